@@ -1,0 +1,219 @@
+package fieldpath
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// AccessError tells which part of a path could not be entered while setting a value.
+type AccessError struct {
+	Path    Path   // the whole path
+	At      Path   // the part that exists
+	Problem string // what stands there instead
+}
+
+// Error returns "setting PATH: AT problem".
+func (e *AccessError) Error() string {
+	return fmt.Sprintf("setting %s: %s %s", e.Path, e.At, e.Problem)
+}
+
+// Get returns what stands at p in obj, which is of JSON types (map[string]any, []any and scalars). A null that
+// is there is (nil, true). The value is not copied.
+func Get(obj any, p Path) (any, bool) {
+	for _, s := range p {
+		next, ok := s.enter(obj)
+		if !ok {
+			return nil, false
+		}
+		obj = next
+	}
+	return obj, true
+}
+
+func (s Step) enter(obj any) (any, bool) {
+	if s.Kind == FieldStep {
+		m, ok := obj.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		v, ok := m[s.Field]
+		return v, ok
+	}
+	list, ok := obj.([]any)
+	if !ok {
+		return nil, false
+	}
+	if i := s.find(list); i >= 0 {
+		return list[i], true
+	}
+	return nil, false
+}
+
+// find returns the item's number in list, -1 when it has none such.
+func (s Step) find(list []any) int {
+	if s.Kind == IndexStep {
+		if s.Index < 0 || s.Index >= len(list) {
+			return -1
+		}
+		return s.Index
+	}
+	for i, item := range list {
+		if m, ok := item.(map[string]any); ok && s.selects(m) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s Step) selects(item map[string]any) bool {
+	for k, want := range s.Selector {
+		have, ok := item[k]
+		if !ok || scalarText(have) != want {
+			return false
+		}
+	}
+	return len(s.Selector) > 0
+}
+
+// scalarText writes a list key as it stands in JSON, without quotes: keys of map lists may be numbers
+// (containerPort) and booleans too. Maps and lists are never keys; they give a text that no selector equals
+// by intent.
+func scalarText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// Set puts v at p in obj, changing obj in place. Maps that are missing or null on the way are made. The error
+// is an *AccessError where a step meets a value of another type, or names a list item that does not exist:
+// items are never added, for nothing says where in the list they belong.
+func Set(obj map[string]any, p Path, v any) error {
+	if len(p) == 0 {
+		return &AccessError{Path: p, At: p, Problem: "is the whole object, which cannot be set"}
+	}
+	var cur any = obj
+	for i, s := range p[:len(p)-1] {
+		next, ok := s.enter(cur)
+		if (!ok || next == nil) && s.Kind == FieldStep {
+			if m, isMap := cur.(map[string]any); isMap && m != nil && onlyFields(p[i+1:]) {
+				next, ok = map[string]any{}, true
+				m[s.Field] = next
+			}
+		}
+		if !ok {
+			return refuse(p, i, cur)
+		}
+		cur = next
+	}
+	return p[len(p)-1].put(p, cur, v)
+}
+
+func onlyFields(p Path) bool {
+	return !slices.ContainsFunc(p, func(s Step) bool { return s.Kind != FieldStep })
+}
+
+func (s Step) put(p Path, parent, v any) error {
+	switch parent := parent.(type) {
+	case map[string]any:
+		if s.Kind == FieldStep && parent != nil {
+			parent[s.Field] = v
+			return nil
+		}
+	case []any:
+		if s.Kind == FieldStep {
+			break
+		}
+		if i := s.find(parent); i >= 0 {
+			parent[i] = v
+			return nil
+		}
+	}
+	return refuse(p, len(p)-1, parent)
+}
+
+// refuse tells why step i of p could not enter cur.
+func refuse(p Path, i int, cur any) error {
+	e := &AccessError{Path: p, At: p[:i]}
+	list, isList := cur.([]any)
+	m, isMap := cur.(map[string]any)
+	switch {
+	case isMap && m == nil:
+		e.Problem = "is a nil map, which cannot be written to"
+	case isMap && p[i].Kind == FieldStep:
+		e.Problem = fmt.Sprintf("has no %s, and a list on the way is never made", p[i])
+	case isList && p[i].Kind != FieldStep:
+		e.Problem = fmt.Sprintf("has no item %s (it has %d items)", p[i], len(list))
+	default:
+		want := "a map"
+		if p[i].Kind != FieldStep {
+			want = "a list"
+		}
+		e.Problem = fmt.Sprintf("is %s, not %s", typeName(cur), want)
+	}
+	return e
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	default:
+		return "a number"
+	}
+}
+
+// Remove takes what stands at p out of obj, changing obj in place, and reports whether anything stood there.
+// Removing a list's item gives the parent a new list; the old one is left as it was. Parents that become empty
+// stay: an empty map can mean something.
+func Remove(obj map[string]any, p Path) bool {
+	if len(p) == 0 {
+		return false
+	}
+	_, ok := remove(obj, p)
+	return ok
+}
+
+// remove returns what v becomes without p: the same map, or a shorter list.
+func remove(v any, p Path) (any, bool) {
+	child, ok := p[0].enter(v)
+	if !ok {
+		return v, false
+	}
+	last := len(p) == 1
+	if !last {
+		if child, ok = remove(child, p[1:]); !ok {
+			return v, false
+		}
+	}
+	switch parent := v.(type) {
+	case map[string]any:
+		if last {
+			delete(parent, p[0].Field)
+		} else {
+			parent[p[0].Field] = child
+		}
+	case []any:
+		i := p[0].find(parent)
+		if last {
+			return append(append(make([]any, 0, len(parent)-1), parent[:i]...), parent[i+1:]...), true
+		}
+		if i >= 0 {
+			parent[i] = child
+		}
+	}
+	return v, true
+}
