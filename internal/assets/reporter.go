@@ -1,0 +1,123 @@
+package assets
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// interval is how often progress is reported.
+const interval = 5 * time.Second
+
+// tailLines is how much of the go command's output an error repeats.
+const tailLines = 20
+
+// reporter takes the standard error of the go command, of which nobody wants to
+// read a thousand lines, and writes one line of progress every few seconds.
+type reporter struct {
+	out   io.Writer
+	begin time.Time
+	quit  chan struct{}
+	ended sync.WaitGroup
+
+	mu       sync.Mutex
+	doing    string
+	total    int // packages at most; some may come from Go's build cache
+	compiled int
+	partial  []byte
+	last     []string
+}
+
+// newReporter starts a reporter that writes to out until it is stopped.
+func newReporter(out io.Writer) *reporter {
+	r := &reporter{out: out, begin: time.Now(), quit: make(chan struct{})}
+	fmt.Fprintln(out, "control plane: building it into the user's cache; this takes some minutes, once")
+	r.ended.Go(func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				r.print()
+			case <-r.quit:
+				return
+			}
+		}
+	})
+	return r
+}
+
+// stop ends the reports. It may be called once.
+func (r *reporter) stop() {
+	close(r.quit)
+	r.ended.Wait()
+}
+
+// phase says what is going on now, in words.
+func (r *reporter) phase(doing string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doing = doing
+}
+
+// compiling says that from now on each line of output is a package compiled, of
+// total at most.
+func (r *reporter) compiling(total int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doing, r.total, r.last = "", total, nil
+}
+
+// done reports the end of the build.
+func (r *reporter) done() {
+	r.phase("built")
+	r.print()
+}
+
+// print writes one line of progress.
+func (r *reporter) print() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	doing := r.doing
+	if doing == "" {
+		doing = fmt.Sprintf("%d of at most %d packages compiled", r.compiled, r.total)
+	}
+	fmt.Fprintf(r.out, "control plane: %4s  %s\n", time.Since(r.begin).Round(time.Second), doing)
+}
+
+// Write takes output of the go command.
+func (r *reporter) Write(data []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.partial = append(r.partial, data...)
+	for {
+		line, rest, found := bytes.Cut(r.partial, []byte("\n"))
+		if !found {
+			return len(data), nil
+		}
+		r.partial = rest
+		r.line(string(line))
+	}
+}
+
+// line takes one line of output: a package path, a download or an error.
+func (r *reporter) line(text string) {
+	if r.total > 0 && !strings.Contains(text, " ") {
+		r.compiled++
+		return
+	}
+	r.last = append(r.last, text)
+	if len(r.last) > tailLines {
+		r.last = r.last[1:]
+	}
+}
+
+// tail returns the last lines that are not progress.
+func (r *reporter) tail() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(append(r.last, string(r.partial)), "\n")
+}

@@ -1,0 +1,69 @@
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startManager starts kube-controller-manager with the controllers named and no
+// others. It does not wait for them: a test polls for what they should do.
+func (c *ControlPlane) startManager(binaries string, controllers []string, output *tail) (*process, error) {
+	kubeconfig, err := Kubeconfig(c.admin)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(c.dir, "kube-controller-manager.kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return nil, fmt.Errorf("writing the kubeconfig of kube-controller-manager: %w", err)
+	}
+	return startProcess(output, filepath.Join(binaries, "kube-controller-manager"),
+		"--kubeconfig="+path,
+		"--controllers="+strings.Join(controllers, ","),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--kube-api-qps=1000", "--kube-api-burst=2000",
+	)
+}
+
+// process is a component that envtest does not know how to run.
+type process struct {
+	command *exec.Cmd
+	exited  chan struct{} // closed when it has ended
+}
+
+// startProcess starts a program and lets it run.
+func startProcess(output *tail, path string, args ...string) (*process, error) {
+	p := &process{command: exec.Command(path, args...), exited: make(chan struct{})}
+	p.command.Stdout, p.command.Stderr = output, output
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.command.Wait() // its exit code tells nothing once it is asked to end
+	}()
+	return p, nil
+}
+
+// stop asks the program to end and kills it if it takes too long.
+func (p *process) stop() error {
+	// An error means that it has ended already, which is what is wanted.
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-p.exited:
+		return nil
+	case <-timeout.C:
+	}
+	if err := p.command.Process.Kill(); err != nil {
+		return fmt.Errorf("killing %s: %w", filepath.Base(p.command.Path), err)
+	}
+	<-p.exited
+	return nil
+}
