@@ -1,0 +1,62 @@
+package kinds
+
+import (
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// crdKinds returns a Kind for each version that the CustomResourceDefinition serves.
+func crdKinds(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
+	names := crd.Spec.Names
+	if crd.Spec.Group == "" || names.Kind == "" || names.Plural == "" {
+		return nil, fmt.Errorf("spec.group, spec.names.kind and spec.names.plural must be set")
+	}
+	var found []*Kind
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if !v.Served {
+			continue
+		}
+		gv := schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}
+		k := &Kind{
+			GVK:        gv.WithKind(names.Kind),
+			GVR:        gv.WithResource(names.Plural),
+			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			HasStatus:  v.Subresources != nil && v.Subresources.Status != nil,
+		}
+		s, err := crdSchema(v)
+		if err != nil {
+			return nil, fmt.Errorf("reading the schema of version %s: %w", v.Name, err)
+		}
+		k.Schema = s
+		found = append(found, k)
+	}
+	return found, nil
+}
+
+// crdSchema converts the schema of one version by way of the structural schema, which is what the API server itself
+// prunes, defaults and validates by; what has no structural schema the API server would not accept either.
+func crdSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*spec.Schema, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("schema.openAPIV3Schema must be set")
+	}
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+		return nil, err
+	}
+	structural, err := structuralschema.NewStructural(&internal)
+	if err != nil {
+		return nil, err
+	}
+	if errs := structuralschema.ValidateStructural(field.NewPath("openAPIV3Schema"), structural); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return tidy(structural.ToKubeOpenAPI()), nil
+}

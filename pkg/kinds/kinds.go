@@ -1,0 +1,87 @@
+// Package kinds answers what is known about a Kubernetes kind: the resource it is served under, whether it is
+// namespaced, whether it has a status subresource, and its OpenAPI schema. The answer comes from files (Offline)
+// or from an API server (Live).
+//
+// The package neither validates objects nor watches CustomResourceDefinitions: who learns that a definition has
+// changed calls (*Cluster).Invalidate.
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Kind is what is known about one kind at one version. It is shared between callers: never change it.
+type Kind struct {
+	GVK schema.GroupVersionKind
+	// GVR is the resource the kind is served under.
+	GVR schema.GroupVersionResource
+	// Namespaced is false for a cluster-scoped kind.
+	Namespaced bool
+	// HasStatus tells that the kind has a status subresource: a write to the main resource then ignores .status.
+	HasStatus bool
+	// Schema is the kind's OpenAPI schema without descriptions, references resolved; a reference back to a schema
+	// that is being resolved becomes an object without properties. nil: the schema is not known, see SchemaErr.
+	Schema *spec.Schema
+	// SchemaErr says why Schema is nil; nil where Schema is set.
+	SchemaErr error
+}
+
+// Source finds kinds.
+type Source interface {
+	// Kind returns what is known about the kind. The error is an ErrUnknown (errors.Is) where the source can tell
+	// that there is no such kind, and something else where it cannot tell: a request failed.
+	Kind(gvk schema.GroupVersionKind) (*Kind, error)
+}
+
+// ErrUnknown is what errors.Is finds in the error for a kind that is not there. Such errors are *UnknownError.
+var ErrUnknown = errors.New("unknown kind")
+
+// UnknownError tells that a source has no such kind.
+type UnknownError struct {
+	GVK schema.GroupVersionKind
+	// Where says what was asked, for example "the API server".
+	Where string
+	// Mend says what to do about it; it may be empty.
+	Mend string
+}
+
+// Error tells which kind is missing, where, and how to mend it.
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("%s has no kind %s in %s", e.Where, e.GVK.Kind, e.GVK.GroupVersion())
+	if e.Mend != "" {
+		text += ": " + e.Mend
+	}
+	return text
+}
+
+// Is makes errors.Is(err, ErrUnknown) true.
+func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
+
+// nearby says what there is instead of the kind that was asked for: the same kind at other versions, else a kind
+// of the same group and version that is spelt almost the same, else nothing.
+func nearby(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
+	var versions []string
+	for _, gvk := range have {
+		if gvk.GroupKind() == asked.GroupKind() {
+			versions = append(versions, gvk.GroupVersion().String())
+		}
+	}
+	if len(versions) > 0 {
+		return "it is known in " + strings.Join(versions, ", ")
+	}
+	var names []string
+	for _, gvk := range have {
+		if gvk.GroupVersion() == asked.GroupVersion() {
+			names = append(names, gvk.Kind)
+		}
+	}
+	if name := closest(asked.Kind, names); name != "" {
+		return "did you mean " + name + "?"
+	}
+	return ""
+}

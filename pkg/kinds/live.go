@@ -1,0 +1,155 @@
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Cluster is the Source that asks an API server, by discovery and OpenAPI v3, both of which every authenticated user
+// may read (system:discovery). Answers are kept until Invalidate; that a kind is unknown, that a request failed and
+// that a schema is missing are not kept, so the next question asks again. Safe for concurrent use.
+type Cluster struct {
+	discovery discovery.DiscoveryInterface
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]*Kind
+	// epoch counts the calls of Invalidate, so that an answer which was under way meanwhile is not kept.
+	epoch uint64
+}
+
+// Live returns a Cluster for the API server of the config. It makes no request yet; the error is about the config.
+func Live(cfg *rest.Config) (*Cluster, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a discovery client: %w", err)
+	}
+	return &Cluster{discovery: client, kinds: map[schema.GroupVersionKind]*Kind{}}, nil
+}
+
+// Kind implements Source. The first question about a kind costs one discovery request for its group and version, and
+// two OpenAPI requests; later ones none. An *UnknownError means that the API server answered and does not serve the
+// kind; any other error that it could not be asked.
+func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
+	c.mu.Lock()
+	k, epoch := c.kinds[gvk], c.epoch
+	c.mu.Unlock()
+	if k != nil {
+		return k, nil
+	}
+	k, err := c.discover(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if k.Schema, k.SchemaErr, err = c.openapi(gvk); err != nil {
+		return nil, err
+	}
+	if k.SchemaErr == nil {
+		c.keep(k, epoch)
+	}
+	return k, nil
+}
+
+// keep remembers an answer, unless Invalidate was called since it was asked for.
+func (c *Cluster) keep(k *Kind, epoch uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch == epoch {
+		c.kinds[k.GVK] = k
+	}
+}
+
+// Invalidate forgets what is known about the kinds given, or about all without an argument. Kinds handed out before
+// stay as they are.
+func (c *Cluster) Invalidate(gvks ...schema.GroupVersionKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	if len(gvks) == 0 {
+		clear(c.kinds)
+	}
+	for _, gvk := range gvks {
+		delete(c.kinds, gvk)
+	}
+}
+
+// Version returns the version of the API server. It costs a request each time.
+func (c *Cluster) Version() (*version.Version, error) {
+	info, err := c.discovery.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the version of the API server: %w", err)
+	}
+	v, err := version.ParseGeneric(info.GitVersion)
+	if err != nil {
+		return nil, fmt.Errorf("reading the version of the API server: %w", err)
+	}
+	return v, nil
+}
+
+// discover returns the kind without its schema.
+func (c *Cluster) discover(gvk schema.GroupVersionKind) (*Kind, error) {
+	unknown := &UnknownError{GVK: gvk, Where: "the API server"}
+	list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	switch {
+	case apierrors.IsNotFound(err):
+		unknown.Mend = fmt.Sprintf("it does not serve %s: install the CustomResourceDefinition or choose a version that it serves",
+			gvk.GroupVersion())
+		return nil, unknown
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server for the kinds of %s: %w", gvk.GroupVersion(), err)
+	}
+	i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Kind == gvk.Kind && !strings.Contains(r.Name, "/")
+	})
+	if i < 0 {
+		unknown.Mend = nearby(gvk, served(gvk.GroupVersion(), list))
+		return nil, unknown
+	}
+	resource := list.APIResources[i]
+	return &Kind{
+		GVK:        gvk,
+		GVR:        gvk.GroupVersion().WithResource(resource.Name),
+		Namespaced: resource.Namespaced,
+		HasStatus: slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == resource.Name+"/status"
+		}),
+	}, nil
+}
+
+// served lists the kinds that have a resource of their own.
+func served(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.GroupVersionKind {
+	var found []schema.GroupVersionKind
+	for _, r := range list.APIResources {
+		if !strings.Contains(r.Name, "/") {
+			found = append(found, gv.WithKind(r.Kind))
+		}
+	}
+	return found
+}
+
+// openapi reads the kind's schema. That there is none for us to read is no failure: OpenAPI is published a moment
+// after a new kind is served, some aggregated API servers publish none, and some clusters take the right to read it
+// away. The kind is then known without its schema, and the second result says why.
+func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, missing, err error) {
+	source := resolver.ClientDiscoveryResolver{Discovery: c.discovery}
+	found, err = source.ResolveSchema(gvk)
+	switch {
+	case err == nil:
+		return tidy(found), nil, nil
+	case errors.Is(err, resolver.ErrSchemaNotFound), apierrors.IsNotFound(err),
+		apierrors.IsForbidden(err), apierrors.IsNotAcceptable(err):
+		return nil, fmt.Errorf("the API server shows no OpenAPI schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err), nil
+	}
+	return nil, nil, fmt.Errorf("asking the API server for the schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
+}

@@ -1,0 +1,221 @@
+package kinds
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+var thing = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1", Kind: "Thing"}
+
+const (
+	discoveryPath = "/apis/tools.example.com/v1"
+	indexPath     = "/openapi/v3"
+	schemaPath    = "/openapi/v3/apis/tools.example.com/v1"
+
+	thingList = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"tools.example.com/v1","resources":[
+		{"name":"things/status","kind":"Thing","namespaced":true},
+		{"name":"things","kind":"Thing","namespaced":true}]}`
+	thingIndex  = `{"paths":{"apis/tools.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/tools.example.com/v1?hash=A"}}}`
+	thingSchema = `{"components":{"schemas":{
+		"com.example.Thing":{"type":"object","description":"A thing.","x-kubernetes-group-version-kind":[{"group":"tools.example.com","version":"v1","kind":"Thing"}],
+			"properties":{"self":{"allOf":[{"$ref":"#/components/schemas/com.example.Thing"}]},
+				"part":{"$ref":"#/components/schemas/com.example.Part"}}},
+		"com.example.Part":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object"}}}}}`
+)
+
+// server answers by path; a path without an answer is a 404. It counts the requests.
+type server struct {
+	mu      sync.Mutex
+	answers map[string]string
+	codes   map[string]int
+	count   map[string]int
+}
+
+func newServer() *server {
+	return &server{
+		answers: map[string]string{discoveryPath: thingList, indexPath: thingIndex, schemaPath: thingSchema},
+		codes:   map[string]int{}, count: map[string]int{},
+	}
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[r.URL.Path]++
+	text, ok := s.answers[r.URL.Path]
+	code := s.codes[r.URL.Path]
+	if code == 0 && !ok {
+		code = http.StatusNotFound
+	}
+	if code != 0 {
+		http.Error(w, http.StatusText(code), code)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(text))
+}
+
+func (s *server) set(path string, code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.codes[path] = code
+}
+
+func (s *server) requests() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.count {
+		n += c
+	}
+	return n
+}
+
+func (s *server) cluster(t *testing.T) *Cluster {
+	t.Helper()
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	c, err := Live(&rest.Config{Host: web.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestLiveKind(t *testing.T) {
+	k, err := newServer().cluster(t).Kind(thing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.GVR.Resource != "things" || !k.Namespaced || !k.HasStatus {
+		t.Errorf("got %+v, want the namespaced resource things with a status", k)
+	}
+	if k.Schema.Description != "" {
+		t.Error("descriptions are still there")
+	}
+	part := k.Schema.Properties["part"]
+	if kind, _ := part.Extensions.GetString("x-kubernetes-list-type"); kind != "map" {
+		t.Errorf("list type %q behind a reference, want map", kind)
+	}
+	if again := k.Schema.Properties["self"].Properties["self"]; !again.Type.Contains("object") || again.Properties != nil {
+		t.Errorf("a circular reference became %v, want an object without properties", again)
+	}
+}
+
+func TestLiveErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		gvk     schema.GroupVersionKind
+		path    string
+		code    int
+		unknown bool
+		text    string
+	}{
+		"group not served":  {"404 for the group and version: it is not there", thing, discoveryPath, 404, true, "install the CustomResourceDefinition"},
+		"kind not served":   {"the group is there, the kind is not", thing.GroupVersion().WithKind("Thin"), "", 0, true, "did you mean Thing?"},
+		"subresource only":  {"an empty list of resources", thing.GroupVersion().WithKind("Completely"), "", 0, true, "has no kind Completely"},
+		"server fails":      {"500 says nothing about the kind", thing, discoveryPath, 500, false, "asking the API server for the kinds"},
+		"aggregated down":   {"503 is what an aggregated API server that is down gets", thing, discoveryPath, 503, false, "asking the API server"},
+		"discovery refused": {"403 says nothing about the kind", thing, discoveryPath, 403, false, "asking the API server"},
+		"token expired":     {"401 is about us", thing, schemaPath, 401, false, "asking the API server for the schema"},
+		"openapi fails":     {"500 at OpenAPI is a failing request", thing, indexPath, 500, false, "asking the API server for the schema"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			s.set(tc.path, tc.code)
+			_, err := s.cluster(t).Kind(tc.gvk)
+			if err == nil {
+				t.Fatalf("%s: no error", tc.reason)
+			}
+			if errors.Is(err, ErrUnknown) != tc.unknown {
+				t.Errorf("%s: %v is ErrUnknown: %v, want %v", tc.reason, err, !tc.unknown, tc.unknown)
+			}
+			if !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("%s: got %q, want it to say %q", tc.reason, err, tc.text)
+			}
+		})
+	}
+}
+
+// TestLiveSchemaMissing: without a schema the kind is known all the same, and the schema is asked for again.
+func TestLiveSchemaMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		path   string
+		code   int
+	}{
+		"no openapi":       {"an API server that publishes none", indexPath, 404},
+		"group missing":    {"published a moment after the kind is served", schemaPath, 404},
+		"no right to read": {"a cluster that took system:discovery away", indexPath, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			s.set(tc.path, tc.code)
+			c := s.cluster(t)
+			k, err := c.Kind(thing)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if k.Schema != nil || k.SchemaErr == nil {
+				t.Errorf("%s: schema %v, reason %v", tc.reason, k.Schema, k.SchemaErr)
+			}
+			s.set(tc.path, 0)
+			if k, err = c.Kind(thing); err != nil || k.Schema == nil {
+				t.Errorf("asked again: schema %v, %v", k.Schema, err)
+			}
+		})
+	}
+}
+
+func TestLiveCache(t *testing.T) {
+	s := newServer()
+	c := s.cluster(t)
+	ask := func(want int) {
+		t.Helper()
+		before := s.requests()
+		if _, err := c.Kind(thing); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.requests() - before; got != want {
+			t.Errorf("%d requests, want %d", got, want)
+		}
+	}
+	if s.requests() != 0 {
+		t.Error("Live made a request")
+	}
+	ask(3)
+	ask(0)
+	c.Invalidate(schema.GroupVersionKind{Version: "v1", Kind: "Other"})
+	ask(0)
+	c.Invalidate(thing)
+	ask(3)
+	c.Invalidate()
+	ask(3)
+	s.set(discoveryPath, 404)
+	c.Invalidate()
+	if _, err := c.Kind(thing); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v after the definition went, want ErrUnknown", err)
+	}
+	s.set(discoveryPath, 0)
+	ask(3)
+}
+
+func TestLiveConcurrently(t *testing.T) {
+	c := newServer().cluster(t)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if _, err := c.Kind(thing); err != nil {
+				t.Error(err)
+			}
+			c.Invalidate(thing)
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,80 @@
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// files is the Source that Offline returns.
+type files struct {
+	kinds map[schema.GroupVersionKind]*Kind
+	where map[schema.GroupVersionKind]string // the file that a custom kind comes from
+	read  bool                               // whether any file was given
+}
+
+// Offline returns a Source that needs no API server: custom kinds come from the CustomResourceDefinitions in the
+// files and directories given (YAML or JSON, several documents in a file, other kinds ignored; directories are
+// walked, names that begin with a dot are left out), and of built-in kinds the scope and subresources are known, but
+// no schema. The error joins one error for each document that cannot be read, each naming file and line, and for
+// each kind that two definitions describe differently.
+func Offline(dirsOrFiles ...string) (Source, error) {
+	f := &files{
+		kinds: maps.Clone(builtins()),
+		where: map[schema.GroupVersionKind]string{},
+		read:  len(dirsOrFiles) > 0,
+	}
+	docs, errs := readDocuments(dirsOrFiles)
+	for _, doc := range docs {
+		if err := f.add(doc); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", doc.position(), err))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return f, nil
+}
+
+// add takes the kinds of one document, if it is a CustomResourceDefinition.
+func (f *files) add(doc document) error {
+	crd, err := doc.crd()
+	if crd == nil || err != nil {
+		return err
+	}
+	found, err := crdKinds(crd)
+	if err != nil {
+		return fmt.Errorf("CustomResourceDefinition %q: %w", crd.Name, err)
+	}
+	for _, k := range found {
+		if other, twice := f.where[k.GVK]; twice && !reflect.DeepEqual(f.kinds[k.GVK], k) {
+			return fmt.Errorf("CustomResourceDefinition %q: %s %s is described differently in %s: leave one out",
+				crd.Name, k.GVK.GroupVersion(), k.GVK.Kind, other)
+		}
+		f.kinds[k.GVK], f.where[k.GVK] = k, doc.position()
+	}
+	return nil
+}
+
+// Kind implements Source. The error is always an *UnknownError.
+func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
+	if k, ok := f.kinds[gvk]; ok {
+		return k, nil
+	}
+	have := slices.SortedFunc(maps.Keys(f.kinds), func(a, b schema.GroupVersionKind) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	unknown := &UnknownError{GVK: gvk, Where: "the set of built-in kinds", Mend: nearby(gvk, have)}
+	if f.read {
+		unknown.Where = "the set of built-in kinds and given CustomResourceDefinitions"
+	}
+	if unknown.Mend == "" {
+		unknown.Mend = "give the file of its CustomResourceDefinition"
+	}
+	return nil, unknown
+}
