@@ -1,0 +1,51 @@
+package testkit
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Audit returns the requests that the API server has answered since the control
+// plane started, in order; with conditions, only those for which all of them
+// hold (Agent, say). It needs WithAudit. Unlike a Counter it sees what other
+// processes send, but it cannot tell an apply from another patch.
+func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
+	t.Helper()
+	events, err := plane().ReadAudit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests []Request
+	for _, event := range events {
+		request := Request{Verb: strings.ToUpper(event.Verb), UserAgent: event.UserAgent}
+		request.Path, request.Query, _ = strings.Cut(event.RequestURI, "?")
+		if query, err := url.ParseQuery(request.Query); err == nil {
+			request.DryRun = query.Get("dryRun") == "All"
+		}
+		if ref := event.ObjectRef; ref != nil {
+			request.Group, request.Namespace, request.Name = ref.APIGroup, ref.Namespace, ref.Name
+			request.Resource = ref.Resource
+			if ref.Subresource != "" {
+				request.Resource += "/" + ref.Subresource
+			}
+		}
+		if event.ResponseStatus != nil {
+			request.Code = event.ResponseStatus.Code
+		}
+		if all(conditions, request) {
+			requests = append(requests, request)
+		}
+	}
+	return requests
+}
+
+// Agent is a condition for requests whose user agent starts with the prefix.
+func Agent(prefix string) func(Request) bool {
+	return func(r Request) bool { return strings.HasPrefix(r.UserAgent, prefix) }
+}
+
+// ForResource is a condition for requests for the resource ("widgets/status").
+func ForResource(resource string) func(Request) bool {
+	return func(r Request) bool { return r.Resource == resource }
+}

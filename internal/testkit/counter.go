@@ -1,0 +1,180 @@
+package testkit
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+)
+
+// Request is one request to the API server.
+type Request struct {
+	// Verb is that of RBAC in upper case: GET, LIST, WATCH, CREATE, UPDATE, PATCH,
+	// DELETE or DELETECOLLECTION; for requests that are for no resource, GET.
+	Verb string
+	// Resource is the plural name and, after a slash, the subresource: "widgets",
+	// "widgets/status". It is empty for requests that are for no resource.
+	Resource  string
+	Group     string
+	Namespace string
+	Name      string
+	// Path is the URL's path, Query what follows it.
+	Path, Query string
+	UserAgent   string
+	// Apply tells server-side apply from other patches; DryRun is what it says.
+	// Seen by a Counter only, not by Audit: Apply.
+	Apply, DryRun bool
+	// Code is the answer's status; 0 where there was none.
+	Code int
+}
+
+// Key is how the request is counted: the verb and the resource ("PATCH
+// widgets/status"), or the path where there is no resource ("GET /version").
+func (r Request) Key() string {
+	if r.Resource == "" {
+		return r.Verb + " " + r.Path
+	}
+	return r.Verb + " " + r.Resource
+}
+
+// Mutating tells whether the request can change an object.
+func (r Request) Mutating() bool {
+	switch r.Verb {
+	case "CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION":
+		return !r.DryRun && r.Resource != ""
+	}
+	return false
+}
+
+// counts tells whether Total and Mutating count the request: one for a
+// resource, neither a watch nor about a lease.
+func (r Request) counts() bool {
+	return r.Resource != "" && r.Verb != "WATCH" && r.Resource != "leases"
+}
+
+// Counter records the requests that a client sends. It sees them in the
+// transport, so retries that client-go makes by itself are in it.
+type Counter struct {
+	mu       sync.Mutex
+	requests []*Request
+}
+
+// NewCounter returns a counter that has counted nothing.
+func NewCounter() *Counter { return &Counter{} }
+
+// Wrap returns a copy of the client configuration whose requests are counted.
+// Several may share one counter. Wrapped around Faults, it sees what they answer.
+func (c *Counter) Wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			sent := describe(request)
+			c.add(&sent)
+			response, err := next.RoundTrip(request)
+			if err == nil {
+				c.answered(&sent, response.StatusCode)
+			}
+			return response, err
+		})
+	})
+	return config
+}
+
+// add records a request that is being sent.
+func (c *Counter) add(request *Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests = append(c.requests, request)
+}
+
+// answered completes a request that was added.
+func (c *Counter) answered(request *Request, code int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	request.Code = code
+}
+
+// Requests returns what was sent since the last Reset, in order; with conditions,
+// only the requests for which all of them hold.
+func (c *Counter) Requests(conditions ...func(Request) bool) []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var requests []Request
+	for _, request := range c.requests {
+		if all(conditions, *request) {
+			requests = append(requests, *request)
+		}
+	}
+	return requests
+}
+
+// all tells whether every condition holds for the request.
+func all(conditions []func(Request) bool, request Request) bool {
+	return !slices.ContainsFunc(conditions, func(holds func(Request) bool) bool { return !holds(request) })
+}
+
+// Snapshot returns how many requests of each Key were sent since the last Reset.
+func (c *Counter) Snapshot() map[string]int {
+	counts := map[string]int{}
+	for _, request := range c.Requests() {
+		counts[request.Key()]++
+	}
+	return counts
+}
+
+// Total returns how many requests for resources were sent since the last Reset,
+// without watches, leases, and what is for no resource (discovery, OpenAPI).
+func (c *Counter) Total() int {
+	return len(c.Requests(Request.counts))
+}
+
+// Mutating returns how many of Total could change an object; a dry run cannot.
+func (c *Counter) Mutating() int {
+	return len(c.Requests(Request.counts, Request.Mutating))
+}
+
+// Reset forgets everything.
+func (c *Counter) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests = nil
+}
+
+// roundTripper is a function that is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// infos reads requests as the API server does.
+var infos = apirequest.RequestInfoFactory{
+	APIPrefixes:          sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api"),
+}
+
+// describe tells what a request is for.
+func describe(request *http.Request) Request {
+	described := Request{
+		Verb:      request.Method,
+		Path:      request.URL.Path,
+		Query:     request.URL.RawQuery,
+		UserAgent: request.UserAgent(),
+		Apply:     strings.HasPrefix(request.Header.Get("Content-Type"), "application/apply-patch+"),
+		DryRun:    request.URL.Query().Get("dryRun") == "All",
+	}
+	info, err := infos.NewRequestInfo(request)
+	if err != nil || !info.IsResourceRequest {
+		return described
+	}
+	described.Verb = strings.ToUpper(info.Verb)
+	described.Resource = info.Resource
+	if info.Subresource != "" {
+		described.Resource += "/" + info.Subresource
+	}
+	described.Group, described.Namespace, described.Name = info.APIGroup, info.Namespace, info.Name
+	return described
+}

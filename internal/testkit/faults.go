@@ -1,0 +1,220 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// retryAfter is what a client is told to wait, in seconds, when it is throttled.
+const retryAfter = 1
+
+// Faults makes requests of a client fail, as long as a test wants it. Wrap a
+// client configuration once; switch faults on and off while the client runs.
+type Faults struct {
+	mu     sync.Mutex
+	faults []*Fault
+	open   map[*body]struct{}
+}
+
+// NewFaults returns Faults that let everything pass.
+func NewFaults() *Faults { return &Faults{open: map[*body]struct{}{}} }
+
+// Fault is one way to fail that is switched on.
+type Fault struct {
+	owner  *Faults
+	match  func(*http.Request) bool
+	answer func(*http.Request) (*http.Response, error)
+	hits   int
+}
+
+// Answer makes the requests that match fail with an HTTP status (403, 404, 409,
+// 422, 429, 500, 503 …) and the body that the API server sends with it. They do
+// not reach the API server. A fault that is switched on later goes first.
+func (f *Faults) Answer(code int, match func(*http.Request) bool) *Fault {
+	return f.add(match, func(request *http.Request) (*http.Response, error) { return refusal(request, code) })
+}
+
+// Drop makes the requests that match fail as if the connection was reset. They
+// do not reach the API server.
+func (f *Faults) Drop(match func(*http.Request) bool) *Fault {
+	return f.add(match, func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
+}
+
+// Lose makes the requests that match reach the API server, but their answers get
+// lost as if the connection was reset: the client cannot know what became of them.
+func (f *Faults) Lose(match func(*http.Request) bool) *Fault {
+	return f.add(match, nil)
+}
+
+// Cut breaks every watch that is open now and whose request matches, in the
+// middle of it, and returns how many there were.
+func (f *Faults) Cut(match func(*http.Request) bool) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	broken := 0
+	for open := range f.open {
+		if match(open.request) {
+			open.cut()
+			delete(f.open, open)
+			broken++
+		}
+	}
+	return broken
+}
+
+// Off switches the fault off.
+func (f *Fault) Off() {
+	f.owner.mu.Lock()
+	defer f.owner.mu.Unlock()
+	f.owner.faults = slices.DeleteFunc(f.owner.faults, func(other *Fault) bool { return other == f })
+}
+
+// Hits returns how many requests have failed by it.
+func (f *Fault) Hits() int {
+	f.owner.mu.Lock()
+	defer f.owner.mu.Unlock()
+	return f.hits
+}
+
+// Wrap returns a copy of the client configuration whose requests may fail.
+func (f *Faults) Wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) { return f.send(next, request) })
+	})
+	return config
+}
+
+// add switches a fault on.
+func (f *Faults) add(match func(*http.Request) bool, answer func(*http.Request) (*http.Response, error)) *Fault {
+	fault := &Fault{owner: f, match: match, answer: answer}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = append(f.faults, fault)
+	return fault
+}
+
+// find returns the fault that a request meets, nil for none.
+func (f *Faults) find(request *http.Request) *Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, fault := range slices.Backward(f.faults) {
+		if fault.match(request) {
+			fault.hits++
+			return fault
+		}
+	}
+	return nil
+}
+
+// send sends a request or makes it fail.
+func (f *Faults) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	fault := f.find(request)
+	if fault != nil && fault.answer != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // a RoundTripper always closes it
+		}
+		return fault.answer(request)
+	}
+	response, err := next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if fault != nil {
+		_ = response.Body.Close() // the answer is lost, whatever it was
+		return nil, syscall.ECONNRESET
+	}
+	if describe(request).Verb == "WATCH" {
+		response.Body = f.watch(request, response.Body)
+	}
+	return response, nil
+}
+
+// refusal is the API server's answer with a status code other than success.
+func refusal(request *http.Request, code int) (*http.Response, error) {
+	info := describe(request)
+	resource, _, _ := strings.Cut(info.Resource, "/")
+	status := apierrors.NewGenericServerResponse(code, strings.ToLower(info.Verb),
+		schema.GroupResource{Group: info.Group, Resource: resource}, info.Name, "made to fail by a test", retryAfter, true).Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, fmt.Errorf("writing a status: %w", err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if code == http.StatusTooManyRequests {
+		header.Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	return &http.Response{
+		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)), Request: request,
+	}, nil
+}
+
+// body is the answer to a watch, which Cut can break.
+type body struct {
+	io.ReadCloser
+	faults  *Faults
+	request *http.Request
+
+	mu     sync.Mutex
+	broken bool
+}
+
+// watch remembers the answer to a watch as long as it is open.
+func (f *Faults) watch(request *http.Request, stream io.ReadCloser) io.ReadCloser {
+	open := &body{ReadCloser: stream, faults: f, request: request}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[open] = struct{}{}
+	return open
+}
+
+// cut breaks the stream: what is read from now on fails.
+func (b *body) cut() {
+	b.mu.Lock()
+	b.broken = true
+	b.mu.Unlock()
+	_ = b.ReadCloser.Close() // wakes a reader that waits
+}
+
+// Read implements io.Reader.
+func (b *body) Read(data []byte) (int, error) {
+	n, err := b.ReadCloser.Read(data)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.broken {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.faults.mu.Lock()
+	delete(b.faults.open, b)
+	b.faults.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+// On is a match for Faults: requests with the verb ("PATCH", "" for any) for the
+// resource ("widgets/status", "" for any).
+func On(verb, resource string) func(*http.Request) bool {
+	return func(request *http.Request) bool {
+		info := describe(request)
+		return (verb == "" || verb == info.Verb) && (resource == "" || resource == info.Resource)
+	}
+}

@@ -1,0 +1,200 @@
+// Package testkit gives tests a real API server: one control plane for each
+// test package, a namespace for each test, and short helpers to make, read and
+// wait for objects, to count requests and to make them fail. Only tests import
+// it. It holds nothing that knows what the operator does.
+//
+// A package that uses it has one file with
+//
+//	//go:build controlplane
+//
+//	func TestMain(m *testing.M) { testkit.Main(m) }
+//
+// and the same build tag on every test that needs the API server, so that a bare
+// `go test ./...` needs none and `make test`, which sets the tag, skips nothing.
+// Tests of one package may run in parallel: what they share is the API server
+// and the cluster-scoped objects, so those want names of their own.
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+)
+
+// manager is the field manager of everything that the helpers write.
+const manager = "test"
+
+// running is the control plane of this test binary, set by Main.
+var running *controlplane.ControlPlane
+
+// Option changes the control plane that Main starts.
+type Option func(*options) error
+
+type options struct {
+	controlplane.Options
+}
+
+// WithCRDs installs the CRDs in the YAML files, or in the *.yaml and *.yml files
+// of the directories, before the tests run. Paths are relative to the package.
+func WithCRDs(paths ...string) Option {
+	return func(o *options) error {
+		for _, path := range paths {
+			texts, err := readYAML(path)
+			if err != nil {
+				return fmt.Errorf("reading CRDs: %w", err)
+			}
+			o.CRDs = append(o.CRDs, texts...)
+		}
+		return nil
+	}
+}
+
+// WithCRDText installs the CRDs in the YAML texts before the tests run.
+func WithCRDText(yaml ...string) Option {
+	return func(o *options) error {
+		o.CRDs = append(o.CRDs, yaml...)
+		return nil
+	}
+}
+
+// WithControllers runs these controllers of kube-controller-manager; by default
+// there are none. Mind that the garbage collector finds a CRD that is installed
+// later only after up to 30 s: give it to WithCRDs.
+func WithControllers(names ...string) Option {
+	return func(o *options) error {
+		o.Controllers = append(o.Controllers, names...)
+		return nil
+	}
+}
+
+// WithAudit makes the API server keep the log that Audit reads.
+func WithAudit() Option {
+	return func(o *options) error {
+		o.Audit = true
+		return nil
+	}
+}
+
+// Main starts a control plane, runs the tests of the package, stops the control
+// plane and ends the process. It is for TestMain.
+func Main(m *testing.M, opts ...Option) {
+	code, err := run(m, opts)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testkit: %v\n", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// run is Main without the exit.
+func run(m *testing.M, opts []Option) (int, error) {
+	var o options
+	for _, opt := range opts {
+		if err := opt(&o); err != nil {
+			return 1, err
+		}
+	}
+	plane, err := controlplane.Start(context.Background(), o.Options)
+	if err != nil {
+		return 1, err
+	}
+	running = plane
+	code := m.Run()
+	return code, plane.Stop()
+}
+
+// plane returns the control plane that Main started.
+func plane() *controlplane.ControlPlane {
+	if running == nil {
+		panic("testkit: no control plane is running: the package needs a TestMain that calls testkit.Main")
+	}
+	return running
+}
+
+// Config returns a client configuration that may do everything, without a limit
+// of requests for each second; a fresh copy for each call.
+func Config() *rest.Config {
+	return plane().Config()
+}
+
+// Kubeconfig writes a kubeconfig file for Config and returns its path. The file
+// goes when the test ends.
+func Kubeconfig(t testing.TB) string {
+	t.Helper()
+	return KubeconfigFor(t, Config())
+}
+
+// KubeconfigFor is Kubeconfig for another client configuration, of User say.
+func KubeconfigFor(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	text, err := controlplane.Kubeconfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Dynamic returns a client that may do everything.
+func Dynamic(t testing.TB) dynamic.Interface {
+	t.Helper()
+	return shared(t).dynamic
+}
+
+// InstallCRDs creates or updates the CRDs in the YAML texts and returns once
+// they can be used, discovery and OpenAPI included. They stay until the control
+// plane stops.
+func InstallCRDs(t testing.TB, yaml ...string) {
+	t.Helper()
+	if err := controlplane.InstallCRDs(t.Context(), Config(), yaml...); err != nil {
+		t.Fatal(err)
+	}
+	shared(t).mapper.Reset()
+}
+
+// readYAML returns the texts of a file or of the YAML files in a directory.
+func readYAML(path string) ([]string, error) {
+	var texts []string
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		extension := filepath.Ext(name)
+		if entry.IsDir() || name != path && extension != ".yaml" && extension != ".yml" {
+			return nil
+		}
+		data, err := os.ReadFile(name)
+		texts = append(texts, string(data))
+		return err
+	})
+	if err == nil && len(texts) == 0 {
+		err = errors.New(path + " holds no YAML file")
+	}
+	return texts, err
+}
+
+// sharedClients are made once for each test binary.
+var sharedClients = sync.OnceValues(newClients)
+
+// shared returns the clients that the helpers use.
+func shared(t testing.TB) *clients {
+	t.Helper()
+	c, err := sharedClients()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
