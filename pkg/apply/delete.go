@@ -1,0 +1,34 @@
+package apply
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Delete deletes the object with that uid. It returns nil as soon as the API server has taken the request – the
+// object may stay until its finalizers are gone – and also where the object is gone already. ErrReplaced: another
+// object has the name; nothing was deleted.
+//
+// propagation has to be given: without one the API server takes each kind's own default, and the one of Jobs
+// leaves their pods behind.
+func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagation metav1.DeletionPropagation) error {
+	o := op{verb: "delete", doing: "deleting", needs: "delete"}
+	if uid == "" {
+		return &Error{Verb: o.verb, Target: t, Err: errNoUID, op: o}
+	}
+	err := c.resource(t).Delete(ctx, t.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &propagation,
+	})
+	failed := c.done(o, t, err)
+	if failed == nil {
+		return nil
+	}
+	if failed = c.settle(ctx, t, uid, failed); errors.Is(failed, ErrGone) {
+		return nil
+	}
+	return failed
+}

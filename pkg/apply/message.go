@@ -1,0 +1,109 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Lengths of messages in characters. An API server's answer can be megabytes, since it quotes the value that it
+// refuses; an event holds 1024.
+const (
+	maxCause   = 200
+	maxCauses  = 4
+	maxMessage = 500
+)
+
+// explain returns why the request failed.
+func (e *Error) explain() string {
+	if e.Meaning != nil {
+		return e.Meaning.Error()
+	}
+	if _, answered := status(e.Err); !answered {
+		return readable(e.Err)
+	}
+	switch reason(e) {
+	case ReasonForbidden:
+		return readable(e.Err) + "; needs: " + e.needs()
+	case ReasonKindNotServed:
+		return e.notServed()
+	}
+	return readable(e.Err)
+}
+
+// needs returns the right in RBAC's terms: "patch deployments.apps in namespace apps".
+func (e *Error) needs() string {
+	s := e.op.needs + " " + e.Target.resource(e.op.sub)
+	if e.Target.Namespace != "" {
+		s += " in namespace " + e.Target.Namespace
+	}
+	return s
+}
+
+func (e *Error) notServed() string {
+	if s, ok := status(e.Err); ok && s.Reason != metav1.StatusReasonNotFound {
+		return readable(e.Err)
+	}
+	what := e.Target.resource(e.op.sub)
+	return fmt.Sprintf("the API server does not serve %s in version %s; is its CustomResourceDefinition installed, "+
+		"with that version%s?", what, e.Target.GVR.Version, map[bool]string{true: " and that subresource"}[e.op.sub != ""])
+}
+
+// readable returns what is to be known of an error in one line: of an API server's answer the causes, each once,
+// where it has any, else its message.
+func readable(err error) string {
+	var encode *EncodeError
+	if errors.As(err, &encode) {
+		return shorten(encode.Error(), maxMessage)
+	}
+	s, ok := status(err)
+	if !ok {
+		return shorten(err.Error(), maxMessage)
+	}
+	if causes := fieldCauses(s); len(causes) > 0 {
+		return strings.Join(causes, "; ")
+	}
+	return shorten(plain(s.Message), maxMessage)
+}
+
+// fieldCauses returns "spec.replicas: must be …" for each field that was refused. The API server may name one
+// twice.
+func fieldCauses(s metav1.Status) []string {
+	if s.Details == nil || s.Reason != metav1.StatusReasonInvalid {
+		return nil
+	}
+	var out []string
+	seen := map[string]bool{}
+	more := 0
+	for _, c := range s.Details.Causes {
+		text := c.Message
+		if c.Field != "" {
+			text = c.Field + ": " + text
+		}
+		if text = shorten(text, maxCause); text == "" || seen[text] {
+			continue
+		}
+		if seen[text] = true; len(out) == maxCauses {
+			more++
+			continue
+		}
+		out = append(out, text)
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return out
+}
+
+// shorten puts s on one line and cuts out of its middle what is over limit: the beginning says where, the end
+// says what ("…: field is immutable").
+func shorten(s string, limit int) string {
+	r := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "))
+	if len(r) <= limit {
+		return string(r)
+	}
+	head := limit / 2
+	return string(r[:head]) + " … " + string(r[len(r)-(limit-head-3):])
+}

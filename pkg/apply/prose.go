@@ -1,0 +1,50 @@
+package apply
+
+import (
+	"regexp"
+	"strings"
+)
+
+// This file is the one place that reads the API server's prose, for the few answers in which it says a thing
+// nowhere else. Each is tested on a real API server. Where its wording should change, the consequence is a vaguer
+// reason, never another action.
+
+// reasonless are the beginnings of messages that come as a 500 without a reason, without details and without
+// causes, though it is the document that is at fault. The first three are server-side apply's: the document does
+// not fit the schema; a value in it does not fit the Go type. The last is the store's.
+var reasonless = []struct{ prefix, reason string }{
+	{"failed to create typed patch object (", ReasonSchemaMismatch},
+	{"failed to convert patch object (", ReasonSchemaMismatch},
+	{"failed to convert new object (", ReasonSchemaMismatch},
+	{"etcdserver: request is too large", ReasonTooLarge},
+}
+
+func reasonProse(message string) string {
+	for _, p := range reasonless {
+		if strings.HasPrefix(message, p.prefix) {
+			return p.reason
+		}
+	}
+	return ReasonInternalError
+}
+
+// lacksRight reports whether a 403 is the authorizer's: a right is missing. Admission answers with the same code,
+// reason and details where a quota, a policy or a webhook refuses the object; telling somebody to grant a right
+// that is there would send them astray.
+func lacksRight(message string) bool {
+	return authorizer.MatchString(message)
+}
+
+var authorizer = regexp.MustCompile(`User ".*" cannot [a-z]+ (resource|path) "`)
+
+// applyPrefix is what apply's errors begin with: the object again, and then the point.
+var applyPrefix = regexp.MustCompile(`^failed to (create|convert) [a-z ]+ \([^)]*\)( to proper version)?: `)
+
+// goValue is the offending value as Go prints it. It is cut off: it helps nobody, and may be a secret's.
+var goValue = regexp.MustCompile(`(?m), got &.*$`)
+
+// plain takes the API server's internals out of a message.
+func plain(message string) string {
+	message = applyPrefix.ReplaceAllString(message, "")
+	return goValue.ReplaceAllString(message, "")
+}

@@ -1,0 +1,51 @@
+package apply
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ApplyStatus brings our part of the status of the object with that uid to status by one forced server-side apply
+// and returns the object as stored. subresource tells whether the kind has a status subresource; the request goes
+// there, and makes a managedFields entry of its own, so that it never touches what is applied to the main
+// resource. Without one, status is a field like any other: then nothing else of the object may be applied under
+// this manager's name.
+//
+// status is what we own of it, whole: fields that an earlier call had are removed. Fields that the schema does not
+// declare have all of it refused (SchemaMismatch). ErrGone, ErrReplaced: as for Apply.
+func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind string, subresource bool, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
+	obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}
+	return c.applyTo(ctx, statusOp("apply", subresource), t, uid, obj, false)
+}
+
+// PatchStatus merges status into the object's by one merge patch and returns the object as stored: for kinds whose
+// conditions are an atomic list, where the whole list has to be sent. Fields that status does not name stay; a nil
+// removes one. Fields that the schema does not declare are dropped by the API server without a word, so that the
+// conditions are written even where nothing else can be: what was stored is in the result.
+//
+// The object must be the one that was read: ErrConflict where its resourceVersion has moved on, ErrReplaced or
+// ErrGone where it is no longer there.
+func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, resourceVersion string, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
+	o := statusOp("patch", subresource)
+	body := map[string]any{"status": status}
+	if err := precondition(body, uid, resourceVersion); err != nil {
+		return nil, &Error{Verb: o.verb, Target: t, Err: err, op: o}
+	}
+	opts := metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore}
+	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, opts)
+	if failed != nil {
+		return nil, c.settle(ctx, t, uid, failed)
+	}
+	return out, nil
+}
+
+func statusOp(verb string, subresource bool) op {
+	o := op{verb: verb, doing: "writing the status of", needs: "patch"}
+	if subresource {
+		o.sub = "status"
+	}
+	return o
+}
