@@ -1,0 +1,143 @@
+package house
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers are the packages from the top down. A package may import those of the
+// layers below its own, and none of its own layer.
+var layers = [][]string{
+	{"cmd/corollary"},
+	{"pkg/cli"},
+	{"pkg/engine"},
+	{"pkg/pipeline"},
+	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/render", "pkg/rules", "pkg/status"},
+	{"pkg/fieldpath"},
+}
+
+// never are imports that the layers would allow: the pipeline decides and does
+// nothing, so it has no use for a package that writes.
+var never = map[string][]string{
+	"pkg/pipeline": {"pkg/apply"},
+}
+
+// pure are the packages that work without an API server and without its clients.
+var pure = []string{"pkg/config", "pkg/drift", "pkg/fieldpath", "pkg/pipeline", "pkg/render", "pkg/rules", "pkg/status"}
+
+// clients are the libraries that talk to an API server.
+var clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
+
+// informers are the libraries that only the engine uses, so that there is one
+// place that watches.
+var informers = []string{"k8s.io/client-go/informers", "k8s.io/client-go/tools/cache", "k8s.io/client-go/dynamic/dynamicinformer"}
+
+// layer returns the number of a package's layer, counted from the top.
+func layer(pkg string) (int, bool) {
+	i := slices.IndexFunc(layers, func(packages []string) bool { return slices.Contains(packages, pkg) })
+	return i, i >= 0
+}
+
+// forbidden returns why a file of the package pkg may not import the package
+// with the path, "" where it may. Tests may import what they like.
+func forbidden(pkg, path string) string {
+	own, ours := strings.CutPrefix(path, module+"/")
+	switch {
+	case ours && strings.HasPrefix(own, "hack/"):
+		return "nothing imports what is in hack"
+	case !strings.HasPrefix(pkg, "pkg/") && !strings.HasPrefix(pkg, "cmd/"):
+		return "" // development only
+	case ours && strings.HasPrefix(own, "internal/"):
+		return "internal is for tests and for hack"
+	case ours:
+		return forbiddenArrow(pkg, own)
+	case pkg != "pkg/engine" && under(path, informers):
+		return "only pkg/engine watches"
+	case slices.Contains(pure, pkg) && under(path, clients):
+		return "this package does without an API server"
+	}
+	return ""
+}
+
+// forbiddenArrow is forbidden for two packages of the product.
+func forbiddenArrow(from, to string) string {
+	upper, known := layer(from)
+	if !known {
+		return "this package has no layer: add it to the list in internal/house"
+	}
+	lower, known := layer(to)
+	switch {
+	case !known:
+		return "the imported package has no layer: add it to the list in internal/house"
+	case lower <= upper:
+		return "imports go down the layers only"
+	case slices.Contains(never[from], to):
+		return "this package never imports that one"
+	}
+	return ""
+}
+
+// under tells whether the import path is one of the prefixes or below one.
+func under(path string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	})
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := forbidden(s.dir, path); why != "" {
+				t.Errorf("%s: imports %s: %s", s.at(spec.Pos()), path, why)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasALayer(t *testing.T) {
+	for _, s := range product(t) {
+		if _, known := layer(s.dir); !known {
+			t.Errorf("%s: the package has no layer: add it to the list in internal/house", s.path)
+		}
+	}
+}
+
+func TestForbidden(t *testing.T) {
+	tests := []struct {
+		pkg, path string
+		forbidden bool
+		reason    string
+	}{
+		{"pkg/pipeline", module + "/pkg/rules", false, "a layer below"},
+		{"pkg/rules", module + "/pkg/pipeline", true, "a layer above"},
+		{"pkg/rules", module + "/pkg/render", true, "the same layer"},
+		{"pkg/apply", module + "/pkg/fieldpath", false, "the bottom is for all"},
+		{"pkg/apply", module + "/pkg/drift", true, "the same layer"},
+		{"pkg/pipeline", module + "/pkg/apply", true, "deciding writes nothing"},
+		{"pkg/engine", module + "/pkg/apply", false, "the engine writes"},
+		{"pkg/engine", module + "/pkg/elsewhere", true, "a package without a layer"},
+		{"pkg/engine", module + "/internal/testkit", true, "a test's package in the product"},
+		{"hack/demo", module + "/internal/controlplane", false, "development may use internal"},
+		{"internal/testkit", module + "/hack/demo", true, "nothing imports hack"},
+		{"pkg/engine", "k8s.io/client-go/tools/cache", false, "the engine watches"},
+		{"pkg/kinds", "k8s.io/client-go/tools/cache", true, "nobody else watches"},
+		{"pkg/kinds", "k8s.io/client-go/rest", false, "kinds asks an API server"},
+		{"pkg/drift", "k8s.io/client-go/rest", true, "a pure package"},
+		{"pkg/drift", "k8s.io/apimachinery/pkg/types", false, "types are no client"},
+		{"pkg/pipeline", "sigs.k8s.io/controller-runtime/pkg/client", true, "a pure package"},
+	}
+	for _, test := range tests {
+		if why := forbidden(test.pkg, test.path); (why != "") != test.forbidden {
+			t.Errorf("%s: %s imports %s: got %q", test.reason, test.pkg, test.path, why)
+		}
+	}
+}
