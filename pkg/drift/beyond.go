@@ -1,0 +1,138 @@
+package drift
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// systemMetadata is what the API server writes into every object's metadata, and the names, which differ between an
+// object and a dry-run create of it under a generated name.
+var systemMetadata = append([]string{"generateName", "deletionTimestamp", "deletionGracePeriodSeconds"}, identity...)
+
+// Beyond returns the places that live has and want has not, as sorted text. want is the answer to a dry-run create of
+// what we would apply, with all that the API server and admission add. Status, the metadata that the system writes, and
+// annotations that only a writer of the status has (a Deployment's revision) are left out.
+//
+// Of maps it is the keys that count. Items of lists are matched by their keys where want's managedFields name some;
+// items of other lists must stand in want with the same value, since their value is all they are.
+func Beyond(live, want *unstructured.Unstructured) []string {
+	b := beyond{es: entries(want), want: want.Object}
+	shape := func(obj map[string]any) map[string]any {
+		out := make(map[string]any, len(obj))
+		for k, value := range obj {
+			if k == "metadata" {
+				value = strip(value)
+			}
+			if k != "status" && k != "apiVersion" && k != "kind" {
+				out[k] = value
+			}
+		}
+		return out
+	}
+	b.maps(shape(live.Object), shape(want.Object), nil)
+	es := entries(live)
+	b.found = slices.DeleteFunc(b.found, func(p fieldpath.Path) bool { return statusAnnotation(es, p) })
+	out := make([]string, len(b.found))
+	for i, p := range b.found {
+		out[i] = p.String()
+	}
+	slices.Sort(out)
+	return out
+}
+
+func strip(metadata any) any {
+	m, ok := metadata.(map[string]any)
+	if !ok {
+		return metadata
+	}
+	out := make(map[string]any, len(m))
+	for k, value := range m {
+		if !slices.Contains(systemMetadata, k) {
+			out[k] = value
+		}
+	}
+	return out
+}
+
+// statusAnnotation reports whether p is an annotation that belongs to writers of the status subresource alone.
+func statusAnnotation(es []entry, p fieldpath.Path) bool {
+	if !p.HasPrefix(fieldpath.New("metadata", "annotations")) || len(p) != 3 {
+		return false
+	}
+	byStatus := false
+	for _, e := range es {
+		if _, holding := e.owned.follow(nil, p); holding == holdsNothing {
+			continue
+		}
+		if e.subresource != "status" {
+			return false
+		}
+		byStatus = true
+	}
+	return byStatus
+}
+
+type beyond struct {
+	want  map[string]any
+	es    []entry
+	found []fieldpath.Path
+}
+
+func (b *beyond) values(live, want any, at *trail) {
+	switch live := live.(type) {
+	case map[string]any:
+		want, _ := want.(map[string]any)
+		b.maps(live, want, at)
+	case []any:
+		want, _ := want.([]any)
+		b.lists(live, want, at)
+	}
+}
+
+func (b *beyond) maps(live, want map[string]any, at *trail) {
+	for k, value := range live {
+		wanted, ok := want[k]
+		below := &trail{parent: at, field: k}
+		if !ok {
+			b.leaves(value, below)
+			continue
+		}
+		b.values(value, wanted, below)
+	}
+}
+
+func (b *beyond) lists(live, want []any, at *trail) {
+	names := namesAt(b.es, b.want, at.path())
+	twins := names.index(want)
+	same := make(map[Sum]bool, len(want))
+	for _, item := range want {
+		same[Digest(item)] = true
+	}
+	for i, item := range live {
+		if same[Digest(item)] {
+			continue
+		}
+		step := names.step(item, i)
+		step.parent = at
+		if j, ok := twins[names.name(item)]; ok {
+			b.values(item, want[j], step)
+			continue
+		}
+		b.leaves(item, step)
+	}
+}
+
+// leaves lists the ends of value, or the place itself where it is empty.
+func (b *beyond) leaves(value any, at *trail) {
+	m, ok := value.(map[string]any)
+	if !ok || len(m) == 0 {
+		b.found = append(b.found, at.path())
+		return
+	}
+	for k, below := range m {
+		b.leaves(below, &trail{parent: at, field: k})
+	}
+}

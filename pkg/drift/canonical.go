@@ -1,0 +1,221 @@
+package drift
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// ValueError is a value that no canonical form has: it could not reach the API server, or would not stay itself there.
+type ValueError struct {
+	Path    fieldpath.Path // where it stands
+	Problem string         // what is wrong with it
+	Mend    string         // what to write instead
+}
+
+// Error returns "PATH: problem: how to mend it".
+func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Mend }
+
+// Canonical returns a deep copy of obj in the one form that is hashed and applied. obj is of JSON types; Go's other
+// integer types and json.Number are understood too. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed.
+//
+//   - A null value of a map is left out: to server-side apply a null is no wish (on a typed field the API server
+//     refuses it), and leaving it out is what the author of `key: null` means. A null item of a list stays: leaving it
+//     out would move the items after it, and whether the kind takes one is for the API server to say.
+//   - A number is int64 where that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that
+//     is neither an int64 nor exact as float64, NaN and the infinities are errors: the API server would store
+//     another number or none.
+//   - A v1 Secret's stringData goes into data, base64, and wins there, as the API server has it. Under server-side apply
+//     stringData would be owned in data's stead: a removed key would stay, a changed one go unseen.
+//
+// Nothing else is touched: empty maps, lists and strings mean something. The error is a *ValueError.
+func Canonical(obj map[string]any) (map[string]any, error) {
+	out, err := canonicalMap(obj, nil)
+	if err != nil {
+		return nil, err
+	}
+	if isSecret(out) {
+		if err := mergeStringData(out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if v == nil {
+			continue
+		}
+		c, err := canonicalValue(v, &trail{parent: at, field: k})
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			out[k] = c
+		}
+	}
+	return out, nil
+}
+
+func canonicalValue(v any, at *trail) (any, error) {
+	switch v := v.(type) {
+	case nil, string, bool, int64:
+		return v, nil
+	case map[string]any:
+		if v == nil {
+			return nil, nil
+		}
+		return canonicalMap(v, at)
+	case []any:
+		if v == nil {
+			return nil, nil
+		}
+		out := make([]any, len(v))
+		for i, item := range v {
+			c, err := canonicalValue(item, &trail{parent: at, index: i, isIndex: true})
+			if err != nil {
+				return nil, err
+			}
+			out[i] = c
+		}
+		return out, nil
+	default:
+		return canonicalNumber(v, at)
+	}
+}
+
+func canonicalNumber(v any, at *trail) (any, error) {
+	switch v := v.(type) {
+	case float64:
+		return canonicalFloat(v, at)
+	case float32:
+		return canonicalFloat(float64(v), at)
+	case int:
+		return int64(v), nil
+	case int8:
+		return int64(v), nil
+	case int16:
+		return int64(v), nil
+	case int32:
+		return int64(v), nil
+	case uint8:
+		return int64(v), nil
+	case uint16:
+		return int64(v), nil
+	case uint32:
+		return int64(v), nil
+	case uint:
+		return canonicalText(strconv.FormatUint(uint64(v), 10), at)
+	case uint64:
+		return canonicalText(strconv.FormatUint(v, 10), at)
+	case json.Number:
+		return canonicalText(v.String(), at)
+	default:
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is no JSON value", v), Mend: "give a map, list, string, number or boolean"}
+	}
+}
+
+func canonicalFloat(f float64, at *trail) (any, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%v is no JSON number", f), Mend: "give a finite number"}
+	}
+	if i, ok := integral(f); ok {
+		return i, nil
+	}
+	return f, nil
+}
+
+// canonicalText reads a number as it stands in JSON.
+func canonicalText(s string, at *trail) (any, error) {
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return i, nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is no number that can be stored", s), Mend: "give a number, or quote it to make it a string"}
+	}
+	if isDigits(s) && strconv.FormatFloat(f, 'f', 0, 64) != s {
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s), Mend: "quote it to make it a string"}
+	}
+	return canonicalFloat(f, at)
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if (s[i] < '0' || s[i] > '9') && (i > 0 || s[i] != '-') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// integral returns f as int64 where that is the same number. The upper bound is exclusive: 2^63 is a float64 and no
+// int64.
+func integral(f float64) (int64, bool) {
+	if f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func isSecret(obj map[string]any) bool { return obj["apiVersion"] == "v1" && obj["kind"] == "Secret" }
+
+// mergeStringData moves stringData into data. secret is ours to change.
+func mergeStringData(secret map[string]any) error {
+	given, ok := secret["stringData"]
+	if !ok {
+		return nil
+	}
+	texts, ok := given.(map[string]any)
+	if !ok {
+		return &ValueError{Path: fieldpath.New("stringData"), Problem: "it is not a map", Mend: "give a map of strings"}
+	}
+	data, ok := secret["data"].(map[string]any)
+	if !ok && secret["data"] != nil {
+		return &ValueError{Path: fieldpath.New("data"), Problem: "it is not a map", Mend: "give a map of base64 strings"}
+	}
+	if data == nil {
+		data = make(map[string]any, len(texts))
+	}
+	for k, v := range texts {
+		text, ok := v.(string)
+		if !ok {
+			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", v), Mend: "quote it"}
+		}
+		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(secret, "stringData")
+	if len(data) > 0 || secret["data"] != nil {
+		secret["data"] = data
+	}
+	return nil
+}
+
+// trail is a path that is only written out when somebody asks: a list from the leaf up.
+type trail struct {
+	parent  *trail
+	field   string
+	keys    map[string]string // a list item's keys, where it has some
+	index   int
+	isIndex bool
+}
+
+func (t *trail) path() fieldpath.Path {
+	if t == nil {
+		return nil
+	}
+	step := fieldpath.Step{Kind: fieldpath.FieldStep, Field: t.field}
+	switch {
+	case t.keys != nil:
+		step = fieldpath.Step{Kind: fieldpath.SelectorStep, Selector: t.keys}
+	case t.isIndex:
+		step = fieldpath.Step{Kind: fieldpath.IndexStep, Index: t.index}
+	}
+	return append(t.parent.path(), step)
+}

@@ -1,0 +1,134 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Sum is a digest of a JSON value: equal for values that are equal in canonical form, whatever the order of their keys,
+// and different for others (sha256, cut to 128 bits, since whoever can edit an object could search for collisions of a
+// weaker digest). It is comparable. It is never stored: its form may change between versions.
+type Sum [16]byte
+
+// String returns the sum as hexadecimal text.
+func (s Sum) String() string { return hex.EncodeToString(s[:]) }
+
+// Digest returns the digest of a JSON value. Nulls in maps and the Go type of a number do not count: {"a": null} has
+// the digest of {}, 1.0 that of 1. v may nest as deep as a JSON decoder lets it.
+func Digest(v any) Sum {
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	e.value(v)
+	full := sha256.Sum256(e.buf)
+	return Sum(full[:len(Sum{})])
+}
+
+// encoder writes a JSON value as bytes from which the value could be read back, so that different values never have the
+// same bytes: each value is a letter for its type and then its content, strings with their length before them, maps
+// and lists with an end mark. Map keys are sorted.
+type encoder struct {
+	buf  []byte
+	keys []string // a stack: each map under way has its keys here
+}
+
+var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 4096)} }}
+
+// largestPooled keeps one large object from holding its buffer for ever.
+const largestPooled = 1 << 18
+
+func (e *encoder) release() {
+	if cap(e.buf) > largestPooled || cap(e.keys) > largestPooled/16 {
+		return
+	}
+	clear(e.keys[:cap(e.keys)])
+	e.buf, e.keys = e.buf[:0], e.keys[:0]
+	encoders.Put(e)
+}
+
+func (e *encoder) value(v any) {
+	switch v := v.(type) {
+	case nil:
+		e.buf = append(e.buf, 'n')
+	case string:
+		e.text('s', v)
+	case bool:
+		if v {
+			e.buf = append(e.buf, 't')
+		} else {
+			e.buf = append(e.buf, 'f')
+		}
+	case int64:
+		e.integer(v)
+	case float64:
+		e.float(v)
+	case map[string]any:
+		e.fields(v)
+	case []any:
+		e.buf = append(e.buf, 'l')
+		for _, item := range v {
+			e.value(item)
+		}
+		e.buf = append(e.buf, 'e')
+	default:
+		e.other(v)
+	}
+}
+
+func (e *encoder) fields(m map[string]any) {
+	from := len(e.keys)
+	for k, v := range m {
+		if v != nil {
+			e.keys = append(e.keys, k)
+		}
+	}
+	to := len(e.keys)
+	slices.Sort(e.keys[from:to])
+	e.buf = append(e.buf, 'm')
+	for i := from; i < to; i++ {
+		k := e.keys[i]
+		e.text('k', k)
+		e.value(m[k])
+	}
+	e.buf = append(e.buf, 'e')
+	e.keys = e.keys[:from]
+}
+
+func (e *encoder) text(letter byte, s string) {
+	e.buf = append(e.buf, letter)
+	e.buf = binary.AppendUvarint(e.buf, uint64(len(s)))
+	e.buf = append(e.buf, s...)
+}
+
+func (e *encoder) integer(i int64) {
+	e.buf = append(e.buf, 'i')
+	e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(i))
+}
+
+func (e *encoder) float(f float64) {
+	if i, ok := integral(f); ok {
+		e.integer(i)
+		return
+	}
+	e.buf = append(e.buf, 'd')
+	e.buf = binary.BigEndian.AppendUint64(e.buf, math.Float64bits(f))
+}
+
+// other is for values that are not of JSON types, such as an int: they count as what Canonical makes of them, else as
+// their JSON, so that a digest never fails.
+func (e *encoder) other(v any) {
+	if c, err := canonicalNumber(v, nil); err == nil {
+		e.value(c)
+		return
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = fmt.Appendf(nil, "%T %v", v, v)
+	}
+	e.text('j', string(text))
+}

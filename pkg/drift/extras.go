@@ -1,0 +1,89 @@
+package drift
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// Extras returns the keys of exclusive fields that the live object has and desired has not, as paths to set to null,
+// sorted. Maps within an exclusive field are looked into; lists are not, since a merge patch cannot remove an item.
+func Extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) []fieldpath.Path {
+	var out []fieldpath.Path
+	for _, p := range exclusive {
+		have, ok := fieldpath.Get(live.Object, p)
+		if !ok {
+			continue
+		}
+		want, _ := fieldpath.Get(desired, p)
+		extras(have, want, p, &out)
+	}
+	sortPaths(out)
+	return out
+}
+
+func extras(have, want any, at fieldpath.Path, out *[]fieldpath.Path) {
+	haveMap, ok := have.(map[string]any)
+	if !ok {
+		return
+	}
+	wantMap, ok := want.(map[string]any)
+	if !ok && want != nil {
+		return // the apply replaces it
+	}
+	for k, value := range haveMap {
+		wanted, ok := wantMap[k]
+		if !ok {
+			*out = append(*out, at.Child(k))
+			continue
+		}
+		extras(value, wanted, at.Child(k), out)
+	}
+}
+
+// extra reports whether an exclusive field has keys that our entry does not own.
+func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool {
+	for _, p := range v.Exclusive {
+		value, ok := fieldpath.Get(obj, p)
+		if !ok {
+			continue
+		}
+		node, holding := owned.follow(obj, p)
+		if unowned(value, node, holding != holdsNothing) {
+			return true
+		}
+		if holding == holdsHere && node.leaf() && othersWithin(obj, p, es, our) {
+			return true
+		}
+	}
+	return false
+}
+
+// unowned reports whether value has a key, itself or in maps below, that node does not own.
+func unowned(value any, node fields, known bool) bool {
+	m, ok := value.(map[string]any)
+	if !ok || known && node.leaf() {
+		return false
+	}
+	for k, below := range m {
+		next, ok := node.field(k)
+		if !ok || unowned(below, next, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// othersWithin reports whether another manager owns something below p: what looks like an atomic map of ours is then
+// one that we applied empty.
+func othersWithin(obj map[string]any, p fieldpath.Path, es []entry, our int) bool {
+	for i := range es {
+		if i == our {
+			continue
+		}
+		if node, holding := es[i].owned.follow(obj, p); holding == holdsHere && !node.leaf() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,190 @@
+package drift
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// fields is one place in a manager's fieldsV1, as decoded JSON has it. Its keys are what the manager owns below that
+// place; a place without any, or with "." alone, is owned whole: a scalar, an atomic map or list, or an empty one (the
+// text does not tell those apart).
+type fields map[string]any
+
+// ownDot marks a place that is owned itself, beside what is owned below it.
+const ownDot = "."
+
+// leaf reports whether nothing is owned below f, so that f is owned as a whole.
+func (f fields) leaf() bool {
+	switch len(f) {
+	case 0:
+		return true
+	case 1:
+		_, dot := f[ownDot]
+		return dot
+	default:
+		return false
+	}
+}
+
+// member reports whether the place itself is owned.
+func (f fields) member() bool {
+	if len(f) == 0 {
+		return true
+	}
+	_, dot := f[ownDot]
+	return dot
+}
+
+// below returns what is owned under one key of fieldsV1. Anything but a map there is not of the format and owns nothing.
+func (f fields) below(key string) (fields, bool) {
+	m, ok := f[key].(map[string]any)
+	return m, ok && m != nil
+}
+
+func (f fields) field(name string) (fields, bool) { return f.below("f:" + name) }
+
+// entry is one element of metadata.managedFields.
+type entry struct {
+	manager, operation, subresource, time string
+	owned                                 fields
+}
+
+// entries returns the elements of u's managedFields that own anything, in order. What is not of the format is left out.
+func entries(u *unstructured.Unstructured) []entry {
+	list := managedFields(u.Object)
+	out := make([]entry, 0, len(list))
+	for _, item := range list {
+		if e, ok := readEntry(item); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func managedFields(obj map[string]any) []any {
+	metadata, _ := obj["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	return list
+}
+
+func readEntry(item any) (entry, bool) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return entry{}, false
+	}
+	var e entry
+	if e.owned, ok = m["fieldsV1"].(map[string]any); !ok {
+		return entry{}, false
+	}
+	e.manager, _ = m["manager"].(string)
+	e.operation, _ = m["operation"].(string)
+	e.subresource, _ = m["subresource"].(string)
+	e.time, _ = m["time"].(string)
+	return e, true
+}
+
+// applied reports whether e records what manager applied to the object itself. An Update by the same name is another
+// manager to the API server, and so is an apply to a subresource.
+func (e *entry) applied(manager string) bool {
+	return e.manager == manager && e.operation == "Apply" && e.subresource == ""
+}
+
+// split returns the index of manager's entry, -1 where it has none. The API server keeps at most one; of several, which
+// only a forger could write, the first counts.
+func split(es []entry, manager string) int {
+	for i := range es {
+		if es[i].applied(manager) {
+			return i
+		}
+	}
+	return -1
+}
+
+// ours returns what manager owns by apply, false where it has no entry.
+func ours(u *unstructured.Unstructured, manager string) (fields, bool) {
+	for _, item := range managedFields(u.Object) {
+		if e, ok := readEntry(item); ok && e.applied(manager) {
+			return e.owned, true
+		}
+	}
+	return nil, false
+}
+
+// holding says how an entry owns a place.
+type holding int
+
+const (
+	holdsNothing holding = iota
+	holdsThrough         // a place above it is owned whole
+	holdsHere            // it, or something below it, is owned
+)
+
+// follow returns what f owns at p and how it holds the place; where it holds it through one above, that one's node.
+// live is the value beside f, by which the items of lists are found; it may be nil for a place that is gone, and then
+// only steps into maps can be followed.
+func (f fields) follow(live any, p fieldpath.Path) (fields, holding) {
+	for i, step := range p {
+		if i > 0 && f.leaf() {
+			return f, holdsThrough
+		}
+		next, value, ok := f.enter(live, step)
+		if !ok {
+			return nil, holdsNothing
+		}
+		f, live = next, value
+	}
+	return f, holdsHere
+}
+
+func (f fields) enter(live any, step fieldpath.Step) (fields, any, bool) {
+	if step.Kind == fieldpath.FieldStep {
+		m, _ := live.(map[string]any)
+		next, ok := f.field(step.Field)
+		return next, m[step.Field], ok
+	}
+	list, _ := live.([]any)
+	items := f.items()
+	i := findItem(list, step, items)
+	if i < 0 {
+		return nil, nil, false
+	}
+	next, ok := items.of(list[i], i)
+	return next, list[i], ok
+}
+
+// findItem returns the number of the item that step names, -1 for none. An index counts the items that f owns where f
+// owns some of the list's items, for that is how the items stand in what was applied: mutating admission may have put
+// others between them.
+func findItem(list []any, step fieldpath.Step, items *items) int {
+	if step.Kind == fieldpath.IndexStep {
+		return findIndex(list, step.Index, items)
+	}
+	p := fieldpath.Path{step}
+	for i := range list {
+		if _, ok := fieldpath.Get(list[i:i+1], p); ok {
+			return i
+		}
+	}
+	return -1
+}
+
+func findIndex(list []any, index int, items *items) int {
+	for i, item := range list {
+		if items != nil && !items.none() {
+			if _, ok := items.of(item, i); !ok {
+				continue
+			}
+		}
+		if index == 0 {
+			return i
+		}
+		index--
+	}
+	return -1
+}
+
+// cutField returns the name of an f: key.
+func cutField(key string) (string, bool) { return strings.CutPrefix(key, "f:") }

@@ -1,0 +1,337 @@
+package drift
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// items finds what is owned of a list's items. fieldsV1 names an item by its keys (k:{"name":"app"}), by its value
+// (v:"app") or by its number (i:0). Instead of parsing all those names, the name that an item would have is written and
+// looked up: the API server writes each in exactly one way. Parsing them costs 0.4 to 0.6 µs and 7 to 11 allocations a
+// name in structured-merge-diff, as much as the rest of a projection; it is left to names with escapes.
+type items struct {
+	owned fields
+	// keys are the sets of key fields that the names use, most fields first: one, but for keys that are optional.
+	keys [][]string
+	// odd are the names whose text needs parsing, by the text that name would give them.
+	odd            map[string]fields
+	values, counts bool
+	buf            []byte
+}
+
+// maxKeySets bounds the work that a forged entry can cause. A list has one set of keys, some of which may be left out of
+// an item where they are optional; so three optional keys still fit.
+const maxKeySets = 8
+
+// items reads the names of the items that f owns.
+func (f fields) items() *items {
+	it := &items{owned: f}
+	for key := range f {
+		if len(key) < 2 || key[1] != ':' {
+			continue
+		}
+		switch key[0] {
+		case 'k':
+			it.addKeys(key)
+		case 'v':
+			it.values = true
+			if !simpleText(key) {
+				it.addOdd(key)
+			}
+		case 'i':
+			it.counts = true
+		}
+	}
+	if len(it.keys) > 1 {
+		slices.SortFunc(it.keys, func(a, b []string) int {
+			if len(a) != len(b) {
+				return len(b) - len(a)
+			}
+			return slices.Compare(a, b)
+		})
+	}
+	return it
+}
+
+// none reports whether f owns no items, so that it owns the list, if at all, as a whole.
+func (it *items) none() bool { return len(it.keys) == 0 && !it.values && !it.counts }
+
+// keyed reports whether items are named by their keys.
+func (it *items) keyed() bool { return len(it.keys) > 0 }
+
+// addKeys remembers the key fields that a k: name uses.
+func (it *items) addKeys(key string) {
+	if !simpleText(key) {
+		it.addOdd(key)
+		return
+	}
+	for _, known := range it.keys {
+		if sameKeys(key[2:], known) {
+			return
+		}
+	}
+	if names, ok := keyNames(key[2:]); ok && len(it.keys) < maxKeySets {
+		it.keys = append(it.keys, names)
+	}
+}
+
+// addOdd parses a name with escapes and remembers it by its plain spelling.
+func (it *items) addOdd(key string) {
+	element, err := smd.DeserializePathElement(key)
+	if err != nil {
+		return
+	}
+	if it.odd == nil {
+		it.odd = map[string]fields{}
+	}
+	owned, _ := it.owned.below(key)
+	if element.Value != nil {
+		it.odd[string(appendScalar([]byte("v:"), (*element.Value).Unstructured()))] = owned
+		return
+	}
+	if element.Key == nil {
+		return
+	}
+	names, item := []string{}, map[string]any{}
+	for _, f := range *element.Key {
+		names, item[f.Name] = append(names, f.Name), f.Value.Unstructured()
+	}
+	if name, ok := appendName(nil, item, names); ok {
+		it.odd[string(name)] = owned
+		known := slices.ContainsFunc(it.keys, func(k []string) bool { return slices.Equal(k, names) })
+		if !known && len(it.keys) < maxKeySets {
+			it.keys = append(it.keys, names)
+		}
+	}
+}
+
+// of returns what is owned of the list's item number i.
+func (it *items) of(item any, i int) (fields, bool) {
+	if m, ok := item.(map[string]any); ok {
+		for _, names := range it.keys {
+			if it.buf, ok = appendName(it.buf[:0], m, names); !ok {
+				continue
+			}
+			if f, ok := it.lookup(); ok {
+				return f, true
+			}
+		}
+	} else if _, isList := item.([]any); it.values && !isList {
+		it.buf = appendScalar(append(it.buf[:0], "v:"...), item)
+		if f, ok := it.lookup(); ok {
+			return f, true
+		}
+	}
+	if it.counts {
+		it.buf = strconv.AppendInt(append(it.buf[:0], "i:"...), int64(i), 10)
+		return it.lookup()
+	}
+	return nil, false
+}
+
+func (it *items) lookup() (fields, bool) {
+	if m, ok := it.owned[string(it.buf)].(map[string]any); ok && m != nil {
+		return m, true
+	}
+	f, ok := it.odd[string(it.buf)]
+	return f, ok && f != nil
+}
+
+// name returns the k: name of an item by the key fields in use, "" where it lacks some.
+func (it *items) name(item any) string {
+	m, _ := item.(map[string]any)
+	for _, names := range it.keys {
+		var ok bool
+		if it.buf, ok = appendName(it.buf[:0], m, names); ok {
+			return string(it.buf)
+		}
+	}
+	return ""
+}
+
+// index returns the numbers of a list's items by name; of several with one name the first counts.
+func (it *items) index(list []any) map[string]int {
+	out := make(map[string]int, len(list))
+	for i, item := range list {
+		name := it.name(item)
+		if _, ok := out[name]; !ok && name != "" {
+			out[name] = i
+		}
+	}
+	return out
+}
+
+// match returns the first item of list that has those keys that item has. It is for items that leave out a key that the
+// API server defaults.
+func (it *items) match(item any, list []any) (int, bool) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return 0, false
+	}
+	for _, names := range it.keys {
+		for j := range list {
+			if have, ok := list[j].(map[string]any); ok && sameItem(m, have, names) {
+				return j, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func sameItem(want, have map[string]any, names []string) bool {
+	some := false
+	for _, n := range names {
+		w, ok := want[n]
+		if !ok {
+			continue
+		}
+		if h, ok := have[n]; !ok || plainText(w) != plainText(h) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// namesAt returns how managers name the items of the list at p: the first one's names that uses keys.
+func namesAt(es []entry, live any, p fieldpath.Path) *items {
+	for i := range es {
+		if node, holding := es[i].owned.follow(live, p); holding == holdsHere {
+			if names := node.items(); names.keyed() {
+				return names
+			}
+		}
+	}
+	return fields(nil).items()
+}
+
+// step names an item the way a path does: by its keys where it is owned by them, else by its number.
+func (it *items) step(item any, i int) *trail {
+	m, _ := item.(map[string]any)
+	for _, names := range it.keys {
+		keys := make(map[string]string, len(names))
+		for _, n := range names {
+			if v, ok := m[n]; ok {
+				keys[n] = plainText(v)
+			}
+		}
+		if len(keys) > 0 {
+			return &trail{keys: keys}
+		}
+	}
+	return &trail{index: i, isIndex: true}
+}
+
+// appendName writes the k: name of an item by the given key fields, which are sorted. It fails where the item lacks one.
+func appendName(buf []byte, item map[string]any, names []string) ([]byte, bool) {
+	buf = append(buf, "k:{"...)
+	for i, n := range names {
+		v, ok := item[n]
+		if !ok {
+			return buf, false
+		}
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = appendScalar(buf, n)
+		buf = append(buf, ':')
+		buf = appendScalar(buf, v)
+	}
+	return append(buf, '}'), true
+}
+
+// appendScalar writes a value as JSON. Maps and lists, which no key is, give a text that no name has.
+func appendScalar(buf []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(buf, "null"...)
+	case string:
+		if simpleText(v) && !strings.Contains(v, `"`) {
+			return append(append(append(buf, '"'), v...), '"')
+		}
+	case bool:
+		return strconv.AppendBool(buf, v)
+	case int64:
+		return strconv.AppendInt(buf, v, 10)
+	case float64:
+		if i, ok := integral(v); ok {
+			return strconv.AppendInt(buf, i, 10)
+		}
+	default:
+		return append(buf, '?')
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return append(buf, '?')
+	}
+	return append(buf, text...)
+}
+
+// simpleText reports whether JSON writes s in one way only, its quotes aside: no escapes, and nothing that some
+// encoders escape and others do not.
+func simpleText(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ', c >= utf8.RuneSelf-1, c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
+}
+
+// nextKey cuts the first key of a JSON object without escapes off: {"a":1,"b":"x"} gives a and {"b":"x"}'s rest.
+func nextKey(s string) (name, rest string, ok bool) {
+	if len(s) < 2 || (s[0] != '{' && s[0] != ',') || s[1] != '"' {
+		return "", "", false
+	}
+	name, rest, ok = strings.Cut(s[2:], `":`)
+	if !ok || rest == "" {
+		return "", "", false
+	}
+	end := strings.IndexAny(rest, ",}")
+	if rest[0] == '"' {
+		end = strings.IndexByte(rest[1:], '"') + 2
+	}
+	if end < 1 || end >= len(rest) {
+		return "", "", false
+	}
+	return name, rest[end:], true
+}
+
+func keyNames(s string) ([]string, bool) {
+	var names []string
+	for s != "}" {
+		name, rest, ok := nextKey(s)
+		if !ok {
+			return nil, false
+		}
+		names, s = append(names, name), rest
+	}
+	return names, len(names) > 0
+}
+
+func sameKeys(s string, names []string) bool {
+	for _, want := range names {
+		name, rest, ok := nextKey(s)
+		if !ok || name != want {
+			return false
+		}
+		s = rest
+	}
+	return s == "}"
+}
+
+// plainText writes a key as a selector has it: JSON without quotes.
+func plainText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return string(appendScalar(nil, v))
+}

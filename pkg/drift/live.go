@@ -1,0 +1,241 @@
+package drift
+
+import (
+	"strings"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Live is what is remembered of a live object: a few hundred bytes for any object. It is never changed once made, so it
+// can be shared without locks. It implements runtime.Object and metav1.Object, as a watch's cache demands.
+type Live struct {
+	APIVersion, Kind string
+	Namespace, Name  string
+	UID              types.UID
+	ResourceVersion  string
+	Generation       int64
+	// Hash is the value under the hash key, "" where there is none.
+	Hash string
+	// Owners are the metadata.ownerReferences.
+	Owners []OwnerRef
+	// OwnerMark is the value of the owner annotation, "" where there is none.
+	OwnerMark string
+	// P is the digest of the projection: the live values of our fields, with exclusive fields whole and initial fields
+	// left out. It is zero where Managed is false.
+	P Sum
+	// Initial has one element for each initial field of the view, in its order.
+	Initial []InitialField
+	// Status and StatusMessage are kstatus' verdict on the whole object, generation included. The message of a Current
+	// object says nothing more and is left out.
+	Status        kstatus.Status
+	StatusMessage string
+	// Kept is what the view's Keep names, or the whole object without managedFields; nil for nothing. It must not be
+	// changed.
+	Kept map[string]any
+
+	// Deleting: the object has a deletionTimestamp.
+	Deleting bool
+	// Managed: our manager has applied to the object.
+	Managed bool
+	// CoOwned: a field that we own is owned by another manager too, so that leaving it out would not remove it.
+	CoOwned bool
+	// Foreign: another manager owns a field of the object itself (no subresource) that we do not own.
+	Foreign bool
+	// Extra: an exclusive field has keys that we do not own.
+	Extra bool
+}
+
+// OwnerRef is one of metadata.ownerReferences.
+type OwnerRef struct {
+	APIVersion, Kind, Name string
+	UID                    types.UID
+	Controller             bool
+}
+
+// live reads u. Nothing of the result lies in u's memory, so that the whole object can go.
+func (v *View) live(u *unstructured.Unstructured) *Live {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	l := &Live{
+		APIVersion:      intern(text(u.Object, "apiVersion")),
+		Kind:            intern(text(u.Object, "kind")),
+		Namespace:       intern(text(metadata, "namespace")),
+		Name:            text(metadata, "name"),
+		UID:             types.UID(text(metadata, "uid")),
+		ResourceVersion: text(metadata, "resourceVersion"),
+		Hash:            v.Hash.read(metadata),
+		Owners:          owners(metadata),
+		Deleting:        text(metadata, "deletionTimestamp") != "",
+	}
+	l.Generation, _ = metadata["generation"].(int64)
+	if v.OwnerAnnotation != "" {
+		l.OwnerMark = textAt(metadata, "annotations", v.OwnerAnnotation)
+	}
+	v.readFields(l, u)
+	l.Status, l.StatusMessage = statusOf(u)
+	l.Kept = v.kept(u.Object)
+	l.compact()
+	return l
+}
+
+// readFields fills in what managedFields tells.
+func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
+	es := entries(u)
+	our := split(es, v.Manager)
+	var owned fields
+	if l.Managed = our >= 0; l.Managed {
+		owned = es[our].owned
+		l.P = Digest(v.projection(u.Object, owned))
+	}
+	for i := range es {
+		if i == our || l.CoOwned && l.Foreign {
+			continue
+		}
+		shared, more := overlap(owned, es[i].owned, l.Managed)
+		l.CoOwned = l.CoOwned || shared
+		l.Foreign = l.Foreign || more && es[i].subresource == ""
+	}
+	l.Extra = v.extra(u.Object, owned, es, our)
+	l.Initial = v.initial(u.Object, es, our)
+}
+
+// overlap compares what two managers own below one place: shared, whether some place is owned by both, and more, whether
+// theirs has a field that ours has not. managed is false where ours is not there at all.
+func overlap(ours, theirs fields, managed bool) (shared, more bool) {
+	for key, below := range theirs {
+		their, ok := below.(map[string]any)
+		if !ok || key == ownDot {
+			continue
+		}
+		our, ok := ours.below(key)
+		if !managed || !ok {
+			more = true
+			continue
+		}
+		s, m := overlap(our, their, true)
+		shared = shared || s || fields(our).member() && fields(their).member()
+		more = more || m
+	}
+	return shared, more
+}
+
+// statusOf asks kstatus. It takes objects of odd shapes for an error, which leaves us knowing nothing of their status.
+func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
+	r, err := kstatus.Compute(u)
+	switch {
+	case err != nil:
+		return kstatus.UnknownStatus, "computing the status: " + err.Error()
+	case r.Status == kstatus.CurrentStatus:
+		return r.Status, ""
+	default:
+		return r.Status, r.Message
+	}
+}
+
+// kept returns a copy of what the view keeps of obj.
+func (v *View) kept(obj map[string]any) map[string]any {
+	if v.KeepWhole {
+		whole := make(map[string]any, len(obj))
+		for k, value := range obj {
+			if metadata, ok := value.(map[string]any); ok && k == "metadata" {
+				value = withoutManagedFields(metadata)
+			}
+			whole[k] = value
+		}
+		return runtime.DeepCopyJSON(whole)
+	}
+	var out map[string]any
+	for _, chain := range v.Keep {
+		out = keep(out, obj, chain)
+	}
+	return out
+}
+
+func withoutManagedFields(metadata map[string]any) map[string]any {
+	out := make(map[string]any, len(metadata))
+	for k, value := range metadata {
+		if k != "managedFields" {
+			out[k] = value
+		}
+	}
+	return out
+}
+
+// keep copies what stands at the end of chain in obj to the same place in out, making out where it is nil. Where the
+// chain leaves the maps, what stands there is kept, so that an expression finds what it would find in the object.
+func keep(out, obj map[string]any, chain []string) map[string]any {
+	if len(chain) == 0 {
+		return out
+	}
+	value, ok := obj[chain[0]]
+	if !ok {
+		return out
+	}
+	if out == nil {
+		out = make(map[string]any, 1)
+	}
+	below, isMap := value.(map[string]any)
+	if len(chain) == 1 || !isMap {
+		out[chain[0]] = runtime.DeepCopyJSONValue(value)
+		return out
+	}
+	have, _ := out[chain[0]].(map[string]any)
+	if kept := keep(have, below, chain[1:]); kept != nil {
+		out[chain[0]] = kept
+	} else {
+		out[chain[0]] = map[string]any{} // it is there, only what is asked of it is not
+	}
+	return out
+}
+
+func owners(metadata map[string]any) []OwnerRef {
+	list, _ := metadata["ownerReferences"].([]any)
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]OwnerRef, 0, len(list))
+	for _, item := range list {
+		ref, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		controller, _ := ref["controller"].(bool)
+		out = append(out, OwnerRef{
+			APIVersion: intern(text(ref, "apiVersion")),
+			Kind:       intern(text(ref, "kind")),
+			Name:       text(ref, "name"),
+			UID:        types.UID(text(ref, "uid")),
+			Controller: controller,
+		})
+	}
+	return out
+}
+
+func text(m map[string]any, field string) string {
+	s, _ := m[field].(string)
+	return s
+}
+
+// compact moves the strings that are this object's own into one piece of memory: together they take less than the sum
+// of theirs, and none keeps a larger one alive.
+func (l *Live) compact() {
+	own := []*string{&l.Name, (*string)(&l.UID), &l.ResourceVersion, &l.Hash, &l.OwnerMark, &l.StatusMessage}
+	for i := range l.Owners {
+		own = append(own, &l.Owners[i].Name, (*string)(&l.Owners[i].UID))
+	}
+	var all strings.Builder
+	size := 0
+	for _, s := range own {
+		size += len(*s)
+	}
+	all.Grow(size)
+	for _, s := range own {
+		all.WriteString(*s)
+	}
+	rest := all.String()
+	for _, s := range own {
+		*s, rest = rest[:len(*s)], rest[len(*s):]
+	}
+}

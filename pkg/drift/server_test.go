@@ -1,0 +1,102 @@
+//go:build controlplane
+
+package drift_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+var update = flag.Bool("update", false, "record testdata/live")
+
+func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("testdata/crds")) }
+
+// clusterScoped are the kinds of the documents that live in no namespace.
+var clusterScoped = map[string]bool{"ClusterRole": true, "Namespace": true, "PriorityClass": true}
+
+// plurals are those that are not the kind with an s.
+var plurals = map[string]string{"NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "PriorityClass": "priorityclasses"}
+
+func resourceFor(t *testing.T, ns string, obj map[string]any) dynamic.ResourceInterface {
+	t.Helper()
+	u := unstructured.Unstructured{Object: obj}
+	plural := plurals[u.GetKind()]
+	if plural == "" {
+		plural = string(bytes.ToLower([]byte(u.GetKind()))) + "s"
+	}
+	gvr := u.GroupVersionKind().GroupVersion().WithResource(plural)
+	if clusterScoped[u.GetKind()] {
+		return testkit.Dynamic(t).Resource(gvr)
+	}
+	return testkit.Dynamic(t).Resource(gvr).Namespace(ns)
+}
+
+func apply(t *testing.T, ns, manager string, obj map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	got, err := tryApply(t, ns, manager, obj)
+	if err != nil {
+		t.Fatalf("applying: %v", err)
+	}
+	return got
+}
+
+func tryApply(t *testing.T, ns, manager string, obj map[string]any) (*unstructured.Unstructured, error) {
+	t.Helper()
+	u := (&unstructured.Unstructured{Object: obj}).DeepCopy()
+	return resourceFor(t, ns, obj).Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
+}
+
+// TestServerDocuments applies each document to a real API server: where nothing is normalised the projection is what was
+// applied. With -update it records the answers for the tests that need no server.
+func TestServerDocuments(t *testing.T) {
+	ns := testkit.Namespace(t)
+	for _, d := range documents(t) {
+		t.Run(d.name, func(t *testing.T) {
+			live := apply(t, ns, manager, d.desired)
+			if *update {
+				record(t, d.name, live)
+			}
+			checkProjection(t, d, live)
+			again := apply(t, ns, manager, d.desired)
+			if a, b := sum(t, live), sum(t, again); a != b {
+				t.Errorf("%s: the second apply returns projection %s, the first %s", d.reason, b, a)
+			}
+		})
+	}
+}
+
+func sum(t *testing.T, u *unstructured.Unstructured) drift.Sum {
+	t.Helper()
+	v := drift.View{Manager: manager}
+	l, err := v.Live(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.P
+}
+
+func record(t *testing.T, name string, u *unstructured.Unstructured) {
+	t.Helper()
+	var out bytes.Buffer
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Indent(&out, text, "", " "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("testdata", "live", name+".json"), append(out.Bytes(), '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
