@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // Env is the environment variable that names a directory with ready-made
@@ -35,9 +36,14 @@ var ErrNotBuilt = errors.New("the control plane is not built")
 
 // Find returns the directory that holds the binaries, without building
 // anything: the one that KUBEBUILDER_ASSETS names or else the one in the user's
-// cache. It returns an error that wraps ErrNotBuilt where the cache has none.
+// cache. It returns an error that wraps ErrNotBuilt where the cache has none, and
+// another where the directory that was named lacks a binary.
 func Find() (string, error) {
 	if dir := os.Getenv(Env); dir != "" {
+		if err := complete(dir); err != nil {
+			return "", fmt.Errorf("using %s=%s: %w: it needs %s; where one is lacking (setup-envtest brings no controller manager), "+
+				"unset %s to use a build of our own", Env, dir, err, strings.Join(Names, ", "), Env)
+		}
 		return dir, nil
 	}
 	_, dir, err := locate()
@@ -45,8 +51,8 @@ func Find() (string, error) {
 		return "", err
 	}
 	if err := complete(dir); err != nil {
-		return "", fmt.Errorf("%w: build it once with `go run ./%s` (or `make test`), or set %s: %w",
-			ErrNotBuilt, "hack/assets", Env, err)
+		return "", fmt.Errorf("%w: build it once with `go run ./hack/assets` (as `make test` does), or set %s: %w",
+			ErrNotBuilt, Env, err)
 	}
 	return dir, nil
 }
@@ -74,7 +80,10 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	if complete(dir) == nil { // built by the process we waited for
 		return dir, nil
 	}
-	return dir, build(ctx, filepath.Join(root, source), dir, progress)
+	if err := build(ctx, filepath.Join(root, source), dir, progress); err != nil {
+		return "", err
+	}
+	return dir, nil
 }
 
 // locate returns the repository's root and the directory in the user's cache

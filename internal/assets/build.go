@@ -138,6 +138,9 @@ func run(ctx context.Context, module string, report *reporter, args ...string) (
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0")
 	command.Stdout = &stdout
 	command.Stderr = report
+	// Interrupted, the go command takes its compilers with it; killed, it would not.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("go %s: %w\n%s", args[0], err, report.tail())
 	}

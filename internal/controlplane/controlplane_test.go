@@ -1,51 +1,95 @@
-//go:build controlplane
-
-package controlplane_test
+package controlplane
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
-	"time"
 
-	"github.com/corollary-dev/corollary/internal/controlplane"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestStart(t *testing.T) {
-	begin := time.Now()
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Controllers: []string{controlplane.GarbageCollector}, Audit: true})
+func TestDocuments(t *testing.T) {
+	tests := []struct {
+		text   string
+		want   []map[string]any
+		reason string
+	}{
+		{"", nil, "nothing"},
+		{"---\n# only a comment\n---\n", nil, "empty documents"},
+		{"a: 1\n---\nb: {c: 9007199254740993}\n", []map[string]any{
+			{"a": int64(1)}, {"b": map[string]any{"c": int64(9007199254740993)}},
+		}, "two documents, whole numbers kept whole"},
+	}
+	for _, test := range tests {
+		documents, err := Documents(test.text)
+		if err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+		var got []map[string]any
+		for _, document := range documents {
+			got = append(got, document.Object)
+		}
+		if !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: got %v, want %v", test.reason, got, test.want)
+		}
+	}
+	if _, err := Documents("a: 1\n---\nb: [\n"); err == nil || !strings.Contains(err.Error(), "document 2") {
+		t.Errorf("the error does not say which document is broken: %v", err)
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	config := &rest.Config{
+		Host:            "https://127.0.0.1:6443",
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), CertData: []byte("cert"), KeyData: []byte("key")},
+	}
+	text, err := Kubeconfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("start", time.Since(begin))
-	begin = time.Now()
-	err = controlplane.InstallCRDs(t.Context(), c.Config(), crd)
-	t.Log("crd", time.Since(begin), err)
-	ev, err := c.ReadAudit()
-	t.Log(len(ev), err)
-	begin = time.Now()
-	if err := c.Stop(); err != nil {
+	got, err := clientcmd.RESTConfigFromKubeConfig(text)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("stop", time.Since(begin))
+	if got.Host != config.Host || !reflect.DeepEqual(got.TLSClientConfig, config.TLSClientConfig) {
+		t.Errorf("the kubeconfig connects as %v", got)
+	}
 }
 
-const crd = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: widgets.tools.example.com
-spec:
-  group: tools.example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, properties: {size: {type: integer}}}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`
+func TestReadAudit(t *testing.T) {
+	if _, err := (&ControlPlane{}).ReadAudit(); !errors.Is(err, ErrNoAudit) {
+		t.Errorf("without an audit log: %v", err)
+	}
+	c := &ControlPlane{audit: filepath.Join(t.TempDir(), "audit.log")}
+	log := `{"verb":"get","stage":"ResponseComplete","objectRef":{"resource":"pods","subresource":"log"}}
+{"verb":"watch","stage":"ResponseStarted"}
+{"verb":"watch","stage":"ResponseComplete"}
+{"verb":"patch","sta`
+	if err := os.WriteFile(c.audit, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	events, err := c.ReadAudit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != 2 || events[0].ObjectRef.Subresource != "log" || events[1].Verb != "watch" {
+		t.Errorf("a watch that ended and a line that is being written give %+v", events)
+	}
+}
+
+func TestTail(t *testing.T) {
+	var all strings.Builder
+	output := newTail(&all)
+	for range 3 {
+		if _, err := output.Write([]byte(strings.Repeat("x", tailSize-1) + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all.Len() != 3*tailSize || len(output.String()) != tailSize {
+		t.Errorf("%d bytes were passed on, %d remembered", all.Len(), len(output.String()))
+	}
+}

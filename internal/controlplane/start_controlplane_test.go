@@ -1,0 +1,103 @@
+//go:build controlplane
+
+package controlplane
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/assets"
+)
+
+// helperEnv makes the test binary a program that starts a control plane, says
+// where it is, and waits to be killed.
+const helperEnv = "TEST_START_AND_WAIT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) == "" {
+		os.Exit(m.Run())
+	}
+	c, err := Start(context.Background(), Options{})
+	if err != nil {
+		panic(err)
+	}
+	println(c.dir, c.admin.Host) // to stderr, unbuffered
+	select {}
+}
+
+func TestStartFails(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho the disk is on fire >&2\nexit 1\n"
+	for _, name := range assets.Names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	_, err := Start(t.Context(), Options{Assets: dir})
+	if err == nil || !strings.Contains(err.Error(), "on fire") {
+		t.Errorf("the error does not repeat what the component says: %v", err)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v behind, %v", left, err)
+	}
+}
+
+// TestKilledParent kills a process that runs a control plane. Its components have
+// to end too and to remove their data: no signal tells them.
+func TestKilledParent(t *testing.T) {
+	if os.Getenv(assets.Env) != "" {
+		return // binaries that others have built watch no parent
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), executable)
+	command.Env = append(os.Environ(), helperEnv+"=1")
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	dir, address, found := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || !found {
+		t.Fatalf("the control plane did not start: %q, %v", line, err)
+	}
+	server, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // it tells that it was killed
+
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-ticker.C {
+		connection, dialled := net.Dial("tcp", server.Host)
+		if dialled == nil {
+			_ = connection.Close()
+		}
+		_, exists := os.Stat(dir)
+		if dialled != nil && os.IsNotExist(exists) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the API server answers: %t; its directory exists: %t", dialled == nil, exists == nil)
+		}
+	}
+}
