@@ -1,0 +1,236 @@
+// Package examples tests the example configs: that they load, compile against their CRDs, satisfy the published JSON
+// Schema and render what stands beside them. It holds no code of the product.
+package examples_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// publishedSchema is what the first line of every example names.
+const publishedSchema = "../docs/schema/operator.v1alpha1.json"
+
+// example is one folder of configs.
+type example struct{ dir string }
+
+func examples(t *testing.T) []example {
+	t.Helper()
+	readmes, err := filepath.Glob("configs/*/README.md")
+	if err != nil || len(readmes) < 5 {
+		t.Fatalf("found %d examples, want 5 or more: %v", len(readmes), err)
+	}
+	var list []example
+	for _, readme := range readmes {
+		list = append(list, example{filepath.Dir(readme)})
+	}
+	return list
+}
+
+func (e example) name() string { return filepath.Base(e.dir) }
+
+func (e example) path(name string) string { return filepath.Join(e.dir, name) }
+
+// config is the operator's file, or the directory of several.
+func (e example) config() string {
+	if _, err := os.Stat(e.path("operators")); err == nil {
+		return e.path("operators")
+	}
+	return e.path("operator.yaml")
+}
+
+// crds are the example's own CRDs; none where all its kinds are built in.
+func (e example) crds() []string {
+	if _, err := os.Stat(e.path("crd.yaml")); err != nil {
+		return nil
+	}
+	return []string{e.path("crd.yaml")}
+}
+
+func (e example) load(t *testing.T) []*config.File {
+	t.Helper()
+	files, errs := config.Load(config.Options{Files: []string{e.config()}})
+	if len(errs) > 0 {
+		t.Fatalf("loading:\n%v", errs)
+	}
+	return files
+}
+
+func (e example) compile(t *testing.T) []*pipeline.Pipeline {
+	t.Helper()
+	source, err := kinds.Offline(e.crds()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*pipeline.Pipeline
+	for _, f := range e.load(t) {
+		p, problems, err := pipeline.Compile(f, pipeline.Options{Kinds: source})
+		if err != nil || len(problems) > 0 {
+			t.Fatalf("compiling: %v\n%v", err, problems)
+		}
+		for _, w := range p.Warnings {
+			t.Errorf("an example is without warnings, but: %v", &w)
+		}
+		if p.Upstream.GVR.Empty() || (len(e.crds()) > 0 && p.Upstream.Schema == nil) {
+			t.Errorf("%s was compiled without a schema of %s", p.Name, p.Upstream.GVK.Kind)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// golden compares with a golden file, or writes it.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(read(t, path)), string(got)); diff != "" {
+		t.Errorf("%s differs (- file, + now); make golden writes it anew:\n%s", path, diff)
+	}
+}
+
+func TestExamplesCompile(t *testing.T) {
+	for _, e := range examples(t) {
+		t.Run(e.name(), func(t *testing.T) { e.compile(t) })
+	}
+}
+
+// TestExamplesRender renders each example's upstreams, and whatever of the result is an upstream of a further operator.
+func TestExamplesRender(t *testing.T) {
+	for _, e := range examples(t) {
+		t.Run(e.name(), func(t *testing.T) {
+			pipelines := e.compile(t)
+			todo, err := controlplane.Documents(string(read(t, e.path("cr.yaml"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out [][]byte
+			for ; len(todo) > 0; todo = todo[1:] {
+				for _, p := range pipelines {
+					for _, doc := range render(t, p, todo[0]) {
+						todo = append(todo, &unstructured.Unstructured{Object: doc})
+						text, err := yaml.Marshal(doc)
+						if err != nil {
+							t.Fatal(err)
+						}
+						out = append(out, text)
+					}
+				}
+			}
+			if len(out) == 0 {
+				t.Fatal("cr.yaml holds no upstream of any operator")
+			}
+			golden(t, e.path("rendered.yaml"), bytes.Join(out, []byte("---\n")))
+		})
+	}
+}
+
+// render returns what follows from an upstream, nothing where it is none of the pipeline's.
+func render(t *testing.T, p *pipeline.Pipeline, upstream *unstructured.Unstructured) []map[string]any {
+	t.Helper()
+	if upstream.GroupVersionKind() != p.Upstream.GVK || !selected(t, p, upstream) {
+		return nil
+	}
+	wish := p.Wish(t.Context(), upstream)
+	for _, f := range wish.Invalid {
+		t.Fatalf("%s %s is invalid: %s", upstream.GetKind(), upstream.GetName(), f)
+	}
+	var docs []map[string]any
+	for i, dw := range wish.Downstreams {
+		if dw.Err != nil {
+			t.Fatal(dw.Err)
+		}
+		if !dw.Wanted {
+			continue
+		}
+		doc, err := p.Document(wish, i, upstream, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+func selected(t *testing.T, p *pipeline.Pipeline, upstream *unstructured.Unstructured) bool {
+	t.Helper()
+	if p.Config.Watch.LabelSelector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(p.Config.Watch.LabelSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selector.Matches(labels.Set(upstream.GetLabels()))
+}
+
+// TestSchema holds the published JSON Schema to what `corollary schema` prints, and the examples to it, by a library
+// that shares no code with the one that made it.
+func TestSchema(t *testing.T) {
+	golden(t, publishedSchema, config.Schema())
+	compiled, err := jsonschema.NewCompiler().Compile(publishedSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range examples(t) {
+		for _, f := range e.load(t) {
+			text := read(t, f.Path)
+			first, _, _ := bytes.Cut(text, []byte("\n"))
+			named, ok := bytes.CutPrefix(first, []byte("# yaml-language-server: $schema="))
+			if at := filepath.Join(filepath.Dir(f.Path), string(named)); !ok || at != publishedSchema {
+				t.Errorf("%s does not name the schema in its first line: %s is not %s", f.Path, at, publishedSchema)
+			}
+			if err := compiled.Validate(instance(t, text)); err != nil {
+				t.Errorf("%s: %v", f.Path, err)
+			}
+		}
+	}
+	bad := bytes.Replace(read(t, "configs/appoperator/operator.yaml"), []byte("validate:"), []byte("validat:"), 1)
+	if compiled.Validate(instance(t, bad)) == nil {
+		t.Error("the schema accepts an unknown field")
+	}
+}
+
+func instance(t *testing.T, text []byte) any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
