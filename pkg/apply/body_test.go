@@ -140,3 +140,9 @@ func FuzzEncode(f *testing.F) {
 		}
 	})
 }
+
+func TestPointer(t *testing.T) {
+	if got, want := pointer([]string{"metadata", "labels", "a.b/c~1"}), "/metadata/labels/a.b~1c~01"; got != want {
+		t.Errorf("the pointer is %s, want %s", got, want)
+	}
+}

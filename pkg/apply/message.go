@@ -11,8 +11,8 @@ import (
 // Lengths of messages in characters. An API server's answer can be megabytes, since it quotes the value that it
 // refuses; an event holds 1024.
 const (
-	maxCause   = 200
-	maxCauses  = 4
+	maxCause   = 240
+	maxCauses  = 3
 	maxMessage = 500
 )
 
@@ -104,6 +104,6 @@ func shorten(s string, limit int) string {
 	if len(r) <= limit {
 		return string(r)
 	}
-	head := limit / 2
+	head := limit / 3
 	return string(r[:head]) + " … " + string(r[len(r)-(limit-head-3):])
 }

@@ -1,0 +1,98 @@
+//go:build controlplane
+
+package apply
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+func TestDelete(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	first := f.create(tg, configMap)
+
+	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
+	wants(t, err, ErrReplaced, ReasonReplaced)
+	if got := f.get(tg); got.GetUID() != first.GetUID() || got.GetDeletionTimestamp() != nil {
+		t.Fatal("an object of another uid was deleted")
+	}
+
+	f.heard = nil
+	for range 2 { // the second finds it gone, which is as good
+		if err := f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"delete configmaps 200", "delete configmaps 404"}; !slices.Equal(f.heard, want) {
+		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	}
+	if testkit.Find(t, configMaps, f.ns, "a") != nil {
+		t.Error("the object is still there")
+	}
+	if err := f.c.Delete(t.Context(), tg, "", metav1.DeletePropagationBackground); err == nil {
+		t.Error("a delete without a uid was sent")
+	}
+	elsewhere := Target{GVR: configMaps, Namespace: "no-such-namespace", Name: "a"}
+	if err := f.c.Delete(t.Context(), elsewhere, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
+		t.Errorf("in a namespace that is gone everything is gone: %v", err)
+	}
+}
+
+func TestDeleteTwiceWhileTerminating(t *testing.T) {
+	f := setup(t)
+	tg := f.terminating("a")
+	if err := f.c.Delete(t.Context(), tg, f.get(tg).GetUID(), metav1.DeletePropagationBackground); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeleteUnservedKind holds that a kind that is not served is not taken for an object that is gone: it may be
+// stored all the same.
+func TestDeleteUnservedKind(t *testing.T) {
+	f := setup(t)
+	gone := schema.GroupVersionResource{Group: "tools.example.com", Version: "v9", Resource: "widgets"}
+	err := f.c.Delete(t.Context(), f.target(gone, "a"), nobody, metav1.DeletePropagationBackground)
+	wants(t, err, nil, ReasonKindNotServed)
+	says(t, err, "widgets.tools.example.com in version v9")
+}
+
+// TestDeletePropagation holds that what a Job owns goes or stays as is said, whatever the kind's own default.
+func TestDeletePropagation(t *testing.T) {
+	cases := []struct {
+		reason      string
+		propagation metav1.DeletionPropagation
+		podStays    bool
+	}{
+		{"Background takes the pod along", metav1.DeletePropagationBackground, false},
+		{"Foreground takes the pod along, first", metav1.DeletePropagationForeground, false},
+		{"Orphan leaves the pod, without its owner reference", metav1.DeletePropagationOrphan, true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := setup(t)
+			tg := f.target(jobs, "j")
+			job := f.create(tg, `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`)
+			testkit.Apply(t, f.ns, `{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: "`+
+				string(job.GetUID())+`", controller: true, blockOwnerDeletion: true}]}, spec: {containers: [{name: a, image: a}]}}`)
+			if err := f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, eventually, func() (bool, string) {
+				if testkit.Find(t, jobs, f.ns, "j") != nil {
+					return false, "the job is still there"
+				}
+				pod := testkit.Find(t, pods, f.ns, "p")
+				if !tc.podStays {
+					return pod == nil, "the pod is still there"
+				}
+				return pod != nil && len(pod.GetOwnerReferences()) == 0, "the pod is gone or owned"
+			})
+		})
+	}
+}
