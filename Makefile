@@ -1,9 +1,11 @@
 # Go, make and git are all that is needed. `make` lists the targets; the text of
-# each stands behind the ## on its line.
+# each stands behind the ## on its line. PKG narrows test, bench and lint:
+# `make test PKG=./pkg/drift`.
 
 GO       ?= go
 FUZZTIME ?= 20s
 TIMEOUT  ?= 15m
+PKG      ?= ./...
 
 MODULE   := github.com/corollary-dev/corollary
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -27,15 +29,15 @@ demo: build controlplane ## show the main job on a real API server, step by step
 	@$(GO) run ./hack/demo
 
 test: controlplane ## vet, and run all tests, those on a real API server included
-	$(GO) vet -tags controlplane ./...
+	$(GO) vet -tags controlplane $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
-	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) ./...
+	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(PKG)
 
 lint: ## run golangci-lint, which is built from source the first time
-	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane ./...
+	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane $(PKG)
 
 bench: ## run the benchmarks that need no API server
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C
 	@$(GO) run ./hack/cluster

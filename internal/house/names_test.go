@@ -23,6 +23,7 @@ var allowed = []struct {
 }{
 	{regexp.MustCompile(`^corollary\.dev/v1alpha1$`), "the apiVersion of the config file itself"},
 	{regexp.MustCompile(`^([a-z0-9-]+\.)+k8s\.io/v[0-9]+((alpha|beta)[0-9]+)?$`), "an API group and version of Kubernetes"},
+	{regexp.MustCompile(`^([a-z0-9-]+\.)+k8s\.io/[A-Z][A-Za-z]+$`), "an API group and kind of Kubernetes"},
 	{regexp.MustCompile(`^([a-z0-9-]+\.)*example\.(com|org|net)/`), "an example in a help text or in a message"},
 	{regexp.MustCompile(`^json-schema\.org/draft`), "the dialect of the published JSON Schema"},
 	{regexp.MustCompile(`^github\.com/corollary-dev/corollary`), "the address of the project"},
@@ -141,6 +142,7 @@ func TestConventions(t *testing.T) {
 		{`const key = "corollary.dev/hash"`, "corollary.dev/hash", "our own domain"},
 		{`const version = "corollary.dev/v1alpha1"`, "", "the config's own apiVersion"},
 		{`const version = "networking.k8s.io/v1"`, "", "an API group and version"},
+		{`const kind = "storage.k8s.io/StorageClass"`, "", "an API group and kind"},
 		{`const key = "node.k8s.io/role"`, "node.k8s.io/role", "a label in a domain of Kubernetes"},
 		{`const help = "set a label, say tools.example.com/app."`, "", "an example"},
 		{"const text = `\n  a: b.acme.io/c\n`", "b.acme.io/c", "a raw string of several lines"},
