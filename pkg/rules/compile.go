@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// compile is behind Bool, String and Any.
+func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) (*Program, error) {
+	s, err := e.scope(kind, downstream)
+	if err != nil {
+		return nil, &CompileError{Line: 1, Column: 1, Problem: err.Error()}
+	}
+	if isBlank(expr) {
+		return nil, &CompileError{Line: 1, Column: 1, Problem: "the expression is empty", Mend: "write one, or leave it out"}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	checked, problem := s.check(expr)
+	if problem != nil {
+		return nil, problem
+	}
+	if problem := checkResult(checked.OutputType(), wants); problem != nil {
+		return nil, problem
+	}
+	program, err := s.env.Program(checked,
+		cel.CostLimit(CostPerCall),
+		cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	if err != nil {
+		return nil, &CompileError{Line: 1, Column: 1, Problem: firstLine(err.Error())}
+	}
+	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(checked.NativeRep(), s.kind.variables())}
+	p.fold()
+	return p, nil
+}
+
+// check parses and type-checks.
+func (s *scope) check(expr string) (*cel.Ast, *CompileError) {
+	s.provider.forget()
+	parsed, issues := s.env.Parse(expr)
+	if issues.Err() != nil {
+		return nil, syntaxError(issues.Errors()[0])
+	}
+	checked, issues := s.env.Check(parsed)
+	if issues.Err() != nil {
+		return nil, s.typeError(expr, parsed.NativeRep(), issues.Errors())
+	}
+	return checked, nil
+}
+
+// checkResult holds the type of the result against the one that is wanted. What is known only when the expression is
+// evaluated is good here.
+func checkResult(t *cel.Type, wants wanted) *CompileError {
+	want := types.BoolType
+	switch wants {
+	case wantAny:
+		return nil
+	case wantString:
+		want = types.StringType
+	}
+	if t.IsExactType(want) || t.IsExactType(types.DynType) {
+		return nil
+	}
+	problem := &CompileError{Line: 1, Column: 1,
+		Problem: "the result is " + article(typeText(t)) + ", not " + article(typeText(want))}
+	switch {
+	case isOptional(t) && wants == wantBool:
+		problem.Mend = "say what it is where the field is missing: ….orValue(false)"
+	case isOptional(t):
+		problem.Mend = "say what it is where the field is missing: ….orValue('')"
+	case wants == wantString:
+		problem.Mend = "convert it: string(…)"
+	default:
+		problem.Mend = "compare it with something"
+	}
+	return problem
+}
+
+// fold evaluates an expression that uses no variable: no function of Kubernetes' CEL varies from call to call.
+func (p *Program) fold() {
+	for _, r := range p.reads {
+		if r.whole || len(r.paths) > 0 {
+			return
+		}
+	}
+	value, err := p.Eval(Vars{}, nil)
+	if err != nil {
+		return
+	}
+	p.constant, p.isConstant = value, true
+}

@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CompileError tells what is wrong with an expression.
+type CompileError struct {
+	// Line and Column are where in the expression, both from 1.
+	Line, Column int
+	// Problem says in one line what is wrong.
+	Problem string
+	// Mend says how to mend it; it may be empty.
+	Mend string
+}
+
+// Error is "LINE:COLUMN: problem: mend".
+func (e *CompileError) Error() string {
+	text := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Problem)
+	if e.Mend != "" {
+		text += ": " + e.Mend
+	}
+	return text
+}
+
+// Cause is the kind of an EvalError.
+type Cause int
+
+const (
+	// CauseValue means that the expression does not fit the object: a missing field, a value of another type, a number
+	// that overflows. It lasts until the object changes.
+	CauseValue Cause = iota
+	// CauseCost means that the expression cost more than CostPerCall, or the Budget was used up.
+	CauseCost
+	// CauseInterrupted means that the context of the Budget was done; it says nothing about object or expression.
+	CauseInterrupted
+)
+
+// EvalError tells why an expression gave no result.
+type EvalError struct {
+	// Expr is the expression.
+	Expr string
+	// Problem says in one line what went wrong, for example "no such key: tag".
+	Problem string
+	Cause   Cause
+	// Err is what lies beneath, for errors.Is; it may be nil.
+	Err error
+}
+
+// Error names the expression and the problem.
+func (e *EvalError) Error() string {
+	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.Problem)
+}
+
+// Unwrap returns what lies beneath.
+func (e *EvalError) Unwrap() error { return e.Err }

@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// toJSON returns a result as a JSON value that shares nothing with what was evaluated.
+func toJSON(val ref.Val) (any, error) {
+	switch v := val.(type) {
+	case types.Null:
+		return nil, nil
+	case types.Bool:
+		return bool(v), nil
+	case types.String:
+		return string(v), nil
+	case types.Int:
+		return int64(v), nil
+	case types.Uint:
+		if v > math.MaxInt64 {
+			return nil, fmt.Errorf("the result %d is too large for an integer of JSON in Kubernetes", v)
+		}
+		return int64(v), nil
+	case types.Double:
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return nil, fmt.Errorf("the result %v is no number of JSON", float64(v))
+		}
+		return float64(v), nil
+	case types.Bytes:
+		return base64.StdEncoding.EncodeToString(v), nil
+	case types.Timestamp:
+		return v.UTC().Format(time.RFC3339Nano), nil
+	case types.Duration:
+		return v.Duration.String(), nil
+	case *types.Optional:
+		if !v.HasValue() {
+			return nil, nil
+		}
+		return toJSON(v.GetValue())
+	case apiservercel.Quantity:
+		return v.Quantity.String(), nil
+	case apiservercel.IP:
+		return v.Addr.String(), nil
+	case apiservercel.CIDR:
+		return v.Prefix.String(), nil
+	case apiservercel.URL:
+		return v.URL.String(), nil
+	case apiservercel.Semver:
+		return v.Version.String(), nil
+	case traits.Mapper:
+		return mapToJSON(v)
+	case traits.Lister:
+		return listToJSON(v)
+	}
+	return nil, fmt.Errorf("the result is %s, which is no value of JSON", article(typeOf(val)))
+}
+
+func mapToJSON(m traits.Mapper) (any, error) {
+	switch m := m.(type) {
+	case *sortedMap:
+		return copyJSON(m.members), nil
+	case *typedObject:
+		return copyJSON(m.members), nil
+	case *plainMap:
+		return copyJSON(m.members), nil
+	}
+	members := map[string]any{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, ok := key.(types.String)
+		if !ok {
+			return nil, fmt.Errorf("the result has a key that is %s: keys of JSON are strings", article(typeOf(key)))
+		}
+		member, err := toJSON(m.Get(key))
+		if err != nil {
+			return nil, err
+		}
+		members[string(name)] = member
+	}
+	return members, nil
+}
+
+// copyJSON copies a value deeply. Numbers of the configuration may be of types that objects do not have.
+func copyJSON(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		members := make(map[string]any, len(v))
+		for name, member := range v {
+			members[name] = copyJSON(member)
+		}
+		return members
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = copyJSON(item)
+		}
+		return items
+	case int:
+		return int64(v)
+	}
+	return v
+}
+
+func listToJSON(l traits.Lister) (any, error) {
+	items := []any{}
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		item, err := toJSON(it.Next())
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// typeOf names the type of a value.
+func typeOf(val ref.Val) string {
+	if t, ok := val.Type().(*cel.Type); ok {
+		return typeText(t)
+	}
+	return val.Type().TypeName()
+}
+
+// typeText names a type in words.
+func typeText(t *cel.Type) string {
+	switch {
+	case isOptional(t):
+		return "optional " + typeText(t.Parameters()[0])
+	case t.IsExactType(types.NullType):
+		return "null"
+	}
+	return strings.ReplaceAll(cel.FormatCELType(t), typePrefix, "")
+}
+
+// isOptional tells the type of what may be there or not.
+func isOptional(t *cel.Type) bool {
+	return t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName()
+}
+
+// article puts a or an before a noun.
+func article(noun string) string {
+	if strings.ContainsRune("aeio", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}

@@ -1,0 +1,195 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// plainer puts the parser's words into plain ones. Nothing is decided by the text.
+var plainer = strings.NewReplacer(
+	"Syntax error: ", "",
+	"mismatched input '<EOF>'", "the expression ends too early",
+	"no viable alternative at input '<EOF>'", "the expression ends too early",
+	"no viable alternative at input ", "it cannot go on after ",
+	"mismatched input ", "unexpected ",
+	"extraneous input ", "unexpected ",
+	"token recognition error at: ", "cannot read what begins with ",
+	"'<EOF>'", "the end of the expression",
+)
+
+// syntaxError turns an error of CEL's parser into one that a person reads.
+func syntaxError(err *cel.Error) *CompileError {
+	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of everything that could have stood there
+	return &CompileError{Line: err.Location.Line(), Column: err.Location.Column() + 1,
+		Problem: "syntax error: " + plainer.Replace(text)}
+}
+
+// typeError turns the first of the type checker's errors into one that a person reads; that oldSelf is used goes first,
+// since nothing else needs mending then. What was wrong is told by the expression at which the error stands.
+func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *CompileError {
+	nodes := map[int64]ast.Expr{}
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { nodes[e.ID()] = e }))
+	first := errs[0]
+	for _, err := range errs {
+		if at := nodes[err.ExprID]; at != nil && at.Kind() == ast.IdentKind && at.AsIdent() == "oldSelf" {
+			first = err
+			break
+		}
+	}
+	problem := &CompileError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Problem: readable(first.Message)}
+	at := nodes[first.ExprID]
+	switch {
+	case at == nil:
+	case at.Kind() == ast.IdentKind:
+		s.unknownVariable(problem, at.AsIdent())
+	case at.Kind() == ast.SelectKind:
+		s.unknownField(problem, at.AsSelect().FieldName())
+		problem.Column += distance(expr, first.Location, at.AsSelect().FieldName())
+	case at.Kind() == ast.CallKind && at.AsCall().FunctionName() == operators.OptSelect:
+		field := at.AsCall().Args()[1].AsLiteral().Value().(string)
+		s.unknownField(problem, field)
+		problem.Column += distance(expr, first.Location, field)
+	case at.Kind() == ast.CallKind:
+		s.badCall(problem, at.AsCall())
+	}
+	return problem
+}
+
+// unknownVariable describes a name that stands for nothing.
+func (s *scope) unknownVariable(problem *CompileError, name string) {
+	names := s.kind.variables()
+	problem.Problem = name + " is not known here"
+	problem.Mend = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	switch {
+	case name == "oldSelf":
+		problem.Mend = "there is no old object when one is reconciled: a rule about a change belongs into the" +
+			" CustomResourceDefinition's x-kubernetes-validations or a ValidatingAdmissionPolicy"
+	case name == "object":
+		problem.Mend = "say self"
+	case name == varDownstream && s.kind == Status:
+		problem.Mend = "say downstreams.NAME"
+	case name == varDownstreams && s.kind == Downstream:
+		problem.Mend = "this expression sees its own downstream alone: say downstream"
+	default:
+		if meant := closest(name, names); meant != "" {
+			problem.Mend = "did you mean " + meant + "?"
+		}
+	}
+}
+
+// unknownField describes a field that its object has not; the problem stays as it is where the field is not what is
+// wrong.
+func (s *scope) unknownField(problem *CompileError, field string) {
+	typeName, has := s.provider.lacking(field)
+	if typeName == "" {
+		return
+	}
+	owner := strings.TrimPrefix(typeName, typePrefix)
+	owner = strings.NewReplacer(".@idx", "[…]", ".@elem", "[…]").Replace(owner)
+	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
+	if meant := closest(field, has); meant != "" {
+		problem.Mend = "did you mean " + meant + "?"
+	} else if len(has) > 0 && len(has) <= 12 {
+		problem.Mend = "it has " + strings.Join(has, ", ")
+	}
+}
+
+// badCall describes a function that is not there or does not take what it is given.
+func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
+	name := call.FunctionName()
+	if _, operator := operators.FindReverse(name); operator {
+		switch {
+		case name == operators.Index && len(call.Args()) == 2 && isText(call.Args()[1]):
+			problem.Mend = "select a field of an object by its name, as in self.spec.replicas; a character that no identifier" +
+				" has is escaped as in CRDs (foo-bar is foo__dash__bar)"
+		case name == operators.Conditional:
+			problem.Mend = "what stands before the question mark is a bool, and both results are of one type"
+		case len(call.Args()) == 2:
+			problem.Mend = "compare, add or combine values of one type: convert with int(…), double(…) or string(…)"
+		}
+		return
+	}
+	if s.env.HasFunction(name) {
+		return
+	}
+	problem.Problem = "there is no function " + name
+	var names []string
+	for known := range s.env.Functions() {
+		if !strings.ContainsAny(known, "@_") {
+			names = append(names, known)
+		}
+	}
+	if meant := closest(name, names); meant != "" {
+		problem.Mend = "did you mean " + meant + "?"
+	}
+}
+
+func isText(e ast.Expr) bool {
+	if e.Kind() != ast.LiteralKind {
+		return false
+	}
+	_, ok := e.AsLiteral().Value().(string)
+	return ok
+}
+
+// mangled finds the names of operators as CEL has them: _>_, _[_].
+var mangled = regexp.MustCompile(`'([!_@-][^' ]*)'`)
+
+// readable puts one of CEL's messages on one line with operators as people write them.
+func readable(message string) string {
+	text := mangled.ReplaceAllStringFunc(firstLine(message), func(quoted string) string {
+		name := strings.Trim(quoted, "'")
+		switch name {
+		case operators.Index:
+			return "'[…]'"
+		case operators.Conditional:
+			return "'?:'"
+		}
+		if symbol, ok := operators.FindReverse(name); ok && symbol != "" {
+			return "'" + symbol + "'"
+		}
+		return quoted
+	})
+	return strings.NewReplacer(" (in container '')", "", typePrefix, "",
+		"found no matching overload for ", "", " applied to ", " does not take ").Replace(text)
+}
+
+// distance returns how many characters after a position in the expression the field is named: a selection stands at
+// its dot, and one within has() at the parenthesis. It is 0 where the name is on another line.
+func distance(expr string, at common.Location, field string) int {
+	lines := strings.Split(expr, "\n")
+	if at.Line() < 1 || at.Line() > len(lines) {
+		return 0
+	}
+	line := []rune(lines[at.Line()-1])
+	if at.Column() < 0 || at.Column() > len(line) {
+		return 0
+	}
+	rest := string(line[at.Column():])
+	before, dots, found := cutAtField(rest, field)
+	if !found {
+		return 0
+	}
+	return len([]rune(before)) + len([]rune(dots))
+}
+
+// cutAtField finds the first selection of the field, and returns what stands before its dots, and the dots.
+func cutAtField(text, field string) (before, dots string, found bool) {
+	selection := regexp.MustCompile(`[.]\s*[?]?\s*` + regexp.QuoteMeta(field) + `\b`)
+	at := selection.FindStringIndex(text)
+	if at == nil {
+		return "", "", false
+	}
+	return text[:at[0]], text[at[0] : at[1]-len(field)], true
+}
+
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// wanted is the type of an expression's result.
+type wanted int
+
+const (
+	wantBool wanted = iota
+	wantString
+	wantAny
+)
+
+// Program is a compiled expression. It is immutable and safe for concurrent use.
+type Program struct {
+	expr    string
+	scope   *scope
+	wants   wanted
+	program cel.Program
+	reads   map[string]readSet
+
+	constant   any
+	isConstant bool
+}
+
+// Expr returns the expression as it was written.
+func (p *Program) Expr() string { return p.expr }
+
+// Constant returns the result of an expression that uses no variable, for example true for "true". ok is false for one
+// that does, and for one that gives an error.
+func (p *Program) Constant() (value any, ok bool) { return p.constant, p.isConstant }
+
+// Eval evaluates the expression. The result is a bool or string for a Program made by Bool or String; for one made by
+// Any it is a JSON value of its own (nil, bool, int64, float64, string, []any, map[string]any), where timestamps,
+// durations and quantities are their text, bytes are base64, an empty optional is nil. The error is an *EvalError.
+func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
+	if p.isConstant && p.wants != wantAny {
+		return p.constant, nil
+	}
+	val, err := p.run(&vars, b)
+	if err != nil {
+		return nil, err
+	}
+	switch p.wants {
+	case wantBool:
+		if v, ok := val.(types.Bool); ok {
+			return bool(v), nil
+		}
+		return nil, p.fail("the result is " + article(typeOf(val)) + ", not a bool")
+	case wantString:
+		if v, ok := val.(types.String); ok {
+			return string(v), nil
+		}
+		return nil, p.fail("the result is " + article(typeOf(val)) + ", not a string")
+	}
+	v, err := toJSON(val)
+	if err != nil {
+		return nil, p.fail(err.Error())
+	}
+	return v, nil
+}
+
+func (p *Program) fail(problem string) *EvalError {
+	return &EvalError{Expr: p.expr, Problem: problem, Cause: CauseValue}
+}
+
+// run evaluates within the budget.
+func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
+	if b == nil {
+		b = NewBudget(context.Background())
+	}
+	if b.left == 0 {
+		return nil, p.overBudget()
+	}
+	val, details, err := p.program.ContextEval(b.ctx, &activation{p.scope, vars})
+	if cost := details.ActualCost(); cost != nil && !b.spend(*cost) {
+		return nil, p.overBudget()
+	}
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	return val, nil
+}
+
+func (p *Program) overBudget() *EvalError {
+	return &EvalError{Expr: p.expr, Cause: CauseCost,
+		Problem: "the expressions for this object cost more than they may together, the rest is not evaluated"}
+}
+
+// noSuchOverload is what CEL says of an operator or function that has no variant for the values it is given.
+var noSuchOverload = types.NoSuchOverloadErr().(*types.Err).Unwrap()
+
+// explain says in plain words why an evaluation failed.
+func (p *Program) explain(err error) *EvalError {
+	failure := &EvalError{Expr: p.expr, Problem: firstLine(err.Error()), Err: err}
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.Is(err, interpreter.InterruptError{}):
+		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
+	case errors.As(err, &cancelled):
+		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
+	case errors.Is(err, noSuchOverload):
+		failure.Problem = "no such overload: an operator or function was given values of types that it does not take"
+	}
+	return failure
+}

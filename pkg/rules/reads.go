@@ -1,0 +1,208 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// readSet is what an expression reads of a variable.
+type readSet struct {
+	paths [][]string
+	whole bool
+}
+
+// Reads tells what the expression can read of a variable (self, downstream, downstreams): the fields named by the paths
+// with everything below them, sorted, none below another. whole means that it may read anything. Field names are the
+// real ones, not escaped; of downstreams the first is the downstream's name.
+//
+// An object cut down to these paths gives the same result as the whole one, an error where that gave an error, as long
+// as Prune's rule is kept: what lies on the way to a path stays, even where it becomes empty.
+func (p *Program) Reads(variable string) (paths [][]string, whole bool) {
+	r := p.reads[variable]
+	return r.paths, r.whole
+}
+
+// Prune returns the object cut down to the paths, sharing their values with it. A map on the way to a path stays even
+// where nothing is left in it, and anything else on the way stays as it is: has(self.spec.tag) is an error without a
+// spec, but false with an empty one.
+func Prune(obj map[string]any, paths [][]string) map[string]any {
+	kept := map[string]any{}
+	below := map[string][][]string{}
+	for _, path := range paths {
+		if len(path) == 0 {
+			return obj
+		}
+		below[path[0]] = append(below[path[0]], path[1:])
+	}
+	for name, rest := range below {
+		member, ok := obj[name]
+		if !ok {
+			continue
+		}
+		if m, isMap := member.(map[string]any); isMap {
+			member = Prune(m, rest)
+		}
+		kept[name] = member
+	}
+	return kept
+}
+
+// findReads walks a checked expression.
+func findReads(checked *ast.AST, variables []string) map[string]readSet {
+	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string]int{}}
+	w.walk(checked.Expr())
+	reads := make(map[string]readSet, len(variables))
+	for _, name := range variables {
+		reads[name] = minimal(w.found[name])
+	}
+	return reads
+}
+
+// minimal drops the paths below others.
+func minimal(paths [][]string) readSet {
+	slices.SortFunc(paths, slices.Compare)
+	var r readSet
+	for _, path := range paths {
+		if len(path) == 0 {
+			return readSet{whole: true}
+		}
+		if n := len(r.paths); n > 0 && len(r.paths[n-1]) <= len(path) && slices.Equal(r.paths[n-1], path[:len(r.paths[n-1])]) {
+			continue
+		}
+		r.paths = append(r.paths, path)
+	}
+	return r
+}
+
+// readWalker collects the paths. Whatever it does not know how to follow counts as reading everything below.
+type readWalker struct {
+	checked *ast.AST
+	found   map[string][][]string
+	shadow  map[string]int // names that a comprehension around has taken
+}
+
+func (w *readWalker) walk(e ast.Expr) {
+	if c, ok := w.chain(e); ok {
+		w.found[c.root] = append(w.found[c.root], c.path)
+		return
+	}
+	switch e.Kind() {
+	case ast.SelectKind:
+		w.walk(e.AsSelect().Operand())
+	case ast.CallKind:
+		if e.AsCall().IsMemberFunction() {
+			w.walk(e.AsCall().Target())
+		}
+		for _, arg := range e.AsCall().Args() {
+			w.walk(arg)
+		}
+	case ast.ListKind:
+		for _, item := range e.AsList().Elements() {
+			w.walk(item)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			w.walk(entry.AsMapEntry().Key())
+			w.walk(entry.AsMapEntry().Value())
+		}
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			w.walk(field.AsStructField().Value())
+		}
+	case ast.ComprehensionKind:
+		w.comprehension(e.AsComprehension())
+	}
+}
+
+// comprehension walks a macro's loop, in which its variables hide those of the same name outside.
+func (w *readWalker) comprehension(c ast.ComprehensionExpr) {
+	w.walk(c.IterRange())
+	w.walk(c.AccuInit())
+	w.hidden([]string{c.AccuVar()}, func() {
+		w.walk(c.Result())
+		inner := []string{c.IterVar()}
+		if c.HasIterVar2() {
+			inner = append(inner, c.IterVar2())
+		}
+		w.hidden(inner, func() {
+			w.walk(c.LoopCondition())
+			w.walk(c.LoopStep())
+		})
+	})
+}
+
+func (w *readWalker) hidden(names []string, walk func()) {
+	for _, name := range names {
+		w.shadow[name]++
+	}
+	walk()
+	for _, name := range names {
+		w.shadow[name]--
+	}
+}
+
+// chain is a selection of fields below a variable.
+type chain struct {
+	root string
+	path []string
+	// closed: it cannot be told which field is selected next, so that the path means everything from where it ends.
+	closed bool
+}
+
+// chain follows selections down to a variable; ok is false where e is no such selection.
+func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		name, absolute := strings.CutPrefix(e.AsIdent(), ".") // .self is the variable even where self is hidden
+		return chain{root: name}, absolute || w.shadow[name] == 0
+	case ast.SelectKind:
+		return w.extend(e.AsSelect().Operand(), e.AsSelect().FieldName())
+	case ast.CallKind:
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case operators.OptSelect, operators.Index, operators.OptIndex:
+			if len(call.Args()) == 2 && isText(call.Args()[1]) {
+				return w.extend(call.Args()[0], call.Args()[1].AsLiteral().Value().(string))
+			}
+		}
+	}
+	return chain{}, false
+}
+
+// extend returns the chain of an operand with one more field.
+func (w *readWalker) extend(operand ast.Expr, name string) (c chain, ok bool) {
+	if c, ok = w.chain(operand); !ok || c.closed {
+		return c, ok
+	}
+	field, exact := w.fieldName(operand, name)
+	if !exact {
+		c.closed = true
+		return c, true
+	}
+	c.path = append(c.path, field)
+	return c, true
+}
+
+// fieldName returns the real name of what is selected: names of an object's fields are escaped, keys of a map are not,
+// and where nothing is known of the operand it can be either, unless there is nothing to unescape.
+func (w *readWalker) fieldName(operand ast.Expr, name string) (string, bool) {
+	if !strings.Contains(name, "__") {
+		return name, true
+	}
+	t := w.checked.GetType(operand.ID())
+	if t != nil && isOptional(t) {
+		t = t.Parameters()[0]
+	}
+	switch {
+	case t != nil && t.Kind() == types.StructKind:
+		return apiservercel.Unescape(name)
+	case t != nil && t.Kind() == types.MapKind:
+		return name, true
+	}
+	return "", false
+}

@@ -1,0 +1,125 @@
+// Package rules compiles and evaluates the CEL expressions of an operator: validation rules, conditions and status
+// values. It is CEL as Kubernetes has it – the function libraries, optional fields and cost limits of
+// CustomResourceDefinitions – over objects as they are read from the API server.
+//
+// Where the schema of an object is known, expressions are checked against it when they are compiled, so that a field
+// that does not exist is found before anything runs; where it is not, everything is checked when it is evaluated.
+// An expression means the same either way, with two exceptions that follow from the schema: strings with a format
+// (date-time, duration, byte) are timestamps, durations and bytes where the schema says so, and a null field counts as
+// absent.
+//
+// The package reads no files, makes no requests, and knows no object but those it is handed. It never changes them.
+package rules
+
+import (
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	binaryversion "k8s.io/component-base/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Scope says which variables an expression may use.
+type Scope int
+
+const (
+	// Upstream gives self, params and inputs.
+	Upstream Scope = iota
+	// Downstream gives downstream besides, the object that one pipeline made.
+	Downstream
+	// Status gives downstreams instead, all of them by name: downstreams.NAME, where a NAME that is no identifier is
+	// escaped as in CRDs (web-server is downstreams.web__dash__server).
+	Status
+)
+
+// Names of the variables.
+const (
+	varSelf        = "self"
+	varDownstream  = "downstream"
+	varDownstreams = "downstreams"
+	varParams      = "params"
+	varInputs      = "inputs"
+)
+
+// variables lists what a scope gives, in the order in which it is told to people.
+func (s Scope) variables() []string {
+	switch s {
+	case Downstream:
+		return []string{varSelf, varDownstream, varParams, varInputs}
+	case Status:
+		return []string{varSelf, varDownstreams, varParams, varInputs}
+	}
+	return []string{varSelf, varParams, varInputs}
+}
+
+// EnvOptions say what is known of the objects.
+type EnvOptions struct {
+	// Version is the Kubernetes version whose CEL is spoken, normally the API server's; nil means the newest that this
+	// build knows. Functions that came later are unknown then, so that a rule can move into a CRD of that cluster.
+	// Versions before 1.28, whose CEL had no optional fields, count as 1.28.
+	Version *version.Version
+	// Self is the schema of the upstream; nil: unknown.
+	Self *spec.Schema
+	// Downstreams has an entry for each downstream; a nil schema: unknown. In the scope Status other names are errors.
+	Downstreams map[string]*spec.Schema
+}
+
+// Env compiles expressions. Safe for concurrent use.
+type Env struct {
+	version     *version.Version
+	self        *node
+	downstreams map[string]*node
+
+	mu     sync.Mutex // held while compiling: what compiles is shared, and it is not hot
+	scopes map[scopeKey]*scope
+}
+
+type scopeKey struct {
+	scope      Scope
+	downstream string
+}
+
+// oldest is the first version whose CEL has optional fields (self.spec.?replicas).
+var oldest = version.MajorMinor(1, 28)
+
+// NewEnv returns an Env. The error tells that the schemas cannot be expressed as CEL types.
+func NewEnv(o EnvOptions) (*Env, error) {
+	e := &Env{
+		version:     o.Version,
+		self:        newNode(o.Self, true),
+		downstreams: make(map[string]*node, len(o.Downstreams)),
+		scopes:      map[scopeKey]*scope{},
+	}
+	if e.version == nil {
+		e.version = version.MustParseGeneric(binaryversion.DefaultKubeBinaryVersion)
+	}
+	if e.version.LessThan(oldest) {
+		e.version = oldest
+	}
+	for name, schema := range o.Downstreams {
+		e.downstreams[name] = newNode(schema, true)
+	}
+	_, err := e.scope(Upstream, "")
+	return e, err
+}
+
+// Bool compiles an expression whose result is a bool. The downstream is the name that the variable downstream stands
+// for in the scope Downstream, and is ignored in others; one that EnvOptions lacks is of unknown schema. The error is
+// a *CompileError.
+func (e *Env) Bool(expr string, s Scope, downstream string) (*Program, error) {
+	return e.compile(expr, s, downstream, wantBool)
+}
+
+// String is like Bool for an expression whose result is a string.
+func (e *Env) String(expr string, s Scope, downstream string) (*Program, error) {
+	return e.compile(expr, s, downstream, wantString)
+}
+
+// Any is like Bool for an expression whose result may be any JSON value.
+func (e *Env) Any(expr string, s Scope, downstream string) (*Program, error) {
+	return e.compile(expr, s, downstream, wantAny)
+}
+
+// isBlank tells an expression that is not there.
+func isBlank(expr string) bool { return strings.TrimSpace(expr) == "" }

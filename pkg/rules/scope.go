@@ -1,0 +1,135 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// scope is what is needed to compile and evaluate expressions with one set of variables.
+type scope struct {
+	kind     Scope
+	env      *cel.Env
+	provider *provider
+
+	self, downstream, downstreams *node // as the kind has them
+}
+
+// scope returns the scope, which is made on first use: declaring the types of a large schema takes a while.
+func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if kind != Downstream {
+		downstream = ""
+	}
+	key := scopeKey{kind, downstream}
+	if s := e.scopes[key]; s != nil {
+		return s, nil
+	}
+	s := &scope{kind: kind, self: e.self}
+	switch kind {
+	case Downstream:
+		if s.downstream = e.downstreams[downstream]; s.downstream == nil {
+			s.downstream = unknown
+		}
+	case Status:
+		s.downstreams = &node{Schema: unknown.Schema, properties: e.downstreams}
+		s.downstreams.seal()
+	}
+	if err := s.build(e.environment()); err != nil {
+		return nil, fmt.Errorf("declaring the variables of rules: %w", err)
+	}
+	e.scopes[key] = s
+	return s, nil
+}
+
+// environment returns Kubernetes' CEL at the Env's version. It is the environment for new expressions: the one for
+// stored expressions has every function of every version, so that what is written here might not be good in a CRD of
+// the cluster it is written for. Nothing here is stored by an older version and read by a newer one, which is what that
+// environment is for.
+func (e *Env) environment() *cel.Env {
+	return environment.MustBaseEnvSet(e.version).NewExpressionsEnv()
+}
+
+// build makes the CEL environment: types for what has a schema, and the variables.
+func (s *scope) build(base *cel.Env) error {
+	var declared []*apiservercel.DeclType
+	var options []cel.EnvOption
+	variable := func(name string, n *node) {
+		t := declType(n).MaybeAssignTypeName(typePrefix + name)
+		if t.IsObject() {
+			declared = append(declared, t)
+		}
+		options = append(options, cel.Variable(name, t.CelType()))
+	}
+	variable(varSelf, s.self)
+	switch s.kind {
+	case Downstream:
+		variable(varDownstream, s.downstream)
+	case Status:
+		variable(varDownstreams, s.downstreams)
+	}
+	options = append(options,
+		cel.Variable(varParams, cel.MapType(cel.StringType, cel.DynType)),
+		cel.Variable(varInputs, cel.MapType(cel.StringType, cel.DynType)))
+
+	p, typing, err := newProvider(base, declared)
+	if err != nil {
+		return err
+	}
+	s.provider = p
+	s.env, err = base.Extend(append(typing, options...)...)
+	return err
+}
+
+// Vars are the values that the variables of a scope stand for. They are read only, and not kept.
+type Vars struct {
+	// Self is the upstream.
+	Self map[string]any
+	// Downstream is the downstream, for the scope Downstream.
+	Downstream map[string]any
+	// Downstreams are the downstreams by name, each a map[string]any, for the scope Status. One that is left out (or
+	// nil) is absent: downstreams.NAME is then an error and has(downstreams.NAME) false. An empty map instead has no
+	// fields, so that downstreams.NAME.?status is none.
+	Downstreams map[string]any
+	Params      map[string]any
+	Inputs      map[string]any
+}
+
+// activation resolves the variables of one evaluation.
+type activation struct {
+	scope *scope
+	vars  *Vars
+}
+
+// ResolveName implements cel.Activation.
+func (a *activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case varSelf:
+		return object(a.scope.self, a.vars.Self), true
+	case varParams:
+		return object(unknown, a.vars.Params), true
+	case varInputs:
+		return object(unknown, a.vars.Inputs), true
+	case varDownstream:
+		return object(a.scope.downstream, a.vars.Downstream), a.scope.kind == Downstream
+	case varDownstreams:
+		return object(a.scope.downstreams, a.vars.Downstreams), a.scope.kind == Status
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (a *activation) Parent() cel.Activation { return nil }
+
+// object shows an object that may be missing, which counts as empty.
+func object(n *node, members map[string]any) ref.Val {
+	if n == nil {
+		return types.NullValue
+	}
+	return n.value(members)
+}

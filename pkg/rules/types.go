@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"sort"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// typePrefix begins the names of object types, which go on with the path of the object. The space keeps the name from
+// being taken for the expression of the same text: CEL resolves the names of types before fields.
+const typePrefix = "object "
+
+// declType declares the CEL type of a node, the same as a CRD's rules see: fields are escaped to identifiers, and those
+// that cannot be are left out.
+func declType(n *node) *apiservercel.DeclType {
+	switch {
+	case n.dyn || n.IsXIntOrString():
+		return apiservercel.DynType
+	case n.items != nil:
+		return apiservercel.NewListType(declType(n.items), unbounded)
+	case n.values != nil:
+		return apiservercel.NewMapType(apiservercel.StringType, declType(n.values), unbounded)
+	case n.properties != nil:
+		fields := make(map[string]*apiservercel.DeclField, len(n.properties))
+		for name, property := range n.properties {
+			if escaped, ok := apiservercel.Escape(name); ok {
+				fields[escaped] = apiservercel.NewDeclField(escaped, declType(property), false, nil, nil)
+			}
+		}
+		return apiservercel.NewObjectType("object", fields)
+	}
+	return scalarType(n.Type(), n.Format())
+}
+
+// unbounded is the size of lists and maps: sizes matter to estimates of cost alone, and costs are measured here.
+const unbounded = -1
+
+func scalarType(typeName, format string) *apiservercel.DeclType {
+	switch typeName {
+	case "boolean":
+		return apiservercel.BoolType
+	case "integer":
+		return apiservercel.IntType
+	case "number":
+		return apiservercel.DoubleType
+	}
+	switch format {
+	case "byte":
+		return apiservercel.BytesType
+	case "duration":
+		return apiservercel.DurationType
+	case "date", "date-time":
+		return apiservercel.TimestampType
+	}
+	return apiservercel.StringType
+}
+
+// provider is the type provider of a scope. It remembers which fields were looked for in vain and where, since CEL's
+// own error says the name of the field, but not what the object has instead.
+type provider struct {
+	*apiservercel.DeclTypeProvider
+
+	mu     sync.Mutex
+	misses map[string]string // field to the type that lacks it
+}
+
+var _ types.Provider = (*provider)(nil)
+
+// FindStructFieldType implements types.Provider.
+func (p *provider) FindStructFieldType(typeName, field string) (*types.FieldType, bool) {
+	found, ok := p.DeclTypeProvider.FindStructFieldType(typeName, field)
+	if !ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.misses == nil {
+			p.misses = map[string]string{}
+		}
+		p.misses[field] = typeName
+	}
+	return found, ok
+}
+
+// forget begins a new expression.
+func (p *provider) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.misses = nil
+}
+
+// lacking returns the type that was found to lack the field, and the fields that it has, sorted.
+func (p *provider) lacking(field string) (typeName string, has []string) {
+	p.mu.Lock()
+	typeName = p.misses[field]
+	p.mu.Unlock()
+	if t, ok := p.FindDeclType(typeName); ok {
+		for name := range t.Fields {
+			has = append(has, name)
+		}
+	}
+	sort.Strings(has)
+	return typeName, has
+}
+
+// newProvider returns the provider for the declared types, and the environment's options that install it.
+func newProvider(base *cel.Env, declared []*apiservercel.DeclType) (*provider, []cel.EnvOption, error) {
+	typed := apiservercel.NewDeclTypeProvider(declared...)
+	typed.SetRecognizeKeywordAsFieldName(true) // metadata.namespace needs no escape
+	typed, err := typed.WithTypeProvider(base.CELTypeProvider())
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &provider{DeclTypeProvider: typed}
+	return p, []cel.EnvOption{cel.CustomTypeProvider(p), cel.CustomTypeAdapter(typed)}, nil
+}

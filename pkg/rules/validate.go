@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// Validation is one rule with the fields of a CRD's x-kubernetes-validations.
+type Validation struct {
+	// Rule is a CEL expression over the scope Upstream that is true for a valid object.
+	Rule string
+	// Message is told where the rule is false; it is required where the rule has line breaks.
+	Message string
+	// MessageExpression is a CEL expression for the message; Message is told where it gives an error, nothing, or more
+	// than one line.
+	MessageExpression string
+	// FieldPath is the field at fault: ".spec.replicas", ".metadata.labels['a.b/c']".
+	FieldPath string
+	// Reason is one of the constants below; empty means FieldValueInvalid.
+	Reason Reason
+}
+
+// Reason says in which way a field is at fault.
+type Reason string
+
+// The reasons that CRDs have.
+const (
+	// FieldValueInvalid is for a value that is not allowed.
+	FieldValueInvalid Reason = "FieldValueInvalid"
+	// FieldValueForbidden is for a field that may not be set under the circumstances.
+	FieldValueForbidden Reason = "FieldValueForbidden"
+	// FieldValueRequired is for a field that is missing.
+	FieldValueRequired Reason = "FieldValueRequired"
+	// FieldValueDuplicate is for a value that is there already.
+	FieldValueDuplicate Reason = "FieldValueDuplicate"
+)
+
+// words is what people read for a reason, the same words that the API server has.
+var words = map[Reason]string{
+	FieldValueInvalid:   "Invalid value",
+	FieldValueForbidden: "Forbidden",
+	FieldValueRequired:  "Required value",
+	FieldValueDuplicate: "Duplicate value",
+}
+
+// Failure is a rule that an object does not keep.
+type Failure struct {
+	// Index is the rule's, in what CompileValidation was given.
+	Index int
+	// FieldPath is the field at fault as the API server writes it ("spec.replicas"); empty where the rule has none.
+	FieldPath string
+	// Reason is never empty.
+	Reason Reason
+	// Message is one line.
+	Message string
+	// Errored tells that the rule gave an error rather than false; Message then says which.
+	Errored bool
+	// Err is the *EvalError of a rule that errored. A Failure whose Err has CauseInterrupted says nothing of the object.
+	Err error
+}
+
+// String is what the API server would say: "spec.replicas: Invalid value: at most 20 replicas".
+func (f Failure) String() string {
+	text := words[f.Reason] + ": " + f.Message
+	if f.FieldPath != "" {
+		return f.FieldPath + ": " + text
+	}
+	return text
+}
+
+// Validator is a compiled list of validations. It is immutable and safe for concurrent use.
+type Validator struct {
+	rules []validation
+}
+
+type validation struct {
+	rule              *Program
+	messageExpression *Program // nil: none
+	message           string   // given, or made of the rule
+	name              string   // what the rule goes by in messages about itself
+	fieldPath         string
+	reason            Reason
+}
+
+// Validate evaluates every rule and returns all that the object fails, in their order; nil: the object is valid. A rule
+// that errors counts as failed. Where the budget is used up, so do all rules that are left.
+func (v *Validator) Validate(vars Vars, b *Budget) []Failure {
+	if b == nil {
+		b = NewBudget(context.Background())
+	}
+	var failures []Failure
+	for i := range v.rules {
+		r := &v.rules[i]
+		ok, err := r.rule.Eval(vars, b)
+		if ok == true {
+			continue
+		}
+		f := Failure{Index: i, FieldPath: r.fieldPath, Reason: r.reason}
+		if err != nil {
+			f.Errored, f.Err, f.Message = true, err, r.errorMessage(err)
+		} else {
+			f.Message = r.failureMessage(vars, b)
+		}
+		failures = append(failures, f)
+	}
+	return failures
+}
+
+// Reads tells what the rules and message expressions read of a variable, as (*Program).Reads does.
+func (v *Validator) Reads(variable string) (paths [][]string, whole bool) {
+	for i := range v.rules {
+		for _, p := range []*Program{v.rules[i].rule, v.rules[i].messageExpression} {
+			if p == nil {
+				continue
+			}
+			more, all := p.Reads(variable)
+			if all {
+				return nil, true
+			}
+			paths = append(paths, more...)
+		}
+	}
+	r := minimal(paths)
+	return r.paths, r.whole
+}
+
+// errorMessage is the message for a rule that gave an error.
+func (r *validation) errorMessage(err error) string {
+	problem := err.Error()
+	var failed *EvalError
+	if errors.As(err, &failed) {
+		problem = failed.Problem
+	}
+	return fmt.Sprintf("%s evaluating rule: %s", problem, r.name)
+}
+
+// failureMessage is the message for a rule that is false.
+func (r *validation) failureMessage(vars Vars, b *Budget) string {
+	if r.messageExpression == nil {
+		return r.message
+	}
+	value, err := r.messageExpression.Eval(vars, b)
+	if err != nil {
+		return r.message
+	}
+	text := strings.TrimSpace(value.(string))
+	if text == "" || len(text) > celconfig.MaxEvaluatedMessageExpressionSizeBytes || strings.ContainsAny(text, "\n\r") {
+		return r.message
+	}
+	return text
+}

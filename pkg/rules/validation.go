@@ -1,0 +1,186 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// Names of a Validation's fields, as they are in the configuration.
+const (
+	fieldRule              = "rule"
+	fieldMessage           = "message"
+	fieldMessageExpression = "messageExpression"
+	fieldFieldPath         = "fieldPath"
+	fieldReason            = "reason"
+)
+
+// maxMessage is how long a CRD lets a message be.
+const maxMessage = 2048
+
+// IndexedError tells what is wrong with one field of one Validation.
+type IndexedError struct {
+	// Index is the Validation's.
+	Index int
+	// Field is rule, message, messageExpression, fieldPath or reason.
+	Field string
+	// Err is a *CompileError for rule and messageExpression, and a *ValueError for the others.
+	Err error
+}
+
+// Error names the rule and the field.
+func (e IndexedError) Error() string { return fmt.Sprintf("[%d].%s: %v", e.Index, e.Field, e.Err) }
+
+// Unwrap returns Err.
+func (e IndexedError) Unwrap() error { return e.Err }
+
+// ValueError tells what is wrong with a value that is no expression.
+type ValueError struct {
+	Problem string
+	Mend    string
+}
+
+// Error is "problem: mend".
+func (e *ValueError) Error() string { return e.Problem + ": " + e.Mend }
+
+// CompileValidation compiles validations and holds them to what a CRD would hold them to. The errors are all there are,
+// by index; the Validator is nil if there are any.
+func CompileValidation(e *Env, rs []Validation) (*Validator, []IndexedError) {
+	v := &Validator{rules: make([]validation, len(rs))}
+	var errs []IndexedError
+	for i, given := range rs {
+		c := validationCompiler{env: e, given: given, fail: func(name string, err error) {
+			errs = append(errs, IndexedError{Index: i, Field: name, Err: err})
+		}}
+		v.rules[i] = c.compile()
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return v, nil
+}
+
+// validationCompiler compiles one Validation.
+type validationCompiler struct {
+	env   *Env
+	given Validation
+	fail  func(field string, err error)
+}
+
+func (c *validationCompiler) compile() validation {
+	rule := strings.TrimSpace(c.given.Rule)
+	r := validation{message: strings.TrimSpace(c.given.Message), reason: c.reason(), fieldPath: c.fieldPath()}
+	var err error
+	if r.rule, err = c.env.Bool(c.given.Rule, Upstream, ""); err != nil {
+		c.fail(fieldRule, err)
+	}
+	if c.given.MessageExpression != "" {
+		if r.messageExpression, err = c.env.String(c.given.MessageExpression, Upstream, ""); err != nil {
+			c.fail(fieldMessageExpression, err)
+		}
+	}
+	c.message(rule)
+	if r.name = r.message; r.name == "" {
+		r.name = rule
+		r.message = "failed rule: " + rule
+	}
+	return r
+}
+
+// message checks the message; a rule of several lines needs one, since it would have to stand for it.
+func (c *validationCompiler) message(rule string) {
+	given := c.given.Message
+	trimmed := strings.TrimSpace(given)
+	switch {
+	case given != "" && trimmed == "":
+		c.fail(fieldMessage, &ValueError{"it is blank", "write one, or leave it out"})
+	case strings.ContainsAny(trimmed, "\n\r"):
+		c.fail(fieldMessage, &ValueError{"it has line breaks", "write it on one line"})
+	case len(given) > maxMessage:
+		c.fail(fieldMessage, &ValueError{fmt.Sprintf("it has %d bytes", len(given)), fmt.Sprintf("at most %d are allowed", maxMessage)})
+	case trimmed == "" && strings.ContainsAny(rule, "\n\r"):
+		c.fail(fieldMessage, &ValueError{"it is missing, and the rule, which would be told instead, has line breaks", "write a message"})
+	}
+}
+
+// reason checks the reason.
+func (c *validationCompiler) reason() Reason {
+	given := c.given.Reason
+	if given == "" {
+		return FieldValueInvalid
+	}
+	if words[given] == "" {
+		names := make([]string, 0, len(words))
+		for known := range words {
+			names = append(names, string(known))
+		}
+		slices.Sort(names)
+		mend := "it is one of " + strings.Join(names, ", ")
+		if meant := closest(string(given), names); meant != "" {
+			mend = "did you mean " + meant + "?"
+		}
+		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is no reason", given), mend})
+	}
+	return given
+}
+
+// fieldPath checks the path against the schema, as far as that goes, and returns it as the API server writes it.
+func (c *validationCompiler) fieldPath() string {
+	if c.given.FieldPath == "" {
+		return ""
+	}
+	path, err := fieldpath.Parse(c.given.FieldPath)
+	if err != nil {
+		c.fail(fieldFieldPath, err)
+		return ""
+	}
+	text, problem := c.env.self.written(path)
+	if problem != nil {
+		c.fail(fieldFieldPath, problem)
+	}
+	return text
+}
+
+// written follows a path through the schema and returns its text, or what is wrong with it.
+func (n *node) written(path fieldpath.Path) (string, *ValueError) {
+	var text *field.Path
+	for i, step := range path {
+		if step.Kind != fieldpath.FieldStep {
+			return "", &ValueError{fmt.Sprintf("%s selects from a list", step), "name fields and keys of maps only, as in a CRD's fieldPath"}
+		}
+		switch {
+		case n.dyn && strings.ContainsAny(step.Field, "./"):
+			text = text.Key(step.Field)
+		case n.dyn:
+			text = text.Child(step.Field)
+		case n.values != nil:
+			text, n = text.Key(step.Field), n.values
+		case n.properties[step.Field] != nil:
+			text, n = text.Child(step.Field), n.properties[step.Field]
+		default:
+			return "", missing(path[:i], step.Field, n)
+		}
+	}
+	return text.String(), nil
+}
+
+// missing describes a step that the schema has not.
+func missing(parent fieldpath.Path, name string, n *node) *ValueError {
+	owner := "the object"
+	if len(parent) > 0 {
+		owner = parent.String()
+	}
+	problem := &ValueError{fmt.Sprintf("%s has no field %s", owner, name), "name a field of the schema"}
+	names := make([]string, 0, len(n.properties))
+	for known := range n.properties {
+		names = append(names, known)
+	}
+	if meant := closest(name, names); meant != "" {
+		problem.Mend = "did you mean " + meant + "?"
+	}
+	return problem
+}

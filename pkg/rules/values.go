@@ -1,0 +1,167 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// value shows a JSON value to CEL through its schema, with the meaning that it has in a CRD's rules. Nothing is copied:
+// members are shown when they are asked for. Maps are iterated in the order of their keys, so that one object always
+// gives one result.
+func (n *node) value(v any) ref.Val {
+	if n.dyn {
+		return plain{}.NativeToValue(v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if n.properties != nil {
+			return &typedObject{sortedMap: newSortedMap(plain{}, v), node: n}
+		}
+		if n.values != nil {
+			return newSortedMap(typed{n.values}, v)
+		}
+	case []any:
+		if n.items != nil {
+			return n.list(v)
+		}
+	}
+	// Scalars, null, and what does not fit its schema, which becomes an error value.
+	return common.UnstructuredToVal(v, n)
+}
+
+// list shows a list. Sets and lists with map keys compare and add up as such; where some part of the items has no
+// schema they are plain lists.
+func (n *node) list(v []any) ref.Val {
+	list := types.NewDynamicList(typed{n.items}, v)
+	if kind := n.XListType(); (kind == "set" || kind == "map") && !n.mixed {
+		return &keyedList{Lister: list, items: v, node: n}
+	}
+	return list
+}
+
+// typed makes CEL values of the members of a map or list whose members have one schema.
+type typed struct{ node *node }
+
+// NativeToValue implements types.Adapter.
+func (t typed) NativeToValue(v any) ref.Val {
+	if val, ok := v.(ref.Val); ok {
+		return val
+	}
+	return t.node.value(v)
+}
+
+// plain makes CEL values of JSON values whose schema is not known.
+type plain struct{}
+
+// NativeToValue implements types.Adapter.
+func (plain) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case map[string]any:
+		return &plainMap{newSortedMap(plain{}, v)}
+	case []any:
+		return types.NewDynamicList(plain{}, v)
+	case string:
+		return types.String(v)
+	case int64:
+		return types.Int(v)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(v)
+}
+
+// typedObject is an object with known fields. They go by their escaped names, and a null one counts as absent.
+type typedObject struct {
+	*sortedMap
+	node *node
+}
+
+// Find implements traits.Mapper.
+func (o *typedObject) Find(key ref.Val) (ref.Val, bool) {
+	escaped, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), true
+	}
+	name, ok := unescape(string(escaped))
+	if !ok {
+		return nil, false
+	}
+	property, known := o.node.properties[name]
+	member := o.members[name]
+	if !known || member == nil {
+		return nil, false
+	}
+	return property.value(member), true
+}
+
+// Get implements traits.Mapper.
+func (o *typedObject) Get(key ref.Val) ref.Val { return get(o, key) }
+
+// Contains implements traits.Mapper.
+func (o *typedObject) Contains(key ref.Val) ref.Val { return contains(o, key) }
+
+// ConvertToType implements ref.Val.
+func (o *typedObject) ConvertToType(t ref.Type) ref.Val { return convert(o, o.sortedMap, t) }
+
+// Equal implements ref.Val: objects are equal when their known fields are.
+func (o *typedObject) Equal(other ref.Val) ref.Val {
+	with, ok := other.(traits.Mapper)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	for name := range o.node.properties {
+		escaped, ok := apiservercel.Escape(name)
+		if !ok {
+			continue
+		}
+		a, inA := o.Find(types.String(escaped))
+		b, inB := with.Find(types.String(escaped))
+		if inA != inB {
+			return types.False
+		}
+		if inA {
+			if equal := a.Equal(b); equal != types.True {
+				return equal
+			}
+		}
+	}
+	return types.True
+}
+
+// plainMap is a map of unknown schema. It may be an object, whose fields go by their escaped names (foo-bar is
+// foo__dash__bar), so that an expression that fits the schema is good without it; or a map, whose keys are themselves.
+// What is there under the very name wins.
+type plainMap struct{ *sortedMap }
+
+// Find implements traits.Mapper.
+func (m *plainMap) Find(key ref.Val) (ref.Val, bool) {
+	if v, found := m.Mapper.Find(key); found {
+		return v, true
+	}
+	if name, ok := key.(types.String); ok && strings.Contains(string(name), "__") {
+		if unescaped, ok := apiservercel.Unescape(string(name)); ok {
+			return m.Mapper.Find(types.String(unescaped))
+		}
+	}
+	return nil, false
+}
+
+// Get implements traits.Mapper.
+func (m *plainMap) Get(key ref.Val) ref.Val { return get(m, key) }
+
+// Contains implements traits.Mapper.
+func (m *plainMap) Contains(key ref.Val) ref.Val { return contains(m, key) }
+
+// ConvertToType implements ref.Val.
+func (m *plainMap) ConvertToType(t ref.Type) ref.Val { return convert(m, m.sortedMap, t) }
+
+// unescape returns the name of the field that a CEL identifier stands for; false where none can.
+func unescape(identifier string) (string, bool) {
+	if !strings.Contains(identifier, "__") {
+		return identifier, true
+	}
+	return apiservercel.Unescape(identifier)
+}
