@@ -2,222 +2,298 @@ package config
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// APIVersion and Kind are what a config file says of itself.
+// The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them.
+// A field tagged `holds:"cel"` is a CEL expression, one tagged `holds:"template"` a template.
+
 const (
+	// APIVersion is what a config file says of itself.
 	APIVersion = "corollary.dev/v1alpha1"
-	Kind       = "Operator"
-)
-
-// Mode says whether an operator may write.
-type Mode string
-
-// Modes.
-const (
-	ModeEnforce Mode = "Enforce"
-	ModeObserve Mode = "Observe"
+	// Kind is the kind of an operator's file.
+	Kind = "Operator"
+	// ConventionsKind is the kind of a file that a conventionsFile names. A directory may hold such files
+	// beside operators.
+	ConventionsKind = "Conventions"
 )
 
 // Operator is one config file: the upstream kind, what makes an upstream valid, the downstreams that follow
 // from it, and every name that ends up in the cluster.
 type Operator struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   Metadata `json:"metadata"`
-	Mode       Mode     `json:"mode,omitempty"`
+	// APIVersion is corollary.dev/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is Operator.
+	Kind string `json:"kind"`
+	// Metadata names the operator.
+	Metadata Metadata `json:"metadata"`
+	// Mode is Enforce (default), or Observe: decide, count and report, but write nothing.
+	Mode Mode `json:"mode,omitempty"`
 
-	Watch           Watch          `json:"watch"`
-	Parameters      map[string]any `json:"parameters,omitempty"`
-	Inputs          []Input        `json:"inputs,omitempty"`
-	Validate        []Rule         `json:"validate,omitempty"`
-	Downstreams     []Downstream   `json:"downstreams"`
-	Delimiters      []string       `json:"delimiters,omitempty"` // left, right; default {{ and }}
-	ConventionsFile string         `json:"conventionsFile,omitempty"`
-	Conventions     Conventions    `json:"conventions"`
-	Deletion        Deletion       `json:"deletion,omitempty"`
-	Status          Status         `json:"status"`
-	Guard           *Guard         `json:"guard,omitempty"`
-	Events          EventPolicy    `json:"events,omitempty"`
-	Retry           Retry          `json:"retry,omitempty"`
-	ResyncPeriod    Duration       `json:"resyncPeriod,omitempty"`
+	// Watch names the upstream kind and which objects of it count.
+	Watch Watch `json:"watch"`
+	// Parameters are constants of this operator: param "NAME" in templates, params.NAME in CEL.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// Inputs are related objects that are read and watched but never written; a change renders again.
+	Inputs []Input `json:"inputs,omitempty"`
+	// Validate holds the rules that make an upstream valid, in the dialect and field names of a CRD's
+	// x-kubernetes-validations.
+	Validate []Rule `json:"validate,omitempty"`
+	// Downstreams are the objects that follow from an upstream, each a pipeline of its own.
+	Downstreams []Downstream `json:"downstreams"`
+	// Delimiters are the left and right delimiter of templates, {{ and }} by default.
+	Delimiters []string `json:"delimiters,omitempty"`
+	// ConventionsFile names a file of kind Conventions, relative to this one, whose conventions this file's own
+	// win over.
+	ConventionsFile string `json:"conventionsFile,omitempty"`
+	// Conventions are the names that end up in the cluster. None has a default.
+	Conventions Conventions `json:"conventions"`
+	// Deletion tells what happens when an upstream is deleted.
+	Deletion Deletion `json:"deletion,omitempty"`
+	// Status tells what is written into the upstream's status.
+	Status Status `json:"status"`
+	// Guard makes a start or reload that would change or delete many objects wait for confirmation.
+	Guard *Guard `json:"guard,omitempty"`
+	// Events tells which Kubernetes events are sent: All, Warnings (default) or None.
+	Events EventPolicy `json:"events,omitempty"`
+	// Retry bounds the delay after a failure; it grows from minDelay to maxDelay.
+	Retry Retry `json:"retry,omitempty"`
+	// ResyncPeriod is how often everything is looked at again without an event, 10h by default; 0s for never.
+	ResyncPeriod Duration `json:"resyncPeriod,omitempty"`
 }
 
+// Metadata names an operator.
 type Metadata struct {
+	// Name stands in logs, metrics and events: a DNS label, unique among the loaded operators.
 	Name string `json:"name"`
 }
 
+// Watch selects the upstreams.
 type Watch struct {
-	APIVersion        string                `json:"apiVersion"`
-	Kind              string                `json:"kind"`
-	Namespaces        []string              `json:"namespaces,omitempty"` // nil: all
-	LabelSelector     *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// APIVersion of the upstream kind, such as tools.example.com/v1beta1.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the upstreams.
+	Kind string `json:"kind"`
+	// Namespaces to watch; leave it out for all of them.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// LabelSelector selects upstreams by their labels; the API server applies it.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// NamespaceSelector selects upstreams by the labels of their namespace.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
+// Input is a related object that templates and rules may read.
 type Input struct {
-	Name       string `json:"name"`
+	// Name of the input: input "NAME" in templates, inputs.NAME in CEL.
+	Name string `json:"name"`
+	// APIVersion of the input's kind.
 	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	ObjectName string `json:"objectName,omitempty"`
-	FixedName  string `json:"fixedName,omitempty"`
-	Namespace  string `json:"namespace,omitempty"`
-	Missing    string `json:"missing,omitempty"` // Wait | Allow
+	// Kind of the input.
+	Kind string `json:"kind"`
+	// ObjectName is a CEL expression that gives the object's name from the upstream.
+	ObjectName string `json:"objectName,omitempty" holds:"cel"`
+	// FixedName is the object's name where it is the same for all upstreams.
+	FixedName string `json:"fixedName,omitempty"`
+	// Namespace is fixed text; by default the upstream's own. An upstream can never choose another.
+	Namespace string `json:"namespace,omitempty"`
+	// Missing is Wait (default), or Allow: a missing input is null.
+	Missing string `json:"missing,omitempty"`
 }
 
 // Rule is a validation rule in the dialect of CRD x-kubernetes-validations.
 type Rule struct {
-	Rule              string `json:"rule"`
-	Message           string `json:"message,omitempty"`
-	MessageExpression string `json:"messageExpression,omitempty"`
-	FieldPath         string `json:"fieldPath,omitempty"`
-	Reason            string `json:"reason,omitempty"` // FieldValueInvalid | FieldValueForbidden | FieldValueRequired | FieldValueDuplicate
+	// Rule is a CEL expression over self that is true for a valid upstream.
+	Rule string `json:"rule" holds:"cel"`
+	// Message tells the upstream's author what is wrong.
+	Message string `json:"message,omitempty"`
+	// MessageExpression is a CEL expression that gives the message; it wins over message.
+	MessageExpression string `json:"messageExpression,omitempty" holds:"cel"`
+	// FieldPath names the field at fault: .spec.replicas, .spec.containers[name=app].image.
+	FieldPath string `json:"fieldPath,omitempty"`
+	// Reason is FieldValueInvalid (default), FieldValueForbidden, FieldValueRequired or FieldValueDuplicate.
+	Reason string `json:"reason,omitempty"`
 }
 
+// Downstream is an object that follows from an upstream.
 type Downstream struct {
-	Name             string           `json:"name"`
-	APIVersion       string           `json:"apiVersion"`
-	Kind             string           `json:"kind"`
-	When             string           `json:"when,omitempty"`
-	Template         string           `json:"template,omitempty"`
-	TemplateFile     string           `json:"templateFile,omitempty"` // the loader reads it into Template and keeps the name here
-	Ready            Ready            `json:"ready,omitempty"`
+	// Name is the key of this downstream in status, metrics and CEL (downstreams.NAME).
+	Name string `json:"name"`
+	// APIVersion of the downstream, such as apps/v1.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the downstream.
+	Kind string `json:"kind"`
+	// When is a CEL expression over self; while it is false the downstream is not wanted and deletionPolicy
+	// applies. By default it is always wanted.
+	When string `json:"when,omitempty" holds:"cel"`
+	// Template gives the document; apiVersion and kind may be repeated in it.
+	Template string `json:"template,omitempty" holds:"template"`
+	// TemplateFile names a file with the template, relative to the config file, instead of template.
+	// Load reads it into Template and keeps the name here.
+	TemplateFile string `json:"templateFile,omitempty"`
+	// Ready tells when the downstream is ready, beyond what its kind says of itself.
+	Ready Ready `json:"ready,omitempty"`
+	// TargetNamespaces tells where the downstream may live.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
-	AdoptionPolicy   AdoptionPolicy   `json:"adoptionPolicy,omitempty"`
-	UpdatePolicy     UpdatePolicy     `json:"updatePolicy,omitempty"`
-	DeletionPolicy   DeletionPolicy   `json:"deletionPolicy,omitempty"`
-	Drift            Drift            `json:"drift,omitempty"`
+	// AdoptionPolicy is Never (default), or IfUnowned: an existing object without an owner is taken over.
+	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+	// UpdatePolicy is Apply (default), Recreate (where the API server refuses to change an immutable field) or
+	// CreateOnly.
+	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
+	// DeletionPolicy is Delete (default), or Orphan: the object stays, without our marks.
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Drift tells what happens when others change the downstream.
+	Drift Drift `json:"drift,omitempty"`
 }
 
+// Ready tells when a downstream is ready. What its kind says of itself (kstatus) comes first.
 type Ready struct {
-	Rules       []ReadyRule `json:"rules,omitempty"`
-	Failed      []ReadyRule `json:"failed,omitempty"`
-	MessageFrom string      `json:"messageFrom,omitempty"`
+	// Rules must all be true.
+	Rules []ReadyRule `json:"rules,omitempty"`
+	// Failed says that the downstream has failed when one of them is true.
+	Failed []ReadyRule `json:"failed,omitempty"`
+	// MessageFrom is a CEL expression whose text is shown in Ready's message.
+	MessageFrom string `json:"messageFrom,omitempty" holds:"cel"`
 }
 
+// ReadyRule is one rule over self and downstream.
 type ReadyRule struct {
-	Rule    string `json:"rule"`
+	// Rule is a CEL expression over self and downstream.
+	Rule string `json:"rule" holds:"cel"`
+	// Message tells what the rule means while it decides.
 	Message string `json:"message,omitempty"`
 }
 
+// TargetNamespaces tells in which namespaces a downstream may live.
 type TargetNamespaces struct {
-	From  NamespacesFrom `json:"from,omitempty"` // Same (default) | Any | List
-	Names []string       `json:"names,omitempty"`
+	// From is Same (default: the upstream's own), Any, or List.
+	From NamespacesFrom `json:"from,omitempty"`
+	// Names are the allowed namespaces where from is List.
+	Names []string `json:"names,omitempty"`
 }
 
-type NamespacesFrom string
-type AdoptionPolicy string
-type UpdatePolicy string
-type DeletionPolicy string
-type DriftPolicy string
-type EventPolicy string
-type HashAlgorithm string
-type Propagation string
-
-const (
-	NamespacesSame NamespacesFrom = "Same"
-	NamespacesAny  NamespacesFrom = "Any"
-	NamespacesList NamespacesFrom = "List"
-
-	AdoptNever     AdoptionPolicy = "Never"
-	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
-
-	UpdateApply      UpdatePolicy = "Apply"
-	UpdateRecreate   UpdatePolicy = "Recreate"
-	UpdateCreateOnly UpdatePolicy = "CreateOnly"
-
-	DeletionDelete DeletionPolicy = "Delete"
-	DeletionOrphan DeletionPolicy = "Orphan"
-
-	DriftEnforce DriftPolicy = "Enforce"
-	DriftReport  DriftPolicy = "Report"
-	DriftIgnore  DriftPolicy = "Ignore"
-
-	EventsAll      EventPolicy = "All"
-	EventsWarnings EventPolicy = "Warnings"
-	EventsNone     EventPolicy = "None"
-
-	SHA256 HashAlgorithm = "sha256"
-	SHA1   HashAlgorithm = "sha1"
-	MD5    HashAlgorithm = "md5"
-
-	PropagationBackground Propagation = "Background"
-	PropagationForeground Propagation = "Foreground"
-)
-
+// Drift tells what happens when others change a downstream.
 type Drift struct {
-	Policy          DriftPolicy `json:"policy,omitempty"`
-	InitialFields   []string    `json:"initialFields,omitempty"`   // fieldpath syntax
-	ExclusiveFields []string    `json:"exclusiveFields,omitempty"` // fieldpath syntax
+	// Policy is Enforce (default), Report or Ignore.
+	Policy DriftPolicy `json:"policy,omitempty"`
+	// InitialFields are set at creation and then left to others, an autoscaler for one.
+	InitialFields []string `json:"initialFields,omitempty"`
+	// ExclusiveFields are maps in which even keys that others add are drift.
+	ExclusiveFields []string `json:"exclusiveFields,omitempty"`
 }
 
 // Conventions are the names that end up in the cluster. None of them has a default.
 type Conventions struct {
-	FieldManager string            `json:"fieldManager"`
-	Labels       map[string]string `json:"labels,omitempty"`      // values are templates
-	Annotations  map[string]string `json:"annotations,omitempty"` // values are templates
-	Hash         Hash              `json:"hash"`
-	Owner        Owner             `json:"owner"`
-	Finalizer    string            `json:"finalizer,omitempty"`
-	Pause        *Pause            `json:"pause,omitempty"`
+	// FieldManager is the manager's name in server-side apply, unique among the loaded operators.
+	FieldManager string `json:"fieldManager"`
+	// Labels of every downstream. Values are templates; those with a constant value are the server-side
+	// selector of the downstream watch, so at least one must be.
+	Labels map[string]string `json:"labels,omitempty" holds:"template"`
+	// Annotations of every downstream. Values are templates.
+	Annotations map[string]string `json:"annotations,omitempty" holds:"template"`
+	// Hash tells where the digest of what is wished rides.
+	Hash Hash `json:"hash"`
+	// Owner tells how a downstream is marked as belonging to its upstream.
+	Owner Owner `json:"owner"`
+	// Finalizer holds an upstream until its downstreams are cleaned up, where owner references cannot do it.
+	Finalizer string `json:"finalizer,omitempty"`
+	// Pause names what makes Corollary leave an upstream alone.
+	Pause *Pause `json:"pause,omitempty"`
 }
 
+// Hash tells where the digest of the desired document rides: exactly one of annotation and label.
 type Hash struct {
-	Annotation string        `json:"annotation,omitempty"`
-	Label      string        `json:"label,omitempty"`
-	Algorithm  HashAlgorithm `json:"algorithm,omitempty"`
+	// Annotation is the key of the annotation that holds the hash.
+	Annotation string `json:"annotation,omitempty"`
+	// Label is the key of the label that holds the hash.
+	Label string `json:"label,omitempty"`
+	// Algorithm is sha256 (default), sha1 or md5.
+	Algorithm HashAlgorithm `json:"algorithm,omitempty"`
 }
 
+// Owner tells how a downstream is marked as belonging to its upstream.
 type Owner struct {
-	Reference  *bool  `json:"reference,omitempty"` // default true
+	// Reference says whether owner references are set where they are legal, true by default.
+	Reference *bool `json:"reference,omitempty"`
+	// Annotation is the key of the annotation that names the owner where a reference is not legal.
 	Annotation string `json:"annotation,omitempty"`
 }
 
+// Pause names what makes Corollary leave an upstream alone.
 type Pause struct {
+	// Annotation is the key of an annotation on the upstream.
 	Annotation string `json:"annotation"`
 }
 
+// Deletion tells what happens when an upstream is deleted.
 type Deletion struct {
+	// Propagation is Background (default) or Foreground.
 	Propagation Propagation `json:"propagation,omitempty"`
-	Wait        bool        `json:"wait,omitempty"`
-	Before      *Before     `json:"before,omitempty"`
+	// Wait holds the upstream until its downstreams are gone.
+	Wait bool `json:"wait,omitempty"`
+	// Before is an object that is made first and must be done before anything is deleted.
+	Before *Before `json:"before,omitempty"`
 }
 
+// Before is an object that is made when an upstream is deleted, and must be done before anything goes.
 type Before struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Template   string   `json:"template,omitempty"`
-	DoneWhen   string   `json:"doneWhen"`
-	FailedWhen string   `json:"failedWhen,omitempty"`
-	Timeout    Duration `json:"timeout,omitempty"`
-	OnTimeout  string   `json:"onTimeout,omitempty"` // Hold | Proceed
+	// APIVersion of the object, such as batch/v1.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Template gives the document.
+	Template string `json:"template,omitempty" holds:"template"`
+	// DoneWhen is a CEL expression over downstream that is true once it has done its work.
+	DoneWhen string `json:"doneWhen" holds:"cel"`
+	// FailedWhen is a CEL expression over downstream that is true once it has failed.
+	FailedWhen string `json:"failedWhen,omitempty" holds:"cel"`
+	// Timeout is how long it may take.
+	Timeout Duration `json:"timeout,omitempty"`
+	// OnTimeout is Hold (default), or Proceed.
+	OnTimeout string `json:"onTimeout,omitempty"`
 }
 
+// Status tells what is written into the upstream's status.
 type Status struct {
-	Enabled     *bool         `json:"enabled,omitempty"` // default true
-	Conditions  Conditions    `json:"conditions,omitempty"`
-	Downstreams string        `json:"downstreams,omitempty"` // fieldpath below .status; empty: not written
-	Fields      []StatusField `json:"fields,omitempty"`
+	// Enabled is true by default; false for kinds whose status is not ours, such as Namespace or ConfigMap.
+	Enabled *bool `json:"enabled,omitempty"`
+	// Conditions names the condition types that are written.
+	Conditions Conditions `json:"conditions,omitempty"`
+	// Downstreams is the path of a list with the downstreams' identifiers, below .status; not written by default.
+	Downstreams string `json:"downstreams,omitempty"`
+	// Fields are further values to write.
+	Fields []StatusField `json:"fields,omitempty"`
 }
 
-// Conditions maps Corollary's conditions to the condition types that are written. An empty one is not written;
-// ready is required where status is enabled.
+// Conditions maps Corollary's conditions to the condition types that are written. One without a name is not
+// written; ready is required where status is enabled.
 type Conditions struct {
-	Ready       string `json:"ready,omitempty"`
-	Valid       string `json:"valid,omitempty"`
+	// Ready is the type that says whether every wanted downstream is ready.
+	Ready string `json:"ready,omitempty"`
+	// Valid is the type that says whether the upstream passes the rules.
+	Valid string `json:"valid,omitempty"`
+	// Reconciling is the type that says that work is under way.
 	Reconciling string `json:"reconciling,omitempty"`
-	Stalled     string `json:"stalled,omitempty"`
+	// Stalled is the type that says that work cannot go on by itself.
+	Stalled string `json:"stalled,omitempty"`
 }
 
+// StatusField is one value of the upstream's status.
 type StatusField struct {
-	Path  string `json:"path"`
-	Value string `json:"value"` // CEL
+	// Path is where the value goes: keys below .status.
+	Path string `json:"path"`
+	// Value is a CEL expression over self and downstreams.
+	Value string `json:"value" holds:"cel"`
 }
 
+// Guard makes a start or reload that would change or delete many objects wait for confirmation.
 type Guard struct {
+	// MaxChanged is the largest share, such as 20%, that may change without confirmation.
 	MaxChanged string `json:"maxChanged,omitempty"`
-	Minimum    int    `json:"minimum,omitempty"`
+	// Minimum is the number of changes that never need confirmation.
+	Minimum int `json:"minimum,omitempty"`
 }
 
+// Retry bounds the delay after a failure.
 type Retry struct {
-	MinDelay Duration `json:"minDelay,omitempty"` // default 5s
-	MaxDelay Duration `json:"maxDelay,omitempty"` // default 5m
+	// MinDelay is the first delay, 5s by default, at least 1s.
+	MinDelay Duration `json:"minDelay,omitempty"`
+	// MaxDelay is the longest delay, 5m by default.
+	MaxDelay Duration `json:"maxDelay,omitempty"`
 }

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write what Load says into testdata/*.txtar")
+
+// TestErrors loads the files of each testdata/*.txtar and compares every error, to the byte, with the section
+// "want". The comment above the first file says why the case is there; lines in it that begin so are given to
+// Load:
+//
+//	load: app.yaml other/       what to load instead of "."
+//	set: app:.mode=Observe      an override from the command line
+//	env: COROLLARY_SET_A=…      a variable of the environment
+//	stdin: app.yaml             the file that stands for standard input
+//
+// -update writes what Load says into the section.
+func TestErrors(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, name := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, err := filepath.Abs(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := loadArchive(t, archive)
+			i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })
+			if i < 0 {
+				t.Fatal("no section want")
+			}
+			if *update {
+				archive.Files[i].Data = []byte(got)
+				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := cmp.Diff(string(archive.Files[i].Data), got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+// loadArchive writes the archive's files into a directory of their own and returns the errors of loading them.
+func loadArchive(t *testing.T, a *txtar.Archive) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for _, f := range a.Files {
+		if f.Name == "want" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(f.Name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.Name, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{Files: []string{"."}, Env: []string{"HOME=/root"}}
+	for line := range strings.Lines(string(a.Comment)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "load":
+			o.Files = strings.Fields(value)
+		case "set":
+			o.Set = append(o.Set, value)
+		case "env":
+			o.Env = append(o.Env, value)
+		case "stdin":
+			f, err := os.Open(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			o.Stdin = f
+		}
+	}
+	files, errs := Load(o)
+	for _, f := range files {
+		if len(errs) == 0 && !f.Valid() {
+			t.Errorf("%s is not valid, yet nothing is wrong", f.Path)
+		}
+	}
+	if len(errs) == 0 {
+		return ""
+	}
+	return errs.Error() + "\n"
+}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// conflicts reports what operators cannot share. Each error stands in the later file and names the earlier.
+func conflicts(files []*File) Errors {
+	var errs Errors
+	unique := func(path, what string, value func(*File) string) {
+		first := map[string]*File{}
+		for _, f := range files {
+			v := value(f)
+			other, taken := first[v]
+			switch {
+			case v == "":
+			case taken:
+				errs = append(errs, f.Errorf(path, "choose another", "the %s %q is used in %s too", what, v, other.where(path)))
+			default:
+				first[v] = f
+			}
+		}
+	}
+	unique("metadata.name", "name", func(f *File) string { return f.Metadata.Name })
+	unique("conventions.fieldManager", "field manager", func(f *File) string { return f.Conventions.FieldManager })
+	unique("conventions.finalizer", "finalizer", func(f *File) string { return f.Conventions.Finalizer })
+	for i, f := range files {
+		for _, other := range files[:i] {
+			errs = append(errs, f.sharedStatus(other)...)
+		}
+	}
+	return append(errs, cycles(files)...)
+}
+
+// where names the place of a value for another file's error.
+func (f *File) where(path string) string {
+	e := f.Errorf(path, "", "")
+	e.Path = ""
+	return e.Error()
+}
+
+// sharedStatus reports the condition types and status paths that two operators on one upstream kind both write:
+// each would undo the other for ever.
+func (f *File) sharedStatus(other *File) Errors {
+	kind := groupKind(f.Watch.APIVersion, f.Watch.Kind)
+	if f.Watch.Kind == "" || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled {
+		return nil
+	}
+	var errs Errors
+	both := fmt.Sprintf("both operators watch %s", f.Watch.Kind)
+	for _, c := range f.Status.Conditions.all() {
+		theirs := other.Status.Conditions.all()
+		i := slices.IndexFunc(theirs, func(o named) bool { return o.conditionType == c.conditionType })
+		if c.conditionType != "" && i >= 0 {
+			errs = append(errs, f.Errorf("status.conditions."+c.key, "choose another type", "the condition %q is written by %s too, and %s",
+				c.conditionType, other.where("status.conditions."+theirs[i].key), both))
+		}
+	}
+	for _, p := range f.Status.paths() {
+		for _, o := range other.Status.paths() {
+			if p.path.Overlaps(o.path) {
+				errs = append(errs, f.Errorf(p.at, "choose another path", "%s overlaps %s, which is written by %s, and %s",
+					p.path, o.path, other.where(o.at), both))
+			}
+		}
+	}
+	return errs
+}
+
+func downstreamKind(i int) string { return fmt.Sprintf("downstreams[%d].kind", i) }

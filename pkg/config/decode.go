@@ -1,0 +1,220 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// decoder fills a Go value from JSON values, strictly: every field must be known, every type fit. It does not
+// stop at an error; what is in error is left as it was.
+type decoder struct {
+	file   *File
+	errs   Errors
+	broken []string // display paths of values that were not taken
+}
+
+func (d *decoder) fail(p fieldpath.Path, mend, format string, args ...any) {
+	d.errs = append(d.errs, d.file.Errorf(display(p), mend, format, args...))
+	d.broken = append(d.broken, display(p))
+}
+
+// field is the struct field that a value is decoded for: what it holds, and what it may hold.
+type field struct {
+	holds string   // "cel", "template" or ""
+	enum  []string // allowed values, nil for any
+}
+
+// decode fills out with v. Null is as good as absent, except as an item or entry, which it cannot stand for.
+func (d *decoder) decode(v any, out reflect.Value, p fieldpath.Path, f field) {
+	switch {
+	case out.Kind() == reflect.Interface:
+		if v != nil {
+			out.Set(reflect.ValueOf(v))
+		}
+	case out.Type() == reflect.TypeFor[Duration]():
+		d.duration(v, out, p)
+	default:
+		d.byKind(v, out, p, f)
+	}
+}
+
+func (d *decoder) byKind(v any, out reflect.Value, p fieldpath.Path, f field) {
+	switch out.Kind() {
+	case reflect.Pointer:
+		elem := reflect.New(out.Type().Elem())
+		before := len(d.broken)
+		d.decode(v, elem.Elem(), p, f)
+		if !slices.Contains(d.broken[before:], display(p)) {
+			out.Set(elem)
+		}
+	case reflect.Struct:
+		d.object(v, out, p)
+	case reflect.Map:
+		d.entries(v, out, p, f)
+	case reflect.Slice:
+		d.items(v, out, p, f)
+	case reflect.String:
+		d.text(v, out, p, f)
+	case reflect.Bool:
+		if b, ok := v.(bool); ok {
+			out.SetBool(b)
+			return
+		}
+		d.fail(p, "write true or false", "found %s, wanted true or false", d.found(v, p))
+	case reflect.Int:
+		if i, ok := v.(int64); ok && i >= math.MinInt32 && i <= math.MaxInt32 {
+			out.SetInt(i)
+			return
+		}
+		d.fail(p, "write a number", "found %s, wanted a whole number", d.found(v, p))
+	}
+}
+
+func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		d.fail(p, "write its fields below it: "+strings.Join(fieldNames(out.Type()), ", "), "found %s, wanted a map", d.found(v, p))
+		return
+	}
+	for _, key := range sortedKeys(m) {
+		sf, ok := fieldNamed(out.Type(), key)
+		if !ok {
+			d.fail(p.Child(key), mendUnknown(key, fieldNames(out.Type()), "known here are"), "unknown field")
+			continue
+		}
+		if m[key] != nil {
+			d.decode(m[key], out.FieldByIndex(sf.Index), p.Child(key), field{holds: sf.Tag.Get("holds"), enum: enumOf(out.Type(), sf)})
+		}
+	}
+}
+
+func (d *decoder) entries(v any, out reflect.Value, p fieldpath.Path, f field) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		d.fail(p, "write KEY: VALUE below it", "found %s, wanted a map", d.found(v, p))
+		return
+	}
+	out.Set(reflect.MakeMapWithSize(out.Type(), len(m)))
+	for _, key := range sortedKeys(m) {
+		elem := reflect.New(out.Type().Elem()).Elem()
+		before := len(d.broken)
+		d.decode(m[key], elem, p.Child(key), f)
+		if len(d.broken) == before {
+			out.SetMapIndex(reflect.ValueOf(key), elem)
+		}
+	}
+}
+
+func (d *decoder) items(v any, out reflect.Value, p fieldpath.Path, f field) {
+	list, ok := v.([]any)
+	if !ok {
+		d.fail(p, "write a list, its items below it after hyphens", "found %s, wanted a list", d.found(v, p))
+		return
+	}
+	// Items in error stay as zero values, so that the others keep their numbers in errors.
+	out.Set(reflect.MakeSlice(out.Type(), len(list), len(list)))
+	for i, item := range list {
+		at := append(p[:len(p):len(p)], fieldpath.Step{Kind: fieldpath.IndexStep, Index: i})
+		if item == nil {
+			if !d.file.reported(display(at)) {
+				d.fail(at, "remove the item or give it a value", "found null, wanted an item")
+			}
+			continue
+		}
+		d.decode(item, out.Index(i), at, f)
+	}
+}
+
+func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
+	s, ok := v.(string)
+	if !ok {
+		want, mend := wantText(v, f, d.written(v, p))
+		d.fail(p, mend, "found %s, wanted %s", d.found(v, p), want)
+		return
+	}
+	if f.holds == "cel" && cutByComment(d.file.index[display(p)].node) {
+		d.fail(p, "quote the whole expression, or write it below "+lastKey(p)+": |", "YAML took what follows %q for a comment", clip(s))
+		return
+	}
+	if len(f.enum) > 0 && s != "" && !slices.Contains(f.enum, s) {
+		d.fail(p, mendUnknown(s, f.enum, "allowed are"), "unknown value %q", clip(s))
+		return
+	}
+	out.SetString(s)
+}
+
+func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
+	const mend = "write a number and a unit, such as 5s, 10m or 1h30m"
+	s, ok := v.(string)
+	if !ok {
+		d.fail(p, mend, "found %s, wanted a duration", d.found(v, p))
+		return
+	}
+	dur, err := time.ParseDuration(s)
+	if err != nil {
+		d.fail(p, mend, "%q is no duration", clip(s))
+		return
+	}
+	out.SetInt(int64(dur))
+}
+
+// wantText tells what a text field wants and how to make text of v, which YAML did not read as text.
+func wantText(v any, f field, written string) (want, mend string) {
+	want, noun := "text", "text"
+	switch f.holds {
+	case "cel":
+		want, noun = "text with a CEL expression", "expression"
+	case "template":
+		want, noun = "text with a template", "template"
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+		return want, "quote the " + noun + ", YAML reads it as something else"
+	case nil:
+		return want, `give it a value, or "" for empty text`
+	default:
+		return want, "quote it: " + quoteYAML(written)
+	}
+}
+
+// written returns how a scalar stands in the file; yes and 1.10 are lost in what they mean.
+func (d *decoder) written(v any, p fieldpath.Path) string {
+	if n := d.file.index[display(p)].node; n != nil && n.Value != "" {
+		return n.Value
+	}
+	return fmt.Sprint(v)
+}
+
+// found names a value as messages show it.
+func (d *decoder) found(v any, p fieldpath.Path) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case bool:
+		return "the boolean " + clip(d.written(v, p))
+	case string:
+		return "the text " + strconv.Quote(clip(v))
+	default:
+		return "the number " + clip(d.written(v, p))
+	}
+}
+
+func lastKey(p fieldpath.Path) string {
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i].Kind == fieldpath.FieldStep {
+			return p[i].Field
+		}
+	}
+	return ""
+}

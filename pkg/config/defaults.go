@@ -1,0 +1,58 @@
+package config
+
+import "time"
+
+// defaults returns an operator with the behaviour that holds where the file is silent. Names have no defaults.
+// Durations are given before decoding, for 0s is a value of its own.
+func defaults() Operator {
+	return Operator{
+		ResyncPeriod: Duration(10 * time.Hour),
+		Retry:        Retry{MinDelay: Duration(5 * time.Second), MaxDelay: Duration(5 * time.Minute)},
+	}
+}
+
+// fillDefaults gives every field that is empty after decoding its default.
+func (f *File) fillDefaults() {
+	op := &f.Operator
+	fill(&op.Mode, ModeEnforce)
+	fill(&op.Events, EventsWarnings)
+	fill(&op.Conventions.Hash.Algorithm, SHA256)
+	fill(&op.Deletion.Propagation, PropagationBackground)
+	fillTrue(&op.Conventions.Owner.Reference)
+	fillTrue(&op.Status.Enabled)
+	if op.Delimiters == nil {
+		op.Delimiters = []string{"{{", "}}"}
+	}
+	for i := range op.Validate {
+		fill(&op.Validate[i].Reason, "FieldValueInvalid")
+	}
+	for i := range op.Inputs {
+		fill(&op.Inputs[i].Missing, "Wait")
+	}
+	for i := range op.Downstreams {
+		d := &op.Downstreams[i]
+		fill(&d.When, "true")
+		fill(&d.TargetNamespaces.From, NamespacesSame)
+		fill(&d.AdoptionPolicy, AdoptNever)
+		fill(&d.UpdatePolicy, UpdateApply)
+		fill(&d.DeletionPolicy, DeletionDelete)
+		fill(&d.Drift.Policy, DriftEnforce)
+	}
+	if b := op.Deletion.Before; b != nil {
+		fill(&b.FailedWhen, "false")
+		fill(&b.OnTimeout, "Hold")
+	}
+}
+
+func fill[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+func fillTrue(field **bool) {
+	if *field == nil {
+		yes := true
+		*field = &yes
+	}
+}

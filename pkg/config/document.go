@@ -1,0 +1,179 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// document is one YAML file: its values as kubectl reads them and where they stand.
+type document struct {
+	name   string
+	lines  []string
+	values map[string]any
+	index  index
+	broken []string // display paths of values that YAML gave another meaning; nothing more is said of them
+	errs   Errors
+}
+
+// parseDocument reads one YAML document. It returns nil values where nothing can be made of the text at all;
+// the reasons are in errs.
+func parseDocument(name string, data []byte) *document {
+	d := &document{name: name, lines: strings.Split(string(data), "\n"), index: index{"": {line: 1}}}
+	root, err := d.soleNode(data)
+	if err != nil {
+		d.errs = append(d.errs, err)
+		return d
+	}
+	if root.Kind != yaml.MappingNode {
+		d.fail(root.Line, "", "begin with apiVersion: "+APIVersion, "the file holds %s, not an operator", nodeName(root))
+		return d
+	}
+	c := converter{document: d, budget: maxNodes}
+	if v, ok := c.convert(root, nil, root.Line); ok {
+		d.values, _ = v.(map[string]any)
+	}
+	d.index[""] = position{line: 1}
+	return d
+}
+
+func (d *document) fail(line int, path, mend, format string, args ...any) {
+	d.errs = append(d.errs, &Error{File: d.name, Line: line, Path: path, Problem: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// soleNode parses the text and returns its only document.
+func (d *document) soleNode(data []byte) (*yaml.Node, *Error) {
+	if line := invalidUTF8(data); line > 0 {
+		return nil, &Error{File: d.name, Line: line, Problem: "the text is not UTF-8", Mend: "save the file as UTF-8"}
+	}
+	feed := &lineReader{rest: data}
+	dec := yaml.NewDecoder(feed)
+	var docs []*yaml.Node
+	for {
+		var n yaml.Node
+		err := dec.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, d.syntaxError(err, data, feed.lines)
+		}
+		docs = append(docs, &n)
+	}
+	// A file may end with --- and nothing more; a document before which an empty one stands is not what
+	// kubectl would read, which takes the first.
+	for len(docs) > 0 && isEmpty(docs[len(docs)-1]) {
+		docs = docs[:len(docs)-1]
+	}
+	switch {
+	case len(docs) == 0:
+		return nil, &Error{File: d.name, Line: 1, Problem: "the file is empty", Mend: "begin with apiVersion: " + APIVersion}
+	case len(docs) > 1:
+		return nil, &Error{File: d.name, Line: docs[1].Line, Problem: "a second YAML document begins here",
+			Mend: "split the file, one operator each, and name the files or their directory"}
+	}
+	return docs[0].Content[0], nil
+}
+
+func isEmpty(doc *yaml.Node) bool {
+	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null"
+}
+
+func invalidUTF8(data []byte) (line int) {
+	if utf8.Valid(data) {
+		return 0
+	}
+	line = 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		if r == '\n' {
+			line++
+		}
+		data = data[size:]
+	}
+	return line
+}
+
+// lineReader hands out a line at a time and counts them: the parser reads no further than it has to, so the
+// count tells where it stopped. The line in its own message is often that of the map around.
+type lineReader struct {
+	rest  []byte
+	lines int
+	mid   bool // the last Read ended inside a line
+}
+
+// Read implements io.Reader.
+func (r *lineReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	line := r.rest
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line = line[:i+1]
+	}
+	if !r.mid {
+		r.lines++
+	}
+	n := copy(p, line)
+	r.mid = n < len(line)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// lookBack bounds how many lines above the place where the parser stopped are tried as the cause.
+const lookBack = 40
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// syntaxError tells what the YAML parser could not read. read is the number of lines it had taken: the cause is
+// the line after the longest beginning of the file that still parses.
+func (d *document) syntaxError(err error, data []byte, read int) *Error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	line := max(read, 1)
+	if m != nil && m[1] != "" {
+		line, _ = strconv.Atoi(m[1])
+	}
+	for n := read; n > 0 && n > read-lookBack; n-- {
+		if parses(strings.Join(d.lines[:n-1], "\n")) {
+			line = n
+			break
+		}
+	}
+	line = min(line, len(d.lines))
+	problem := strings.TrimPrefix(err.Error(), "yaml: ")
+	if m != nil {
+		problem = err.Error()[len(m[0]):]
+	}
+	return &Error{File: d.name, Line: line, Problem: "YAML: " + problem, Mend: mendSyntax(d.lines[line-1])}
+}
+
+func parses(text string) bool {
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var n yaml.Node
+		if err := dec.Decode(&n); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+func nodeName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.MappingNode:
+		return "a map"
+	default:
+		return "plain text"
+	}
+}

@@ -1,0 +1,124 @@
+package config
+
+import "reflect"
+
+// Mode says whether an operator may write.
+type Mode string
+
+// NamespacesFrom says in which namespaces a downstream may live.
+type NamespacesFrom string
+
+// AdoptionPolicy says what happens when an object of a downstream's name exists already.
+type AdoptionPolicy string
+
+// UpdatePolicy says how a downstream is brought to a new wish.
+type UpdatePolicy string
+
+// DeletionPolicy says what becomes of a downstream that is no longer wanted.
+type DeletionPolicy string
+
+// DriftPolicy says what happens when others change a downstream.
+type DriftPolicy string
+
+// EventPolicy says which Kubernetes events are sent.
+type EventPolicy string
+
+// HashAlgorithm is the digest that the hash is made with.
+type HashAlgorithm string
+
+// Propagation is the propagation policy of deletions.
+type Propagation string
+
+// The values of the types above. The first of each is the default, but for EventsWarnings.
+const (
+	// ModeEnforce keeps the cluster as the config says.
+	ModeEnforce Mode = "Enforce"
+	// ModeObserve decides, counts and reports, and writes nothing.
+	ModeObserve Mode = "Observe"
+
+	// NamespacesSame allows the upstream's own namespace.
+	NamespacesSame NamespacesFrom = "Same"
+	// NamespacesAny allows every namespace.
+	NamespacesAny NamespacesFrom = "Any"
+	// NamespacesList allows the namespaces that are listed.
+	NamespacesList NamespacesFrom = "List"
+
+	// AdoptNever leaves existing objects alone: a conflict.
+	AdoptNever AdoptionPolicy = "Never"
+	// AdoptIfUnowned takes over an existing object that has no owner.
+	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
+
+	// UpdateApply applies changes.
+	UpdateApply UpdatePolicy = "Apply"
+	// UpdateRecreate deletes and creates anew where the API server refuses to change an immutable field.
+	UpdateRecreate UpdatePolicy = "Recreate"
+	// UpdateCreateOnly never changes what exists.
+	UpdateCreateOnly UpdatePolicy = "CreateOnly"
+
+	// DeletionDelete deletes the object.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionOrphan leaves the object and takes our marks off.
+	DeletionOrphan DeletionPolicy = "Orphan"
+
+	// DriftEnforce undoes changes.
+	DriftEnforce DriftPolicy = "Enforce"
+	// DriftReport only tells of them.
+	DriftReport DriftPolicy = "Report"
+	// DriftIgnore does not look.
+	DriftIgnore DriftPolicy = "Ignore"
+
+	// EventsAll sends events of success too.
+	EventsAll EventPolicy = "All"
+	// EventsWarnings sends only warnings; the default.
+	EventsWarnings EventPolicy = "Warnings"
+	// EventsNone sends none.
+	EventsNone EventPolicy = "None"
+
+	// SHA256 is the default algorithm.
+	SHA256 HashAlgorithm = "sha256"
+	// SHA1 is shorter.
+	SHA1 HashAlgorithm = "sha1"
+	// MD5 is shorter still, for those who must.
+	MD5 HashAlgorithm = "md5"
+
+	// PropagationBackground deletes the object at once and what it owns afterwards.
+	PropagationBackground Propagation = "Background"
+	// PropagationForeground deletes what the object owns first.
+	PropagationForeground Propagation = "Foreground"
+)
+
+// enumTypes lists the values of the enumerated types, for validation and for the JSON Schema alike.
+var enumTypes = map[reflect.Type][]string{
+	reflect.TypeFor[Mode]():           names(ModeEnforce, ModeObserve),
+	reflect.TypeFor[NamespacesFrom](): names(NamespacesSame, NamespacesAny, NamespacesList),
+	reflect.TypeFor[AdoptionPolicy](): names(AdoptNever, AdoptIfUnowned),
+	reflect.TypeFor[UpdatePolicy]():   names(UpdateApply, UpdateRecreate, UpdateCreateOnly),
+	reflect.TypeFor[DeletionPolicy](): names(DeletionDelete, DeletionOrphan),
+	reflect.TypeFor[DriftPolicy]():    names(DriftEnforce, DriftReport, DriftIgnore),
+	reflect.TypeFor[EventPolicy]():    names(EventsAll, EventsWarnings, EventsNone),
+	reflect.TypeFor[HashAlgorithm]():  names(SHA256, SHA1, MD5),
+	reflect.TypeFor[Propagation]():    names(PropagationBackground, PropagationForeground),
+}
+
+// enumFields lists the values of fields that are plain text in Go, as TYPE.key.
+var enumFields = map[string][]string{
+	"Rule.reason":      {"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"},
+	"Input.missing":    {"Wait", "Allow"},
+	"Before.onTimeout": {"Hold", "Proceed"},
+}
+
+func names[T ~string](values ...T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// enumOf returns the values that a struct's field may have, nil where any will do.
+func enumOf(owner reflect.Type, f reflect.StructField) []string {
+	if values, ok := enumTypes[f.Type]; ok {
+		return values
+	}
+	return enumFields[owner.Name()+"."+jsonName(f)]
+}

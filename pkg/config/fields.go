@@ -1,0 +1,82 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// jsonName returns the key of a struct field in YAML.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// fieldNamed returns the field of struct type t that has the key.
+func fieldNamed(t reflect.Type, key string) (reflect.StructField, bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		if key != "" && jsonName(f) == key {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// fieldNames returns the keys of struct type t in the order in which they are declared.
+func fieldNames(t reflect.Type) []string {
+	var out []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name := jsonName(f); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// celFields are the keys whose values are CEL expressions.
+var celFields = func() map[string]bool {
+	out := map[string]bool{}
+	seen := map[reflect.Type]bool{}
+	var walk func(t reflect.Type)
+	walk = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			walk(t.Elem())
+		case reflect.Struct:
+			if seen[t] {
+				return
+			}
+			seen[t] = true
+			for _, f := range reflect.VisibleFields(t) {
+				if f.Tag.Get("holds") == "cel" {
+					out[jsonName(f)] = true
+				}
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Operator]())
+	return out
+}()
+
+// mendUnknown suggests the candidate that was probably meant, or lists them all.
+func mendUnknown(got string, candidates []string, list string) string {
+	best, distance := "", max(2, len(got)/3)+1
+	for _, c := range candidates {
+		if d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(c)); d < distance && d < len(c) {
+			best, distance = c, d
+		}
+	}
+	if best != "" {
+		return "did you mean " + best + "?"
+	}
+	if len(candidates) == 0 {
+		return "remove it"
+	}
+	return list + " " + strings.Join(candidates, ", ")
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,186 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// File is one loaded operator and the places its values came from.
+type File struct {
+	Operator
+	// Path is the file as it was given, or joined to the directory that was given; <stdin> for standard input.
+	Path string
+
+	valid     bool
+	lines     []string
+	index     index
+	overrides []override
+	broken    []string       // display paths of which everything was said already
+	values    map[string]any // all layers, as decoded
+}
+
+// index knows where values stand; keys are display paths as in errors.
+type index map[string]position
+
+// position is where one value stands.
+type position struct {
+	line   int        // in the config file, from 1; of a map or list: where its key stands
+	source string     // the override that gave the value, empty for the file
+	node   *yaml.Node // the value itself, aliases resolved; nil for an override
+}
+
+// Valid reports whether nothing was found wrong in this file. A file with errors is returned by Load too, so
+// that later stages can report theirs in the same run; it must not be run.
+func (f *File) Valid() bool { return f.valid }
+
+// Line returns the line in the config file where the value at path stands, as in errors: downstreams[0].when.
+// For a value that does not exist it is the line of the nearest thing around it; 0 where the value came from an
+// override.
+func (f *File) Line(path string) int {
+	return f.index.find(path).line
+}
+
+// Errorf returns an error at path of this file, for stages after Load that find something wrong in it. mend
+// tells how to put it right and may be empty.
+func (f *File) Errorf(path, mend, format string, args ...any) *Error {
+	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Mend: mend}
+	pos := f.index.find(path)
+	e.Line = pos.line
+	if pos.source != "" {
+		e.File = pos.source
+	}
+	return e
+}
+
+// TemplatePos tells where the first line of downstreams[i]'s template stands: the config file or the
+// templateFile, and the line in it. Line n of the template stands at line+n-1. For a block scalar that is the
+// line below its |, for a plain or quoted text the line where it begins.
+func (f *File) TemplatePos(i int) (file string, line int) {
+	if i >= 0 && i < len(f.Downstreams) {
+		if name := f.Downstreams[i].TemplateFile; name != "" {
+			return f.relative(name), 1
+		}
+	}
+	return f.TextPos(fmt.Sprintf("downstreams[%d].template", i))
+}
+
+// TextPos tells where the first line of the text at path stands, by the rule of TemplatePos. A text that came
+// from an override stands at line 1 of that override.
+func (f *File) TextPos(path string) (file string, line int) {
+	pos := f.index.find(path)
+	switch {
+	case pos.source != "":
+		return pos.source, 1
+	case pos.node == nil || pos.node.Kind != yaml.ScalarNode:
+		return f.Path, max(pos.line, 1)
+	default:
+		return f.Path, textStart(pos.node, f.lines)
+	}
+}
+
+// reported tells whether path, or something around it, has been reported as unreadable or of the wrong type:
+// then nothing can be said about what it holds.
+func (f *File) reported(path string) bool {
+	for _, b := range f.broken {
+		if below(path, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// below reports whether path is root or lies below it.
+func below(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, root)
+	return ok && (root == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// relative resolves a name that a config file gives against the file's own folder.
+func (f *File) relative(name string) string {
+	if filepath.IsAbs(name) || f.Path == stdinName {
+		return name
+	}
+	return filepath.Join(filepath.Dir(f.Path), name)
+}
+
+// textStart returns the line of a scalar's first line of text. A node begins at its anchor or tag, which may
+// stand lines above a block scalar's indicator.
+func textStart(n *yaml.Node, lines []string) int {
+	line, col := n.Line, n.Column-1
+	for line >= 1 && line <= len(lines) {
+		rest := []rune(lines[line-1])
+		rest = rest[min(max(col, 0), len(rest)):]
+		text := strings.TrimLeft(string(rest), " \t")
+		switch {
+		case text == "" || text == "\r" || text[0] == '#':
+			line, col = line+1, 0
+		case text[0] == '&' || text[0] == '!':
+			end := strings.IndexAny(text, " \t\r")
+			if end < 0 {
+				end = len(text)
+			}
+			col += len(rest) - len([]rune(text[end:]))
+		case text[0] == '|' || text[0] == '>':
+			return line + 1
+		default:
+			return line
+		}
+	}
+	return n.Line
+}
+
+// find returns the position of path or of the nearest value around it.
+func (x index) find(path string) position {
+	p, err := parseDisplay(path)
+	if err != nil {
+		return x[""]
+	}
+	for ; len(p) > 0; p = p[:len(p)-1] {
+		if pos, ok := x[display(p)]; ok {
+			return pos
+		}
+	}
+	return x[""]
+}
+
+// replace notes that an override now gives everything at and below path; from are the places of its value,
+// which stands there under the key v.
+func (x index) replace(path fieldpath.Path, source string, from index) {
+	at := display(path)
+	for key := range x {
+		if below(key, at) {
+			delete(x, key)
+		}
+	}
+	x[at] = position{source: source}
+	for key, pos := range from {
+		if below(key, overrideKey) {
+			x[at+key[len(overrideKey):]] = position{source: source, node: pos.node}
+		}
+	}
+}
+
+// display writes a path as errors show it: without the leading dot.
+func display(p fieldpath.Path) string {
+	if len(p) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(p.String(), ".")
+}
+
+// parseDisplay reads what display writes.
+func parseDisplay(s string) (fieldpath.Path, error) {
+	switch {
+	case s == "":
+		return nil, nil
+	case strings.HasPrefix(s, "["):
+		return fieldpath.Parse(s)
+	default:
+		return fieldpath.Parse("." + s)
+	}
+}

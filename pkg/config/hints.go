@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// CEL and templates are full of characters that mean something to YAML. What follows recognises the ways in
+// which YAML breaks them, or silently reads something else, and tells to quote them.
+
+// misread tells when YAML made something else of a text that was meant as CEL or as a template. problem is
+// empty where it did not.
+func misread(n *yaml.Node, lines []string) (problem, mend string) {
+	source := sourceAt(n, lines)
+	switch {
+	case n.Kind == yaml.ScalarNode && strings.HasPrefix(source, "!") && !strings.HasPrefix(source, "!!") && !strings.HasPrefix(source, "!<"):
+		text := clip(strings.TrimRight(source, " \t\r"))
+		return fmt.Sprintf("YAML reads the ! of %s as a tag", text), "quote the expression: " + quoteYAML(text)
+	case isBraces(n):
+		text := source
+		if i := strings.LastIndex(text, "}}"); i >= 0 {
+			text = text[:i+2]
+		}
+		return fmt.Sprintf("YAML reads %s as a map", clip(text)), "quote the template: " + quoteYAML(clip(text))
+	}
+	return "", ""
+}
+
+// isBraces recognises {{ … }}: a flow map whose only key is a flow map.
+func isBraces(n *yaml.Node) bool {
+	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0 && len(n.Content) > 0 &&
+		n.Content[0].Kind == yaml.MappingNode && n.Content[0].Style&yaml.FlowStyle != 0
+}
+
+// sourceAt returns the rest of the line where n begins.
+func sourceAt(n *yaml.Node, lines []string) string {
+	if n.Line < 1 || n.Line > len(lines) {
+		return ""
+	}
+	r := []rune(lines[n.Line-1])
+	if n.Column < 1 || n.Column > len(r) {
+		return ""
+	}
+	return string(r[n.Column-1:])
+}
+
+// quoteYAML writes text as a YAML scalar in the quotes that need the least escaping.
+func quoteYAML(s string) string {
+	if !strings.Contains(s, `"`) && !strings.Contains(s, `\`) {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}
+
+// keyAndText matches a line that gives a key its value.
+var keyAndText = regexp.MustCompile(`^\s*(?:- +)*\{?\s*([A-Za-z]+|'[^']*'|"[^"]*"|\S+?):\s+(\S.*?)\s*$`)
+
+// mendSyntax tells how to mend a line that the YAML parser could not read.
+func mendSyntax(line string) string {
+	text := strings.TrimSpace(line)
+	switch m := keyAndText.FindStringSubmatch(line); {
+	case strings.HasPrefix(line, "\t") || strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
+		return "indent with spaces, YAML takes no tabs"
+	case strings.HasPrefix(text, "{{") || strings.HasPrefix(text, "[["):
+		return "indent a template's lines deeper than the key it belongs to"
+	case m != nil && strings.Contains(m[2], "{{"):
+		return fmt.Sprintf("quote the template: %s: %s", m[1], quoteYAML(clip(m[2])))
+	case m != nil && celFields[m[1]]:
+		return fmt.Sprintf("quote the expression: %s: %s", m[1], quoteYAML(clip(m[2])))
+	case strings.Contains(text, "{{"):
+		return "quote the template"
+	default:
+		return "check the indentation and quotes of this line and the one above"
+	}
+}
+
+// cutByComment recognises an expression whose rest YAML took for a comment: " #" ends a plain scalar even
+// inside quotes that belong to CEL.
+func cutByComment(n *yaml.Node) bool {
+	if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 || n.LineComment == "" {
+		return false
+	}
+	return strings.Count(n.Value, `"`)%2 == 1 || strings.Count(n.Value, "'")%2 == 1
+}

@@ -1,0 +1,165 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// Options says what to load.
+type Options struct {
+	// Files are config files, directories of them, or "-" for standard input.
+	Files []string
+	// Set are overrides as given on the command line: OPERATOR:path=value, the path in fieldpath's syntax, the
+	// value YAML. They win over Env, which wins over the files.
+	Set []string
+	// Env is the environment as os.Environ gives it. Only COROLLARY_SET_… counts here; see EnvPrefix.
+	Env []string
+	// Stdin is read for the file "-".
+	Stdin io.Reader
+}
+
+// Load reads the operators that o names. It returns every operator that could be made out, those with errors
+// too (see File.Valid), in the order of the files, and all errors of all files, sorted. Nothing may be run
+// while there are errors.
+func Load(o Options) ([]*File, Errors) {
+	if len(o.Files) == 0 {
+		return nil, Errors{{Problem: "no config is named", Mend: "name a file or a directory of files"}}
+	}
+	sources, errs := find(o.Files)
+	overrides, more := readOverrides(o)
+	errs = append(errs, more...)
+
+	var files []*File
+	unnamed := len(errs) > len(more) // a file that cannot be read may be the one that an override means
+	for _, s := range sources {
+		f, found := open(s, o.Stdin)
+		errs = append(errs, found...)
+		if f != nil {
+			files = append(files, f)
+		} else if len(found) > 0 {
+			unnamed = true
+		}
+	}
+	errs = append(errs, assign(files, overrides, unnamed)...)
+	for _, f := range files {
+		errs = append(errs, f.finish()...)
+	}
+	errs = append(errs, conflicts(files)...)
+	for _, e := range errs {
+		for _, f := range files {
+			f.valid = f.valid && !f.concerns(e)
+		}
+	}
+	return files, errs.Sort()
+}
+
+// concerns reports whether e was found in f.
+func (f *File) concerns(e *Error) bool {
+	if e.File == f.Path {
+		return true
+	}
+	for _, o := range f.overrides {
+		if e.File == o.source {
+			return true
+		}
+	}
+	for _, d := range f.Downstreams {
+		if d.TemplateFile != "" && e.File == f.relative(d.TemplateFile) {
+			return true
+		}
+	}
+	return false
+}
+
+// open reads one file as far as its values. The file is nil where it holds no operator.
+func open(s source, stdin io.Reader) (*File, Errors) {
+	data, err := s.read(stdin)
+	if err != nil {
+		return nil, Errors{err}
+	}
+	doc := parseDocument(s.path, data)
+	if doc.values == nil {
+		return nil, doc.errs
+	}
+	f := &File{Path: s.path, valid: true, lines: doc.lines, index: doc.index, broken: doc.broken, values: doc.values}
+	apiVersion, kind := doc.values["apiVersion"], doc.values["kind"]
+	if s.directory && apiVersion == APIVersion && kind == ConventionsKind {
+		return nil, doc.errs
+	}
+	if err := f.identify(apiVersion, kind); err != nil {
+		return nil, append(doc.errs, err)
+	}
+	return f, doc.errs
+}
+
+// identify refuses what is no operator: nothing can be said about its other fields.
+func (f *File) identify(apiVersion, kind any) *Error {
+	group, _, _ := strings.Cut(APIVersion, "/")
+	a, _ := apiVersion.(string)
+	switch {
+	case a != APIVersion && strings.HasPrefix(a, group+"/"):
+		return f.Errorf("apiVersion", "write "+APIVersion, "unknown version %q", clip(a))
+	case a != APIVersion:
+		return f.Errorf("apiVersion", "begin the file with apiVersion: "+APIVersion+" and kind: "+Kind,
+			"%s, not an operator's", given(apiVersion))
+	case kind == ConventionsKind:
+		return f.Errorf("kind", "name the file in an operator's conventionsFile", "the file holds conventions, not an operator")
+	case kind != Kind:
+		return f.Errorf("kind", "write kind: "+Kind, "%s, wanted %s", given(kind), Kind)
+	}
+	return nil
+}
+
+func given(v any) string {
+	if v == nil {
+		return "nothing is given"
+	}
+	return fmt.Sprintf("found %q", clip(fmt.Sprint(v)))
+}
+
+// assign gives each override to the operator of that name. unnamed tells that a file could not be read: then an
+// operator that seems to be missing may be in it.
+func assign(files []*File, overrides []override, unnamed bool) Errors {
+	var errs Errors
+	var known []string
+	for _, f := range files {
+		known = append(known, f.name())
+	}
+	for _, o := range overrides {
+		found := false
+		for _, f := range files {
+			if f.name() == o.operator {
+				f.overrides = append(f.overrides, o)
+				found = true
+			}
+		}
+		if !found && !unnamed {
+			errs = append(errs, &Error{File: o.source, Path: display(o.path), Problem: "no operator " + o.operator + " is loaded",
+				Mend: mendUnknown(o.operator, known, "loaded are")})
+		}
+	}
+	return errs
+}
+
+// name returns the name that the file gives its operator, which is how overrides address it.
+func (f *File) name() string {
+	meta, _ := f.values["metadata"].(map[string]any)
+	s, _ := meta["name"].(string)
+	return s
+}
+
+// finish layers the overrides over the file, decodes and checks it.
+func (f *File) finish() Errors {
+	values, errs := layer(f, f.values, f.overrides)
+	f.values = values
+	f.Operator = defaults()
+	d := decoder{file: f}
+	d.object(values, reflect.ValueOf(&f.Operator).Elem(), nil)
+	f.broken = append(f.broken, d.broken...)
+	errs = append(errs, d.errs...)
+	f.fillDefaults()
+	errs = append(errs, f.unsupported()...)
+	return append(errs, f.validate()...)
+}

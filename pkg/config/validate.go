@@ -1,0 +1,188 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kfield "k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// validator collects what is wrong with one operator's values. It says nothing about a value that was already
+// reported as unreadable or of the wrong type.
+type validator struct {
+	*File
+	errs Errors
+}
+
+func (f *File) validate() Errors {
+	v := &validator{File: f}
+	v.root()
+	v.watch()
+	v.rules()
+	v.downstreams()
+	v.conventions()
+	v.needs()
+	v.status()
+	return v.errs
+}
+
+func (v *validator) add(path, mend, format string, args ...any) {
+	if !v.reported(path) {
+		v.errs = append(v.errs, v.Errorf(path, mend, format, args...))
+	}
+}
+
+// required reports a text that is missing, and tells whether it is there.
+func (v *validator) required(path, value, mend string) bool {
+	if strings.TrimSpace(value) == "" {
+		v.add(path, mend, "nothing is given")
+		return false
+	}
+	return true
+}
+
+func (v *validator) root() {
+	if v.required("metadata.name", v.Metadata.Name, "name the operator") {
+		v.problems("metadata.name", v.Metadata.Name, "a DNS label", validation.IsDNS1123Label(v.Metadata.Name))
+	}
+	v.delimiters()
+	const sec, min = Duration(time.Second), Duration(time.Minute)
+	if v.Retry.MinDelay < sec {
+		v.add("retry.minDelay", "write at least 1s", "%s is too short, a failure must wait", v.Retry.MinDelay)
+	}
+	if v.Retry.MaxDelay < v.Retry.MinDelay && v.Retry.MinDelay >= sec {
+		v.add("retry.maxDelay", "write at least "+v.Retry.MinDelay.String(), "%s is less than minDelay, which is %s", v.Retry.MaxDelay, v.Retry.MinDelay)
+	}
+	if v.ResyncPeriod != 0 && v.ResyncPeriod < min {
+		v.add("resyncPeriod", "write at least 1m, or 0s for never", "%s is too short", v.ResyncPeriod)
+	}
+}
+
+func (v *validator) delimiters() {
+	const mend = `write two different texts, such as ["[[", "]]"]`
+	if v.reported("delimiters") {
+		return
+	}
+	d := v.Delimiters
+	switch {
+	case len(d) != 2:
+		v.add("delimiters", mend, "found %d delimiters, wanted the left and the right one", len(d))
+	case d[0] == d[1]:
+		v.add("delimiters", mend, "the delimiters are the same: %q", d[0])
+	default:
+		for i, s := range d {
+			if s == "" || strings.ContainsAny(s, " \t\r\n") {
+				v.add(fmt.Sprintf("delimiters[%d]", i), mend, "%q is empty or has white space", s)
+			}
+		}
+	}
+}
+
+func (v *validator) watch() {
+	v.object("watch", v.Watch.APIVersion, v.Watch.Kind)
+	if v.Watch.Namespaces != nil && len(v.Watch.Namespaces) == 0 {
+		v.add("watch.namespaces", "leave it out to watch all namespaces", "the list is empty, so nothing would be watched")
+	}
+	v.namespaces("watch.namespaces", v.Watch.Namespaces)
+	v.selector("labelSelector", v.Watch.LabelSelector)
+	v.selector("namespaceSelector", v.Watch.NamespaceSelector)
+}
+
+func (v *validator) selector(key string, s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	at := kfield.NewPath("watch", key)
+	for _, err := range metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at) {
+		mend := "see metav1.LabelSelector"
+		if err.Detail != "" {
+			mend = err.Detail
+		}
+		v.add(err.Field, mend, "%q does not fit a label selector", clip(fmt.Sprint(err.BadValue)))
+	}
+}
+
+func (v *validator) namespaces(path string, names []string) {
+	first := map[string]int{}
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if j, twice := first[name]; twice {
+			v.add(at, "remove one of them", "%q stands at number %d already", name, j)
+			continue
+		}
+		first[name] = i
+		v.problems(at, name, "a namespace's name", validation.IsDNS1123Label(name))
+	}
+}
+
+func (v *validator) rules() {
+	for i, r := range v.Validate {
+		at := fmt.Sprintf("validate[%d]", i)
+		v.required(at+".rule", r.Rule, "write a CEL expression that is true for a valid upstream")
+		if r.FieldPath != "" {
+			v.fieldPath(at+".fieldPath", r.FieldPath)
+		}
+	}
+}
+
+// fieldPath parses a path and reports it where it is none.
+func (v *validator) fieldPath(at, text string) (fieldpath.Path, bool) {
+	p, err := fieldpath.Parse(text)
+	if err == nil {
+		return p, true
+	}
+	v.badPath(at, text, err)
+	return nil, false
+}
+
+// problems reports what apimachinery's validation found about a value.
+func (v *validator) problems(path, value, want string, found []string) bool {
+	if len(found) > 0 {
+		v.add(path, strings.Join(found, "; "), "%q is not %s", clip(value), want)
+	}
+	return len(found) == 0
+}
+
+// version matches the versions that Kubernetes' own group and most others use.
+var coreVersion = regexp.MustCompile(`^v[0-9]+[a-z0-9]*$`)
+
+// object checks an apiVersion and kind, which every reference to a kind has.
+func (v *validator) object(path, apiVersion, kind string) {
+	if v.required(path+".apiVersion", apiVersion, "write GROUP/VERSION, or v1 for the core group") {
+		v.apiVersion(path+".apiVersion", apiVersion)
+	}
+	if v.required(path+".kind", kind, "write the kind, such as Deployment") {
+		v.problems(path+".kind", kind, "a kind", validation.IsDNS1035Label(strings.ToLower(kind)))
+	}
+}
+
+func (v *validator) apiVersion(path, s string) {
+	group, version, grouped := strings.Cut(s, "/")
+	if !grouped {
+		if !coreVersion.MatchString(s) {
+			v.add(path, "write GROUP/VERSION, or v1 for the core group", "%q has no version", clip(s))
+		}
+		return
+	}
+	if v.problems(path, s, "GROUP/VERSION", validation.IsDNS1123Subdomain(group)) {
+		v.problems(path, s, "GROUP/VERSION", validation.IsDNS1035Label(version))
+	}
+}
+
+// badPath reports a text that is no path, in the words of the path's parser.
+func (v *validator) badPath(at, text string, err error) {
+	var pe *fieldpath.ParseError
+	if errors.As(err, &pe) {
+		v.add(at, pe.Mend, "%q is no path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
+		return
+	}
+	v.add(at, "", "%q is no path: %v", clip(text), err)
+}

@@ -1,0 +1,188 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// maxManager is the API server's limit for a field manager's name, in bytes.
+const maxManager = 128
+
+func (v *validator) conventions() {
+	c := &v.Conventions
+	v.fieldManager(c.FieldManager)
+	for _, k := range sortedKeys(c.Labels) {
+		at := "conventions.labels" + fieldpath.New(k).String()
+		if v.key(at, k) && !v.isTemplate(c.Labels[k]) {
+			v.problems(at, c.Labels[k], "a label's value", validation.IsValidLabelValue(c.Labels[k]))
+		}
+	}
+	for _, k := range sortedKeys(c.Annotations) {
+		v.key("conventions.annotations"+fieldpath.New(k).String(), k)
+	}
+	v.selectorLabel()
+	v.hash()
+	for _, named := range []struct{ path, key string }{
+		{"conventions.owner.annotation", c.Owner.Annotation}, {"conventions.finalizer", c.Finalizer},
+	} {
+		if named.key != "" {
+			v.key(named.path, named.key)
+		}
+	}
+	if c.Finalizer != "" && !strings.Contains(c.Finalizer, "/") {
+		v.add("conventions.finalizer", "write DOMAIN/NAME", "%q has no domain, and the API server refuses such finalizers on its own kinds", c.Finalizer)
+	}
+	if c.Pause != nil && v.required("conventions.pause.annotation", c.Pause.Annotation, "name the annotation") {
+		v.key("conventions.pause.annotation", c.Pause.Annotation)
+	}
+	v.distinctAnnotations()
+}
+
+func (v *validator) fieldManager(name string) {
+	const path = "conventions.fieldManager"
+	if v.elsewhere() && name == "" || !v.required(path, name, "name the manager of the fields that this operator applies") {
+		return
+	}
+	if len(name) > maxManager {
+		v.add(path, "shorten it", "the name has %d bytes, and the API server takes %d", len(name), maxManager)
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		v.add(path, "remove it", "%q holds a character that cannot be printed", clip(name))
+	}
+}
+
+// elsewhere tells that conventions may come from another file, so that what is missing here is no error.
+func (v *validator) elsewhere() bool { return v.ConventionsFile != "" }
+
+func (v *validator) isTemplate(s string) bool {
+	return len(v.Delimiters) > 0 && v.Delimiters[0] != "" && strings.Contains(s, v.Delimiters[0])
+}
+
+// key checks the syntax that labels, annotations and finalizers share: an optional domain and a name.
+func (v *validator) key(at, key string) bool {
+	return v.problems(at, key, "a key that Kubernetes takes", validation.IsQualifiedName(key))
+}
+
+// selectorLabel wants the label that makes the API server send us our own downstreams and no others.
+func (v *validator) selectorLabel() {
+	const path = "conventions.labels"
+	if v.elsewhere() {
+		return
+	}
+	for _, k := range sortedKeys(v.Conventions.Labels) {
+		if !v.isTemplate(v.Conventions.Labels[k]) {
+			return
+		}
+	}
+	problem := "there is no label"
+	if len(v.Conventions.Labels) > 0 {
+		problem = "every label's value is a template"
+	}
+	for _, b := range v.broken {
+		if below(b, path) {
+			return
+		}
+	}
+	v.add(path, "add a key of your own with a constant value: the watch of the downstreams selects by it", "%s", problem)
+}
+
+func (v *validator) hash() {
+	h := v.Conventions.Hash
+	switch {
+	case h.Annotation != "" && h.Label != "":
+		v.add("conventions.hash", "keep one of the two", "both annotation and label are given")
+	case h.Annotation != "":
+		v.hashKey("conventions.hash.annotation", h.Annotation, "conventions.annotations", v.Conventions.Annotations)
+	case h.Label != "":
+		v.hashKey("conventions.hash.label", h.Label, "conventions.labels", v.Conventions.Labels)
+	case !v.elsewhere() && !v.reported("conventions.hash.annotation") && !v.reported("conventions.hash.label"):
+		v.add("conventions.hash", "add annotation: KEY or label: KEY, where the hash is to ride", "no key is given")
+	}
+}
+
+func (v *validator) hashKey(path, key, where string, taken map[string]string) {
+	if !v.key(path, key) {
+		return
+	}
+	if _, ok := taken[key]; ok {
+		v.add(path, "choose another key", "%s is given in %s too", key, where)
+	}
+}
+
+// distinctAnnotations reports a key that would have to hold two things.
+func (v *validator) distinctAnnotations() {
+	c := &v.Conventions
+	used := map[string]string{}
+	take := func(path, key string) {
+		if key == "" {
+			return
+		}
+		if other, ok := used[key]; ok {
+			v.add(path, "choose another key", "%s is %s too", key, other)
+			return
+		}
+		used[key] = path
+	}
+	take("conventions.hash.annotation", c.Hash.Annotation)
+	if _, ok := c.Annotations[c.Owner.Annotation]; ok {
+		v.add("conventions.owner.annotation", "choose another key", "%s is given in conventions.annotations too", c.Owner.Annotation)
+	}
+	take("conventions.owner.annotation", c.Owner.Annotation)
+	if c.Pause != nil {
+		take("conventions.pause.annotation", c.Pause.Annotation)
+	}
+}
+
+// clusterScoped are built-in kinds that no namespace holds. An owner reference from one of them is legal in
+// every namespace. What other kinds are, only the API server knows.
+var clusterScoped = map[string]bool{
+	"/Namespace": true, "/Node": true, "/PersistentVolume": true,
+	"rbac.authorization.k8s.io/ClusterRole": true, "rbac.authorization.k8s.io/ClusterRoleBinding": true,
+	"storage.k8s.io/StorageClass": true, "networking.k8s.io/IngressClass": true, "scheduling.k8s.io/PriorityClass": true,
+	"apiextensions.k8s.io/CustomResourceDefinition": true,
+}
+
+// needs reports the keys that a feature needs: where owner references cannot tell the owner or clean up, an
+// annotation and a finalizer must.
+func (v *validator) needs() {
+	if v.elsewhere() {
+		return
+	}
+	c := &v.Conventions
+	if !*c.Owner.Reference {
+		v.need("conventions.owner.reference is false")
+	}
+	for i, d := range v.Downstreams {
+		at := fmt.Sprintf("downstreams[%d]", i)
+		if d.DeletionPolicy == DeletionOrphan {
+			v.need(at + ".deletionPolicy is Orphan, and an object with an owner reference would be collected")
+		}
+		legal := clusterScoped[groupKind(v.Watch.APIVersion, v.Watch.Kind)]
+		if d.TargetNamespaces.From != NamespacesSame && !legal {
+			v.need(fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces", at, d.TargetNamespaces.From))
+		}
+	}
+}
+
+func (v *validator) need(because string) {
+	if v.Conventions.Owner.Annotation == "" {
+		v.add("conventions.owner.annotation", "add a key of your own: it names the owner instead", "it is missing, but %s", because)
+	}
+	if v.Conventions.Finalizer == "" {
+		v.add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up", "it is missing, but %s", because)
+	}
+}
+
+// groupKind identifies a kind whatever its version.
+func groupKind(apiVersion, kind string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return group + "/" + kind
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// downstreamName is what CEL can select from a map: downstreams.NAME.
+const downstreamName = `^[a-z][a-zA-Z0-9_]*$`
+
+var downstreamNameRE = regexp.MustCompile(downstreamName)
+
+// celWords are CEL's own, which cannot be selected from a map.
+var celWords = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
+	"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
+
+func (v *validator) downstreams() {
+	if len(v.Downstreams) == 0 {
+		v.add("downstreams", "describe at least one object that follows from an upstream", "there is none")
+	}
+	first := map[string]int{}
+	for i := range v.Downstreams {
+		d, at := &v.Downstreams[i], fmt.Sprintf("downstreams[%d]", i)
+		if v.downstreamName(at+".name", d.Name) {
+			if j, twice := first[d.Name]; twice {
+				v.add(at+".name", "choose another", "%q is the name of downstreams[%d] too", d.Name, j)
+			} else {
+				first[d.Name] = i
+			}
+		}
+		v.object(at, d.APIVersion, d.Kind)
+		v.template(at, d)
+		v.ready(at, d)
+		v.targets(at, d)
+		v.drift(at+".drift", d.Drift)
+	}
+}
+
+func (v *validator) downstreamName(at, name string) bool {
+	if !v.required(at, name, "name the downstream: its key in status, metrics and CEL") {
+		return false
+	}
+	switch {
+	case strings.Contains(name, "-") && downstreamNameRE.MatchString(camel(name)):
+		v.add(at, "write "+camel(name), "%q has a hyphen, and CEL would read downstreams.%s as a subtraction", clip(name), clip(name))
+	case !downstreamNameRE.MatchString(name):
+		v.add(at, "write letters, digits and _, beginning with a small letter: CEL reads downstreams.NAME", "%q cannot be used in CEL", clip(name))
+	case slices.Contains(celWords, name):
+		v.add(at, "choose another", "%q is a word of CEL's own", name)
+	default:
+		return true
+	}
+	return false
+}
+
+// camel turns my-app into myApp.
+func camel(name string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' })
+	for i := 1; i < len(parts); i++ {
+		r := []rune(parts[i])
+		parts[i] = strings.ToUpper(string(r[:1])) + string(r[1:])
+	}
+	return strings.Join(parts, "")
+}
+
+// template wants either text or a file, and reads the file.
+func (v *validator) template(at string, d *Downstream) {
+	inline, file := d.Template != "", d.TemplateFile != ""
+	switch {
+	case v.reported(at+".template") || v.reported(at+".templateFile"):
+	case inline && file:
+		v.add(at+".templateFile", "keep one of the two", "both template and templateFile are given")
+	case !inline && !file:
+		v.add(at+".template", "write template: | and the document below it, or name a templateFile", "there is no template")
+	case file:
+		d.Template = v.readTemplate(at+".templateFile", v.relative(d.TemplateFile))
+	}
+}
+
+func (v *validator) readTemplate(at, path string) string {
+	text, err := readFile(path)
+	switch {
+	case err != nil:
+		v.add(at, "name a file relative to the config file", "%s cannot be read: %s", path, reason(err))
+	case strings.TrimSpace(string(text)) == "":
+		v.add(at, "write the template into it", "%s is empty", path)
+	}
+	return string(text)
+}
+
+func (v *validator) ready(at string, d *Downstream) {
+	for i, r := range d.Ready.Rules {
+		v.required(fmt.Sprintf("%s.ready.rules[%d].rule", at, i), r.Rule, "write a CEL expression over downstream")
+	}
+	for i, r := range d.Ready.Failed {
+		v.required(fmt.Sprintf("%s.ready.failed[%d].rule", at, i), r.Rule, "write a CEL expression over downstream")
+	}
+}
+
+func (v *validator) targets(at string, d *Downstream) {
+	t, path := d.TargetNamespaces, at+".targetNamespaces.names"
+	switch {
+	case t.From == NamespacesList && len(t.Names) == 0:
+		v.add(path, "name the namespaces that the downstream may live in", "from is List, but no names are given")
+	case t.From != NamespacesList && len(t.Names) > 0:
+		v.add(path, "write from: List, or leave out the names", "names are given, but from is %s", t.From)
+	}
+	v.namespaces(path, t.Names)
+}
+
+// apartFields may not be left to others or taken from them: they say what an object is.
+var apartFields = []string{"apiVersion", "kind", "metadata", "status"}
+
+// drift checks initialFields and exclusiveFields: no field can be both left to others and ours alone, and a
+// field inside another that is listed says nothing.
+func (v *validator) drift(at string, d Drift) {
+	type listed struct {
+		at   string
+		path fieldpath.Path
+	}
+	var all []listed
+	check := func(at string, texts []string) {
+		for i, text := range texts {
+			here := fmt.Sprintf("%s[%d]", at, i)
+			p, ok := v.fieldPath(here, text)
+			if !ok {
+				continue
+			}
+			if p[0].Kind != fieldpath.FieldStep || slices.Contains(apartFields, p[0].Field) {
+				v.add(here, "name a field of the object's content, such as .spec.replicas or .data", "%s cannot be listed", p)
+				continue
+			}
+			for _, other := range all {
+				if p.Overlaps(other.path) {
+					v.add(here, "keep one of the two", "%s overlaps %s in %s", p, other.path, other.at)
+					break
+				}
+			}
+			all = append(all, listed{here, p})
+		}
+	}
+	check(at+".initialFields", d.InitialFields)
+	check(at+".exclusiveFields", d.ExclusiveFields)
+}
