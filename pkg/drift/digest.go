@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -25,6 +26,10 @@ func Digest(v any) Sum {
 	e := encoders.Get().(*encoder)
 	defer e.release()
 	e.value(v)
+	return e.sum()
+}
+
+func (e *encoder) sum() Sum {
 	full := sha256.Sum256(e.buf)
 	return Sum(full[:len(Sum{})])
 }
@@ -34,8 +39,19 @@ func Digest(v any) Sum {
 // and lists with an end mark. Map keys are sorted.
 type encoder struct {
 	buf  []byte
-	keys []string // a stack: each map under way has its keys here
+	todo []pair   // a stack: each map under way has its keys here
+	most int      // how long todo has been
+	free []*items // those not in use
 }
+
+// pair is a key of a map, its value, and, in a projection, what is owned of it.
+type pair struct {
+	key   string
+	value any
+	owned fields
+}
+
+func comparePairs(a, b pair) int { return strings.Compare(a.key, b.key) }
 
 var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 4096)} }}
 
@@ -43,11 +59,16 @@ var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 
 const largestPooled = 1 << 18
 
 func (e *encoder) release() {
-	if cap(e.buf) > largestPooled || cap(e.keys) > largestPooled/16 {
+	if cap(e.buf) > largestPooled || cap(e.todo) > largestPooled/64 {
 		return
 	}
-	clear(e.keys[:cap(e.keys)])
-	e.buf, e.keys = e.buf[:0], e.keys[:0]
+	clear(e.todo[:e.most])
+	for _, it := range e.free {
+		it.read(nil)
+		clear(it.keys[:cap(it.keys)])
+		clear(it.names[:cap(it.names)])
+	}
+	e.buf, e.todo, e.most = e.buf[:0], e.todo[:0], 0
 	encoders.Put(e)
 }
 
@@ -81,22 +102,27 @@ func (e *encoder) value(v any) {
 }
 
 func (e *encoder) fields(m map[string]any) {
-	from := len(e.keys)
+	from := len(e.todo)
 	for k, v := range m {
 		if v != nil {
-			e.keys = append(e.keys, k)
+			e.todo = append(e.todo, pair{key: k, value: v})
 		}
 	}
-	to := len(e.keys)
-	slices.Sort(e.keys[from:to])
+	to := e.sort(from)
 	e.buf = append(e.buf, 'm')
 	for i := from; i < to; i++ {
-		k := e.keys[i]
-		e.text('k', k)
-		e.value(m[k])
+		e.text('k', e.todo[i].key)
+		e.value(e.todo[i].value)
 	}
 	e.buf = append(e.buf, 'e')
-	e.keys = e.keys[:from]
+	e.todo = e.todo[:from]
+}
+
+// sort orders the pairs from one on and returns their end.
+func (e *encoder) sort(from int) int {
+	slices.SortFunc(e.todo[from:], comparePairs)
+	e.most = max(e.most, len(e.todo))
+	return len(e.todo)
 }
 
 func (e *encoder) text(letter byte, s string) {

@@ -23,6 +23,7 @@ type items struct {
 	// odd are the names whose text needs parsing, by the text that name would give them.
 	odd            map[string]fields
 	values, counts bool
+	names          []string // what keys has, in one piece
 	buf            []byte
 }
 
@@ -32,7 +33,14 @@ const maxKeySets = 8
 
 // items reads the names of the items that f owns.
 func (f fields) items() *items {
-	it := &items{owned: f}
+	it := &items{}
+	it.read(f)
+	return it
+}
+
+// read makes it the items that f owns, using it's memory again.
+func (it *items) read(f fields) {
+	it.owned, it.keys, it.names, it.odd, it.values, it.counts = f, it.keys[:0], it.names[:0], nil, false, false
 	for key := range f {
 		if len(key) < 2 || key[1] != ':' {
 			continue
@@ -57,7 +65,6 @@ func (f fields) items() *items {
 			return slices.Compare(a, b)
 		})
 	}
-	return it
 }
 
 // none reports whether f owns no items, so that it owns the list, if at all, as a whole.
@@ -77,8 +84,12 @@ func (it *items) addKeys(key string) {
 			return
 		}
 	}
-	if names, ok := keyNames(key[2:]); ok && len(it.keys) < maxKeySets {
-		it.keys = append(it.keys, names)
+	if len(it.keys) >= maxKeySets {
+		return
+	}
+	from, ok := len(it.names), false
+	if it.names, ok = appendKeyNames(it.names, key[2:]); ok {
+		it.keys = append(it.keys, it.names[from:len(it.names):len(it.names)])
 	}
 }
 
@@ -240,7 +251,7 @@ func appendName(buf []byte, item map[string]any, names []string) ([]byte, bool) 
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = appendScalar(buf, n)
+		buf = appendText(buf, n)
 		buf = append(buf, ':')
 		buf = appendScalar(buf, v)
 	}
@@ -253,9 +264,7 @@ func appendScalar(buf []byte, v any) []byte {
 	case nil:
 		return append(buf, "null"...)
 	case string:
-		if simpleText(v) && !strings.Contains(v, `"`) {
-			return append(append(append(buf, '"'), v...), '"')
-		}
+		return appendText(buf, v)
 	case bool:
 		return strconv.AppendBool(buf, v)
 	case int64:
@@ -264,9 +273,20 @@ func appendScalar(buf []byte, v any) []byte {
 		if i, ok := integral(v); ok {
 			return strconv.AppendInt(buf, i, 10)
 		}
+		return appendJSON(buf, v)
 	default:
 		return append(buf, '?')
 	}
+}
+
+func appendText(buf []byte, s string) []byte {
+	if simpleText(s) && strings.IndexByte(s, '"') < 0 {
+		return append(append(append(buf, '"'), s...), '"')
+	}
+	return appendJSON(buf, s)
+}
+
+func appendJSON(buf []byte, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return append(buf, '?')
@@ -305,16 +325,17 @@ func nextKey(s string) (name, rest string, ok bool) {
 	return name, rest[end:], true
 }
 
-func keyNames(s string) ([]string, bool) {
-	var names []string
+// appendKeyNames appends the names of a JSON object's keys; nothing where they cannot be read.
+func appendKeyNames(names []string, s string) ([]string, bool) {
+	from := len(names)
 	for s != "}" {
 		name, rest, ok := nextKey(s)
 		if !ok {
-			return nil, false
+			return names[:from], false
 		}
 		names, s = append(names, name), rest
 	}
-	return names, len(names) > 0
+	return names, len(names) > from
 }
 
 func sameKeys(s string, names []string) bool {

@@ -48,11 +48,11 @@ type Live struct {
 	Extra bool
 }
 
-// OwnerRef is one of metadata.ownerReferences.
+// OwnerRef is one of metadata.ownerReferences, as far as it is needed: ownership goes by uid.
 type OwnerRef struct {
-	APIVersion, Kind, Name string
-	UID                    types.UID
-	Controller             bool
+	Kind, Name string
+	UID        types.UID
+	Controller bool
 }
 
 // live reads u. Nothing of the result lies in u's memory, so that the whole object can go.
@@ -87,7 +87,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	var owned fields
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].owned
-		l.P = Digest(v.projection(u.Object, owned))
+		l.P = v.sum(u.Object, owned)
 	}
 	for i := range es {
 		if i == our || l.CoOwned && l.Foreign {
@@ -203,7 +203,6 @@ func owners(metadata map[string]any) []OwnerRef {
 		}
 		controller, _ := ref["controller"].(bool)
 		out = append(out, OwnerRef{
-			APIVersion: intern(text(ref, "apiVersion")),
 			Kind:       intern(text(ref, "kind")),
 			Name:       text(ref, "name"),
 			UID:        types.UID(text(ref, "uid")),

@@ -60,7 +60,7 @@ func (l *Live) SetGeneration(generation int64)    { l.Generation = generation }
 func (l *Live) GetOwnerReferences() []v1.OwnerReference {
 	out := make([]v1.OwnerReference, 0, len(l.Owners))
 	for _, o := range l.Owners {
-		ref := v1.OwnerReference{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
+		ref := v1.OwnerReference{Kind: o.Kind, Name: o.Name, UID: o.UID}
 		if o.Controller {
 			ref.Controller = &o.Controller
 		}
