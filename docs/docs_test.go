@@ -1,0 +1,274 @@
+// Package docs tests that the documents list what the code has.
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// sources parses the Go files of a package, tests aside.
+func sources(t *testing.T, dir string) []*ast.File {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s has no Go files: %v", dir, err)
+	}
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// constants returns the values of a package's string constants whose names match.
+func constants(t *testing.T, dir string, name *regexp.Regexp) []string {
+	t.Helper()
+	var values []string
+	for _, file := range sources(t, dir) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !name.MatchString(spec.Names[0].Name) {
+				return true
+			}
+			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if value, err := strconv.Unquote(lit.Value); err == nil {
+					values = append(values, value)
+				}
+			}
+			return true
+		})
+	}
+	if len(values) == 0 {
+		t.Errorf("%s has no constants %s", dir, name)
+	}
+	return values
+}
+
+// section returns the text below a heading, down to the next heading of that depth.
+func section(t *testing.T, text, heading string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("there is no heading %q", heading)
+	}
+	depth, _, _ := strings.Cut(heading, " ")
+	if body, _, ok := strings.Cut(rest, "\n"+depth+" "); ok {
+		return body
+	}
+	return rest
+}
+
+var firstCell = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+// rows returns the words in the first column of a section's table.
+func rows(text string) []string {
+	var words []string
+	for _, m := range firstCell.FindAllStringSubmatch(text, -1) {
+		words = append(words, m[1])
+	}
+	return words
+}
+
+// TestConditionsListEveryWord: a word that a person meets in a status, an event or a metric has a row that says what it
+// means, and a row that nothing says any more is removed.
+func TestConditionsListEveryWord(t *testing.T) {
+	doc := read(t, "conditions.md")
+	for _, test := range []struct {
+		heading string
+		dir     string
+		names   string
+	}{
+		{"## States of a downstream", "../pkg/pipeline", `^State[A-Z]`},
+		{"## Reasons of a failed request", "../pkg/apply", `^Reason[A-Z]`},
+		{"## Reasons of the conditions", "../pkg/status", `^Reason[A-Z]`},
+		{"## Events", "../pkg/engine", `^Event[A-Z]`},
+		{"## An operator as a whole", "../pkg/engine", `^reason[A-Z]`},
+	} {
+		t.Run(test.heading, func(t *testing.T) {
+			listed := rows(section(t, doc, test.heading))
+			inCode := constants(t, test.dir, regexp.MustCompile(test.names))
+			for _, word := range inCode {
+				if !slices.Contains(listed, word) {
+					t.Errorf("%s is in %s and has no row", word, test.dir)
+				}
+			}
+			for _, word := range listed {
+				if !slices.Contains(inCode, word) {
+					t.Errorf("%s has a row and is not in %s", word, test.dir)
+				}
+			}
+		})
+	}
+}
+
+// TestMetricsListEveryMetric compares names and labels.
+func TestMetricsListEveryMetric(t *testing.T) {
+	doc := read(t, "metrics.md")
+	row := regexp.MustCompile("(?m)^\\| `(corollary_[a-z_]+)` \\| [a-z]+ \\| ([^|]*) \\|")
+	listed := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(doc, -1) {
+		listed[m[1]] = m[2]
+	}
+	found := 0
+	packages, err := filepath.Glob("../pkg/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range packages {
+		for _, file := range sources(t, dir) {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				name, labels := metric(call)
+				if name == "" {
+					return true
+				}
+				found++
+				if have, ok := listed[name]; !ok || have != labels {
+					t.Errorf("metrics.md lists %s with the labels %q, the code has %q", name, have, labels)
+				}
+				delete(listed, name)
+				return true
+			})
+		}
+	}
+	if found == 0 {
+		t.Error("no metric was found in the code")
+	}
+	for name := range listed {
+		t.Errorf("metrics.md lists %s, which the code does not have", name)
+	}
+}
+
+// metric returns name and labels of prometheus.NewXVec(prometheus.XOpts{Name: …}, []string{…}).
+func metric(call *ast.CallExpr) (name, labels string) {
+	if len(call.Args) == 0 {
+		return "", ""
+	}
+	opts, ok := call.Args[0].(*ast.CompositeLit)
+	if !ok {
+		return "", ""
+	}
+	for _, elt := range opts.Elts {
+		kv, ok := elt.(*ast.KeyValueExpr)
+		if !ok {
+			return "", ""
+		}
+		if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Name" {
+			name = literal(kv.Value)
+		}
+	}
+	if !strings.HasPrefix(name, "corollary_") {
+		return "", ""
+	}
+	var all []string
+	if len(call.Args) == 2 {
+		for _, elt := range call.Args[1].(*ast.CompositeLit).Elts {
+			all = append(all, "`"+literal(elt)+"`")
+		}
+	}
+	return name, strings.Join(all, ", ")
+}
+
+func literal(e ast.Expr) string {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	value, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		return ""
+	}
+	return value
+}
+
+// TestConfigListsEveryKey: the reference has every key of the config file.
+func TestConfigListsEveryKey(t *testing.T) {
+	doc := read(t, "config.md")
+	var keys []string
+	collect(reflect.TypeFor[config.Operator](), "", &keys)
+	if len(keys) < 50 {
+		t.Fatalf("found %d keys only", len(keys))
+	}
+	for _, key := range keys {
+		if !strings.Contains(doc, "`"+key+"`") {
+			t.Errorf("config.md does not list %s", key)
+		}
+	}
+}
+
+// collect lists the paths of the leaves below a type: watch.kind, downstreams[].name.
+func collect(t reflect.Type, at string, keys *[]string) {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		collect(t.Elem(), at, keys)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		collect(t.Elem(), at+"[]", keys)
+	case t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[config.Operator]().PkgPath():
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" {
+				collect(f.Type, strings.TrimPrefix(at+"."+name, "."), keys)
+			}
+		}
+	default:
+		*keys = append(*keys, at)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+// TestLinksLeadSomewhere follows the links between the project's documents.
+func TestLinksLeadSomewhere(t *testing.T) {
+	names, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := filepath.Glob("../examples/configs/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(append(names, examples...), "../README.md", "../CONTRIBUTING.md") {
+		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestReadmeIsShort: whoever comes new reads one screen or two.
+func TestReadmeIsShort(t *testing.T) {
+	if n := strings.Count(read(t, "../README.md"), "\n"); n > 80 {
+		t.Errorf("README.md has %d lines, more than 80", n)
+	}
+}
