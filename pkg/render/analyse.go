@@ -1,0 +1,155 @@
+package render
+
+import "text/template/parse"
+
+// reads is what a template can read of its data.
+type reads struct {
+	status bool
+	params map[string]bool
+	inputs map[string]bool
+}
+
+// ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. It errs on
+// the side of true: a name computed at execution, or `.` handed to a function, counts as reading everything.
+func (t *Template) ReadsStatus() bool { return t.reads.status }
+
+// Params are the names that the template gives to `param`, sorted; computed names are not among them.
+func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
+
+// Inputs are the names that the template gives to `input`, sorted; computed names are not among them.
+func (t *Template) Inputs() []string { return sortedKeys(t.reads.inputs) }
+
+// analysis walks the trees before they are rewritten.
+type analysis struct {
+	*compiler
+	reads
+	// rooted are the templates whose dot can be the upstream; queue holds those still to be walked.
+	rooted map[string]bool
+	queue  []string
+}
+
+func (c *compiler) analyse() reads {
+	a := &analysis{compiler: c, rooted: map[string]bool{}}
+	a.params, a.inputs = map[string]bool{}, map[string]bool{}
+	a.root(c.name)
+	for len(a.queue) > 0 {
+		name := a.queue[0]
+		a.queue = a.queue[1:]
+		a.list(c.trees[name].Root, scope{dot: true, dollar: true})
+	}
+	for name, tree := range c.trees {
+		if !a.rooted[name] {
+			a.list(tree.Root, scope{}) // for its parameters and inputs
+		}
+	}
+	return a.reads
+}
+
+func (a *analysis) root(name string) {
+	if !a.rooted[name] && a.trees[name] != nil {
+		a.rooted[name] = true
+		a.queue = append(a.queue, name)
+	}
+}
+
+// scope says whether `.` and `$` are the upstream.
+type scope struct{ dot, dollar bool }
+
+func (a *analysis) list(l *parse.ListNode, s scope) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			a.pipe(n.Pipe, s)
+		case *parse.IfNode:
+			a.branch(&n.BranchNode, s, s)
+		case *parse.WithNode:
+			a.branch(&n.BranchNode, s, scope{dollar: s.dollar})
+		case *parse.RangeNode:
+			a.branch(&n.BranchNode, s, scope{dollar: s.dollar})
+		case *parse.TemplateNode:
+			a.handOver(n.Name, n.Pipe, s)
+		}
+	}
+}
+
+// branch: inside with and range, dot is no longer the upstream; if it still were, their pipeline has counted already.
+func (a *analysis) branch(n *parse.BranchNode, s, inner scope) {
+	a.pipe(n.Pipe, s)
+	a.list(n.List, inner)
+	a.list(n.ElseList, s)
+}
+
+// handOver is a call of a template. Handing it the upstream reads nothing by itself: what it does with it counts.
+func (a *analysis) handOver(name string, data parse.Node, s scope) {
+	if a.isRoot(data, s) {
+		a.root(name)
+		return
+	}
+	a.node(data, s)
+}
+
+// isRoot reports an expression that is the upstream itself.
+func (a *analysis) isRoot(n parse.Node, s scope) bool {
+	switch n := n.(type) {
+	case *parse.DotNode:
+		return s.dot
+	case *parse.VariableNode:
+		return len(n.Ident) == 1 && n.Ident[0] == "$" && s.dollar
+	case *parse.PipeNode:
+		return n != nil && len(n.Decl) == 0 && len(n.Cmds) == 1 && len(n.Cmds[0].Args) == 1 && a.isRoot(n.Cmds[0].Args[0], s)
+	}
+	return false
+}
+
+func (a *analysis) pipe(p *parse.PipeNode, s scope) {
+	if p == nil {
+		return
+	}
+	for _, cmd := range p.Cmds {
+		a.command(cmd, s)
+	}
+}
+
+func (a *analysis) command(cmd *parse.CommandNode, s scope) {
+	args := cmd.Args
+	name := function(cmd)
+	if len(args) > 1 {
+		text, known := constString(args[1])
+		switch {
+		case name == "include" && known && len(args) == 3:
+			a.handOver(text, args[2], s)
+			return
+		case name == "include" && !known:
+			for tree := range a.trees {
+				a.root(tree)
+			}
+		case name == "param" && known:
+			a.params[text] = true
+		case name == "input" && known:
+			a.inputs[text] = true
+		}
+	}
+	for _, arg := range args {
+		a.node(arg, s)
+	}
+}
+
+func (a *analysis) node(n parse.Node, s scope) {
+	switch n := n.(type) {
+	case *parse.DotNode:
+		a.status = a.status || s.dot
+	case *parse.FieldNode:
+		a.status = a.status || s.dot && n.Ident[0] == "status"
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && s.dollar {
+			a.status = a.status || len(n.Ident) == 1 || n.Ident[1] == "status"
+		}
+	case *parse.ChainNode:
+		a.node(n.Node, s)
+	case *parse.PipeNode:
+		a.pipe(n, s)
+	}
+}

@@ -1,0 +1,161 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"sync"
+	"text/template/parse"
+)
+
+// Template is a compiled template. It is immutable and safe for concurrent use.
+type Template struct {
+	options   Options
+	name      string
+	trees     map[string]*parse.Tree // by template name; rewritten, read-only
+	functions []string               // the functions that the trees call
+	sites     []site
+	position  *position
+	holes     []Hole
+	reads     reads
+	textPos   map[*byte]parse.Pos // where a text node's text stands in the template
+	constant  bool                // nothing but text
+	cache     *cache
+	runs      sync.Pool
+}
+
+// Compile parses a template for a document. The error is an *Error, or Errors when there are several: everything
+// that can be known without an upstream, such as unknown functions, functions that would make two renderings of one
+// upstream differ, and YAML that is broken on every path.
+func Compile(text string, o Options) (*Template, error) {
+	c, err := compile(text, o, false)
+	if err != nil {
+		return nil, err
+	}
+	c.probe()
+	return c.done()
+}
+
+// compiler is the state of one compilation.
+type compiler struct {
+	*Template
+	asText  bool // the result is text, not a document
+	errs    Errors
+	used    map[string]bool
+	actions map[*parse.ActionNode]*action
+	pos     *position
+
+	current   string              // the template that is being rewritten
+	printing  map[string][]string // the templates that a template prints, holes included
+	printsAny bool                // one prints a template whose name is computed
+}
+
+// action is what is known of an action that prints, for the probes.
+type action struct {
+	site    int
+	stages  []*parse.CommandNode
+	include string // the template that is printed, when its name is constant
+}
+
+func compile(text string, o Options, asText bool) (*compiler, error) {
+	name := o.Name
+	if name == "" {
+		name = "template"
+	}
+	if o.Left == "" {
+		o.Left = "{{"
+	}
+	if o.Right == "" {
+		o.Right = "}}"
+	}
+	o.Limits = o.Limits.withDefaults()
+	c := &compiler{
+		Template: &Template{options: o, name: name, position: newPosition(text), cache: newCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
+		asText:   asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
+	}
+	c.pos = c.position
+	root := parse.New(name)
+	root.Mode = parse.SkipFuncCheck
+	c.trees = map[string]*parse.Tree{}
+	if _, err := root.Parse(text, o.Left, o.Right, c.trees); err != nil {
+		return nil, c.parseError(text, err)
+	}
+	if c.trees[name] == nil {
+		c.trees[name] = root
+	}
+	c.reads = c.analyse()
+	c.constant = isConstant(c.trees[name])
+	for _, tree := range sortedKeys(c.trees) {
+		c.tree(c.trees[tree])
+	}
+	c.functions = sortedKeys(c.used)
+	c.runs.New = func() any { return c.newRun() }
+	return c, nil
+}
+
+// done sorts what was found; a template with errors is not given out.
+func (c *compiler) done() (*Template, error) {
+	switch len(c.errs) {
+	case 0:
+		return c.Template, nil
+	case 1:
+		return nil, c.errs[0]
+	}
+	sort.SliceStable(c.errs, func(i, j int) bool {
+		a, b := c.errs[i], c.errs[j]
+		if a.Line != b.Line {
+			return a.Line < b.Line
+		}
+		return a.Column < b.Column
+	})
+	return nil, c.errs
+}
+
+func (c *compiler) errorf(pos parse.Pos, mend, format string, args ...any) {
+	line, column := c.pos.at(pos)
+	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// parsePrefix is how text/template begins an error: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only
+// the place is taken from it.
+var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
+
+// parseError translates an error of the template's syntax.
+func (c *compiler) parseError(text string, err error) error {
+	out := &Error{Problem: err.Error()}
+	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
+		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
+		out.Problem = out.Problem[m[1]:]
+	}
+	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
+		out.Mend = "a flow mapping's own brace needs a space before " + c.options.Left
+	}
+	return out
+}
+
+// isConstant reports a tree that holds only text.
+func isConstant(t *parse.Tree) bool {
+	if t.Root == nil {
+		return true
+	}
+	for _, n := range t.Root.Nodes {
+		if n.Type() != parse.NodeText {
+			return false
+		}
+	}
+	return true
+}
+
+// prints notes that the current template prints another, with its holes.
+func (c *compiler) prints(name string) {
+	c.printing[c.current] = append(c.printing[c.current], name)
+}
+
+// newSite notes a place; it returns its number.
+func (c *compiler) newSite(pos parse.Pos, text string) (int, *site) {
+	s := site{text: text, tree: c.current}
+	s.line, s.column = c.pos.at(pos)
+	c.sites = append(c.sites, s)
+	return len(c.sites) - 1, &c.sites[len(c.sites)-1]
+}

@@ -1,0 +1,177 @@
+package render
+
+import (
+	"reflect"
+
+	"github.com/Masterminds/sprig/v3"
+	"github.com/agnivade/levenshtein"
+	"text/template/parse"
+)
+
+// functions are what templates can call, besides text/template's own and those that need the execution (runFunctions).
+var functions = func() map[string]any {
+	out := map[string]any{}
+	for name, f := range sprig.TxtFuncMap() {
+		if _, no := refused[name]; !no {
+			out[name] = f
+		}
+	}
+	for name, f := range ownFunctions {
+		out[name] = f
+	}
+	return out
+}()
+
+// resultTypes of text/template's own functions.
+var builtinResults = map[string]reflect.Type{
+	"and": nil, "or": nil, "index": nil,
+	"html": stringType, "js": stringType, "urlquery": stringType, "print": stringType, "printf": stringType, "println": stringType,
+	"not": boolType, "eq": boolType, "ne": boolType, "lt": boolType, "le": boolType, "gt": boolType, "ge": boolType,
+	"len": reflect.TypeFor[int](),
+}
+
+var (
+	stringType = reflect.TypeFor[string]()
+	boolType   = reflect.TypeFor[bool]()
+)
+
+// resultType gives what a function returns, nil where that is not known before it is called.
+func resultType(name string) reflect.Type {
+	f := any(nil)
+	if bind, ok := runFunctions[name]; ok {
+		f = bind(nil)
+	} else if f, ok = functions[name]; !ok {
+		return builtinResults[name]
+	}
+	out := reflect.TypeOf(f).Out(0)
+	if out.Kind() == reflect.Interface {
+		return nil
+	}
+	return out
+}
+
+func isFunction(name string) bool {
+	if _, ok := runFunctions[name]; ok {
+		return true
+	}
+	if _, ok := functions[name]; ok {
+		return true
+	}
+	_, ok := builtinResults[name]
+	return ok
+}
+
+// call checks a call of a function: that there is one of the name, and what is known of its arguments.
+func (c *compiler) call(cmd *parse.CommandNode, name string) {
+	if reason, no := refused[name]; no {
+		c.errorf(cmd.Pos, reason[1], "the function %s is not available: %s", name, reason[0])
+		return
+	}
+	if name == "omitempty" {
+		c.errorf(cmd.Pos, "for a value to fall back to, use `default`", "omitempty works only at the end of a hole")
+		return
+	}
+	if name[0] == '_' {
+		return // put here by rewriting; an author's own underscore is unknown below
+	}
+	if !isFunction(name) {
+		mend := "the functions are those of text/template and sprig"
+		if near := nearestFunction(name); near != "" {
+			mend = "did you mean " + near + "?"
+		}
+		c.errorf(cmd.Pos, mend, "there is no function %s", name)
+		return
+	}
+	c.used[name] = true
+	if len(cmd.Args) < 2 {
+		return
+	}
+	if text, ok := constString(cmd.Args[1]); ok && name == "include" {
+		c.templateName(cmd.Pos, text)
+	}
+}
+
+func (c *compiler) templateName(pos parse.Pos, name string) {
+	if _, ok := c.trees[name]; ok {
+		return
+	}
+	mend := "write {{ define }} for it in this template"
+	if near := nearest(name, sortedKeys(c.trees)); near != "" {
+		mend = "did you mean " + near + "?"
+	}
+	c.errorf(pos, mend, "there is no template %q", name)
+}
+
+func nearestFunction(name string) string {
+	var names []string
+	names = append(names, sortedKeys(functions)...)
+	names = append(names, sortedKeys(runFunctions)...)
+	names = append(names, sortedKeys(builtinResults)...)
+	names = append(names, "omitempty")
+	return nearest(name, names)
+}
+
+// nearest gives the name that differs in the fewest letters, "" where all differ in more than a third.
+func nearest(name string, names []string) string {
+	best, distance := "", len(name)/3+1
+	for _, n := range names {
+		if d := levenshtein.ComputeDistance(name, n); d < distance || d == distance && best == "" {
+			best, distance = n, d
+		}
+	}
+	return best
+}
+
+// mayBeNull reports a function whose result may be null.
+func mayBeNull(name string) bool {
+	switch name {
+	case fnNeed, "required":
+		return false
+	case "list", "tuple", "dict", "set", "unset", "keys", "values", "pick", "omit":
+		return false
+	}
+	t := resultType(name)
+	return t == nil || t.Kind() == reflect.Pointer
+}
+
+func pipeMayBeNull(p *parse.PipeNode) bool {
+	last := p.Cmds[len(p.Cmds)-1]
+	switch last.Args[0].(type) {
+	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
+		return false
+	}
+	name := function(last)
+	return name == "" || mayBeNull(name)
+}
+
+// nullArguments says which arguments of a function may be null. Any other null is an error that names the argument:
+// sprig would quietly print nothing, or <nil>.
+var nullArguments = map[string]func(i, n int) bool{
+	"default": anyArgument, "coalesce": anyArgument, "omitempty": anyArgument, "empty": anyArgument,
+	"all": anyArgument, "any": anyArgument, "and": anyArgument, "or": anyArgument, "not": anyArgument,
+	"eq": anyArgument, "ne": anyArgument, "deepEqual": anyArgument, "list": anyArgument, "tuple": anyArgument,
+	"kindOf": anyArgument, "typeOf": anyArgument,
+	"kindIs": from(1), "typeIs": from(1), "typeIsLike": from(1), "required": from(1), "include": from(1),
+	"dict":   func(i, _ int) bool { return i%2 == 1 },
+	"set":    from(2),
+	"append": from(1), "push": from(1), "mustAppend": from(1), "mustPush": from(1), "prepend": from(1), "mustPrepend": from(1),
+	"ternary": func(i, n int) bool { return i < 2 && n > 2 },
+	"has":     func(i, _ int) bool { return i == 0 }, "mustHas": func(i, _ int) bool { return i == 0 },
+	"without": from(1), "mustWithout": from(1),
+	"dig": func(i, n int) bool { return i == n-2 },
+}
+
+func anyArgument(int, int) bool { return true }
+
+func from(first int) func(i, n int) bool {
+	return func(i, _ int) bool { return i >= first }
+}
+
+// takesNull says whether argument i of n may be null. What is no function takes nothing and complains by itself.
+func takesNull(name string, i, n int) bool {
+	if name == "" || name[0] == '_' {
+		return true
+	}
+	f, ok := nullArguments[name]
+	return ok && f(i, n)
+}

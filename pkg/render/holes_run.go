@@ -1,0 +1,126 @@
+package render
+
+import "strings"
+
+// laidOut is skeleton text with placeholders on its way to being printed.
+type laidOut string
+
+// put records the value of a hole and prints its placeholder.
+func (r *run) put(id int, base any) (string, error) {
+	s := &r.t.sites[id]
+	v, err := r.read(s, base)
+	if err != nil {
+		return "", err
+	}
+	r.mark(id)
+	before := len(r.buf)
+	r.buf = r.placeholder(r.buf, id, v, s.mode == modeYAML && r.atLineStart())
+	return "", r.spend(len(r.buf) - before)
+}
+
+// hole records the value of a hole and gives its placeholder, to be laid out by what follows in the pipeline. Plain
+// text gets a placeholder for each of its lines.
+func (r *run) hole(id int, base any) (laidOut, error) {
+	s := &r.t.sites[id]
+	v, err := r.read(s, base)
+	if err != nil {
+		return "", err
+	}
+	if s.mode == modePlain && !isNil(v) {
+		return r.lines(id, v)
+	}
+	out := string(r.placeholder(nil, id, v, s.mode == modeYAML && (s.newline || r.atLineStart())))
+	return laidOut(out), r.spend(len(out))
+}
+
+func (r *run) lines(id int, v any) (laidOut, error) {
+	s := &r.t.sites[id]
+	if isStructure(v) {
+		return "", s.at(problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.text, typeName(v)))
+	}
+	text, err := r.textOf(v)
+	if err != nil {
+		return "", s.at(err)
+	}
+	var out []byte
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			out = append(out, '\n')
+		}
+		out = r.placeholder(out, id, line, false)
+		if len(out) > r.left {
+			return "", s.at(r.exhaust())
+		}
+	}
+	return laidOut(out), r.spend(len(out))
+}
+
+// placeholder records v and appends its placeholder. alone says that it stands at the beginning of a line, where
+// toYaml prints the entries of a map or the items of a list.
+func (r *run) placeholder(b []byte, id int, v any, alone bool) []byte {
+	kind := byte(kindValue)
+	if alone && !(r.t.sites[id].omit && isEmpty(v)) {
+		kind = spliceKind(v)
+	}
+	r.recs = append(r.recs, record{site: id, value: v})
+	return appendPlaceholder(b, kind, len(r.recs)-1)
+}
+
+func spliceKind(v any) byte {
+	switch typeName(v) {
+	case "a map":
+		return kindMap
+	case "a list":
+		return kindList
+	}
+	return kindValue
+}
+
+// atLineStart reports whether the line that is being printed is blank so far.
+func (r *run) atLineStart() bool {
+	i := len(r.buf)
+	for i > r.base && r.buf[i-1] == ' ' {
+		i--
+	}
+	if i == r.base {
+		return r.blank
+	}
+	return r.buf[i-1] == '\n'
+}
+
+// includeHoles gives a template's text with its holes.
+func (r *run) includeHoles(id int, name string, data any) (laidOut, error) {
+	s := &r.t.sites[id]
+	text, err := r.call(name, data, s.newline || r.atLineStart())
+	return laidOut(text), err
+}
+
+func (r *run) indentLaidOut(n any, text laidOut) (laidOut, error) {
+	out, err := r.indent(n, string(text))
+	return laidOut(out), err
+}
+
+func (r *run) nindentLaidOut(n any, text laidOut) (laidOut, error) {
+	out, err := r.nindent(n, string(text))
+	return laidOut(out), err
+}
+
+func (r *run) trimLaidOut(text laidOut) laidOut {
+	return laidOut(strings.TrimSpace(string(text)))
+}
+
+// emit prints what was laid out.
+func (r *run) emit(text laidOut) string {
+	if parts := splitParts(string(text)); r.tracing && len(parts) > 0 {
+		r.mark(r.recs[parts[0].record].site)
+	}
+	r.buf = append(r.buf, text...)
+	return ""
+}
+
+// mark notes, when an error is being located, that a hole prints here.
+func (r *run) mark(id int) {
+	if r.tracing {
+		r.trace = append(r.trace, traced{offset: len(r.buf), pos: -1, site: id})
+	}
+}

@@ -1,0 +1,68 @@
+package render
+
+import (
+	"strconv"
+	"text/template/parse"
+)
+
+// Names of the functions that rewriting puts into the parse tree. An author cannot call them: they are unknown when
+// the text is parsed.
+const (
+	fnGet     = "_get"     // read fields
+	fnNeed    = "_need"    // read fields, which must be there
+	fnPut     = "_put"     // record a hole and print its placeholder
+	fnHole    = "_hole"    // record a hole and give its placeholder, to be laid out
+	fnInclude = "_include" // give a template's text with its holes
+	fnIndent  = "_indent"
+	fnNindent = "_nindent"
+	fnTrim    = "_trim"
+	fnEmit    = "_emit" // print what was laid out
+	fnTick    = "_tick" // count a loop body
+	fnEnter   = "_enter"
+	fnLeave   = "_leave"
+	fnCharge  = "_charge" // count the bytes of a text
+)
+
+func identNode(name string, pos parse.Pos) *parse.IdentifierNode {
+	return parse.NewIdentifier(name).SetPos(pos)
+}
+
+func intNode(n int, pos parse.Pos) *parse.NumberNode {
+	return &parse.NumberNode{NodeType: parse.NodeNumber, Pos: pos, IsInt: true, Int64: int64(n), Text: strconv.Itoa(n)}
+}
+
+func commandNode(pos parse.Pos, args ...parse.Node) *parse.CommandNode {
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: pos, Args: args}
+}
+
+func pipeNode(pos parse.Pos, cmds ...*parse.CommandNode) *parse.PipeNode {
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Cmds: cmds}
+}
+
+// silent turns a pipeline into one that prints nothing, by assigning its value to a variable that no author can name.
+func silent(p *parse.PipeNode) *parse.PipeNode {
+	p.Decl = []*parse.VariableNode{{NodeType: parse.NodeVariable, Pos: p.Pos, Ident: []string{"$ "}}}
+	return p
+}
+
+// silentCall is an action that calls a function for its effect.
+func silentCall(name string, pos parse.Pos) *parse.ActionNode {
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos, Pipe: silent(pipeNode(pos, commandNode(pos, identNode(name, pos))))}
+}
+
+// function gives the name that a command calls, "" where it calls none.
+func function(cmd *parse.CommandNode) string {
+	if id, ok := cmd.Args[0].(*parse.IdentifierNode); ok {
+		return id.Ident
+	}
+	return ""
+}
+
+// constString gives the value of a string constant.
+func constString(n parse.Node) (string, bool) {
+	s, ok := n.(*parse.StringNode)
+	if !ok {
+		return "", false
+	}
+	return s.Text, true
+}

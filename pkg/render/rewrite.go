@@ -1,0 +1,210 @@
+package render
+
+import (
+	"text/template/parse"
+)
+
+// tree rewrites one template in place. Its body is enclosed in calls that count how deep templates nest.
+func (c *compiler) tree(t *parse.Tree) {
+	if t.Root == nil {
+		t.Root = &parse.ListNode{NodeType: parse.NodeList}
+	}
+	c.current = t.Name
+	c.list(t.Root)
+	if t.Name == c.name {
+		return
+	}
+	c.used[fnEnter], c.used[fnLeave] = true, true
+	nodes := append([]parse.Node{silentCall(fnEnter, t.Root.Pos)}, t.Root.Nodes...)
+	t.Root.Nodes = append(nodes, silentCall(fnLeave, t.Root.Pos))
+}
+
+func (c *compiler) list(l *parse.ListNode) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		c.statement(n)
+	}
+}
+
+func (c *compiler) statement(n parse.Node) {
+	switch n := n.(type) {
+	case *parse.TextNode:
+		c.text(n)
+	case *parse.ActionNode:
+		if len(n.Pipe.Decl) > 0 {
+			c.assignment(n)
+			return
+		}
+		c.hole(n)
+	case *parse.IfNode:
+		c.branch(&n.BranchNode)
+	case *parse.WithNode:
+		c.branch(&n.BranchNode)
+	case *parse.RangeNode:
+		c.branch(&n.BranchNode)
+		c.used[fnTick] = true
+		n.List.Nodes = append([]parse.Node{silentCall(fnTick, n.Pos)}, n.List.Nodes...)
+	case *parse.TemplateNode:
+		c.templateName(n.Pos, n.Name)
+		c.prints(n.Name)
+		if n.Pipe != nil {
+			c.pipe(n.Pipe, false)
+		}
+	}
+}
+
+func (c *compiler) branch(n *parse.BranchNode) {
+	c.pipe(n.Pipe, false)
+	c.list(n.List)
+	c.list(n.ElseList)
+}
+
+// text checks a piece of the author's own text and notes where it stands.
+func (c *compiler) text(n *parse.TextNode) {
+	if len(n.Text) == 0 {
+		return
+	}
+	c.textPos[&n.Text[0]] = n.Pos
+	if at := marksWritten.FindIndex(n.Text); at != nil {
+		c.errorf(n.Pos+parse.Pos(at[0]), "leave them out; in the values of an upstream they are harmless",
+			"the characters U+E000 and U+E001 are used to mark holes and cannot stand in a template")
+	}
+}
+
+// changing are the functions that change a map in sprig. Here they give a changed copy.
+var changing = map[string]bool{
+	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
+}
+
+// assignment rewrites an action that gives a variable a value, and prints nothing.
+func (c *compiler) assignment(n *parse.ActionNode) {
+	last := n.Pipe.Cmds[len(n.Pipe.Cmds)-1]
+	if name := function(last); changing[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
+		c.errorf(n.Pos, "keep the copy: $d = "+name+" $d …", "%s gives a changed copy here, and $_ throws it away", name)
+	}
+	c.pipe(n.Pipe, false)
+}
+
+// pipe rewrites a pipeline in place. need says that whoever takes its value cannot take null.
+func (c *compiler) pipe(p *parse.PipeNode, need bool) {
+	p.Cmds = c.commands(p.Cmds, need)
+}
+
+// commands rewrites the commands of a pipeline: fields are read by a function that takes a missing map for an empty
+// one, and what must not be null is checked where it has a name.
+func (c *compiler) commands(cmds []*parse.CommandNode, need bool) []*parse.CommandNode {
+	var out []*parse.CommandNode
+	text := ""
+	for i, cmd := range cmds {
+		mustBe := need
+		if i+1 < len(cmds) {
+			next := cmds[i+1]
+			mustBe = !takesNull(function(next), len(next.Args)-1, len(next.Args))
+		}
+		if i > 0 {
+			text += " | "
+		}
+		text += cmd.String()
+		out = append(out, c.command(cmd, i > 0, mustBe, text)...)
+	}
+	return out
+}
+
+// command rewrites one command; piped says that it takes the value of the one before.
+func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string) []*parse.CommandNode {
+	name := function(cmd)
+	if name == "" {
+		if len(cmd.Args) > 1 || piped {
+			c.errorf(cmd.Pos, "", "%s is not a function", cmd.Args[0])
+			return []*parse.CommandNode{cmd}
+		}
+		if call := c.value(cmd.Args[0], need); call != nil {
+			return []*parse.CommandNode{call}
+		}
+		return []*parse.CommandNode{cmd}
+	}
+	c.call(cmd, name)
+	total := len(cmd.Args) - 1
+	if piped {
+		total++
+	}
+	for i, arg := range cmd.Args[1:] {
+		if call := c.value(arg, !takesNull(name, i, total)); call != nil {
+			cmd.Args[i+1] = pipeNode(arg.Position(), call)
+		}
+	}
+	if growing[name] {
+		c.used[fnCharge] = true
+		return []*parse.CommandNode{cmd, commandNode(cmd.Pos, identNode(fnCharge, cmd.Pos))}
+	}
+	if need && mayBeNull(name) {
+		id, _ := c.newSite(cmd.Pos, text)
+		return []*parse.CommandNode{cmd, c.callNode(fnNeed, id, cmd.Pos)}
+	}
+	return []*parse.CommandNode{cmd}
+}
+
+func (c *compiler) callNode(name string, id int, pos parse.Pos, base ...parse.Node) *parse.CommandNode {
+	c.used[name] = true
+	return commandNode(pos, append([]parse.Node{identNode(name, pos), intNode(id, pos)}, base...)...)
+}
+
+// value gives the call that reads what n stands for, nil where n can stay as it is.
+func (c *compiler) value(n parse.Node, need bool) *parse.CommandNode {
+	read := fnGet
+	if need {
+		read = fnNeed
+	}
+	text := n.String()
+	base, path, pos := c.chain(n)
+	if path == nil && !need {
+		return nil
+	}
+	switch b := base.(type) {
+	case *parse.DotNode, *parse.VariableNode:
+	case *parse.PipeNode:
+		if path == nil && !pipeMayBeNull(b) {
+			return nil
+		}
+	default:
+		return nil // a constant, or a function that is called without arguments
+	}
+	id, s := c.newSite(pos, text)
+	s.path = path
+	return c.callNode(read, id, pos, base)
+}
+
+// chain splits an expression into what it reads from and the fields it reads. Pipelines in it are rewritten.
+func (c *compiler) chain(n parse.Node) (base parse.Node, path []string, pos parse.Pos) {
+	switch n := n.(type) {
+	case *parse.FieldNode:
+		pos := fieldPos(n.Pos, n.Ident)
+		return &parse.DotNode{NodeType: parse.NodeDot, Pos: pos}, n.Ident, pos
+	case *parse.VariableNode:
+		pos := fieldPos(n.Pos, n.Ident)
+		if len(n.Ident) == 1 {
+			return n, nil, pos
+		}
+		return &parse.VariableNode{NodeType: parse.NodeVariable, Pos: pos, Ident: n.Ident[:1]}, n.Ident[1:], pos
+	case *parse.ChainNode:
+		text := n.Node.String()
+		inner, path, _ := c.chain(n.Node)
+		if path != nil {
+			id, s := c.newSite(n.Pos, text)
+			s.path = path
+			inner = pipeNode(n.Pos, c.callNode(fnGet, id, n.Pos, inner))
+		}
+		if id, ok := inner.(*parse.IdentifierNode); ok {
+			c.call(commandNode(id.Pos, id), id.Ident)
+		}
+		return inner, n.Field, n.Pos
+	case *parse.PipeNode:
+		c.pipe(n, false)
+		return n, nil, n.Pos
+	case *parse.IdentifierNode:
+		c.call(commandNode(n.Pos, n), n.Ident)
+	}
+	return n, nil, n.Position()
+}

@@ -1,0 +1,146 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+)
+
+// plainWords are the plain scalars that are no strings in YAML 1.1, as kubectl reads it: `on` is a boolean.
+var plainWords = func() map[string]any {
+	words := map[string]any{}
+	add := func(value any, list ...string) {
+		for _, w := range list {
+			words[w] = value
+		}
+	}
+	add(true, "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
+	add(false, "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
+	add(nil, "", "~", "null", "Null", "NULL")
+	add(math.NaN(), ".nan", ".NaN", ".NAN")
+	add(math.Inf(1), ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF")
+	add(math.Inf(-1), "-.inf", "-.Inf", "-.INF")
+	return words
+}()
+
+var floatScalar = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+
+// plainScalar resolves a plain scalar of the author exactly as kubectl does (YAML 1.1 as sigs.k8s.io/yaml has it).
+// It gives nil, bool, int64, uint64, float64 or string.
+func plainScalar(s string) any {
+	if value, ok := plainWords[s]; ok {
+		return value
+	}
+	switch c := s[0]; {
+	case c == '.':
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return f
+		}
+	case c == '+' || c == '-' || c >= '0' && c <= '9':
+		return plainNumber(s)
+	}
+	return s
+}
+
+func plainNumber(s string) any {
+	if isTimestamp(s) {
+		return s
+	}
+	digits := strings.ReplaceAll(s, "_", "")
+	if i, err := strconv.ParseInt(digits, 0, 64); err == nil {
+		return i
+	}
+	if u, err := strconv.ParseUint(digits, 0, 64); err == nil {
+		return u
+	}
+	if floatScalar.MatchString(digits) {
+		if f, err := strconv.ParseFloat(digits, 64); err == nil {
+			return f
+		}
+	}
+	return s
+}
+
+// isTimestamp: what looks like a date is a string for kubectl, also where its digits could be read as a number.
+func isTimestamp(s string) bool {
+	if len(s) < 6 || s[4] != '-' {
+		return false
+	}
+	for _, layout := range []string{
+		"2006-1-2T15:4:5.999999999Z07:00", "2006-1-2t15:4:5.999999999Z07:00", "2006-1-2 15:4:5.999999999", "2006-1-2",
+	} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// taggedScalar resolves a scalar with an explicit tag. Such scalars are rare and always the author's own, so the
+// library that kubectl uses is asked.
+func taggedScalar(tag, s string) (any, error) {
+	if !strings.HasPrefix(tag, "!!") {
+		return s, nil
+	}
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	if err := yamlv2.Unmarshal([]byte(tag+" "+string(quoted)), &out); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", tag, quoted, err)
+	}
+	return out, nil
+}
+
+// jsonScalar brings what resolving gave to the types of a document, on the way that kubectl takes it: through JSON's
+// text, where 1e3 is printed as 1000 and read back as an integer.
+func jsonScalar(v any) (any, error) {
+	switch v := v.(type) {
+	case int:
+		return int64(v), nil
+	case uint64:
+		return float64(v), nil
+	case float64:
+		if err := checkFloat(v); err != nil {
+			return nil, err
+		}
+		if i, err := strconv.ParseInt(formatFloat(v), 10, 64); err == nil {
+			return i, nil
+		}
+	case string:
+		return string([]rune(v)), nil
+	}
+	return v, nil
+}
+
+// keyText gives a resolved scalar as a map key, as kubectl spells it: `1: a` has the key "1".
+func keyText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int:
+		return strconv.Itoa(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		switch {
+		case math.IsNaN(v):
+			return ".nan", true
+		case math.IsInf(v, 1):
+			return ".inf", true
+		case math.IsInf(v, -1):
+			return "-.inf", true
+		}
+		return strconv.FormatFloat(v, 'g', -1, 32), true
+	}
+	return "", false
+}

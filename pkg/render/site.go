@@ -1,0 +1,150 @@
+package render
+
+import (
+	"errors"
+	"strings"
+	"text/template/parse"
+)
+
+// mode says what the end of a hole's pipeline asks for.
+type mode uint8
+
+const (
+	modePlain mode = iota
+	modeYAML
+	modeJSON
+	modeJSONRaw
+	modeJSONPretty
+	modeQuote
+	modeSingleQuote
+)
+
+// modes are the functions that mean more than text at the end of a hole's pipeline.
+var modes = map[string]mode{
+	"toYaml": modeYAML,
+	"toJson": modeJSON, "mustToJson": modeJSON,
+	"toRawJson": modeJSONRaw, "mustToRawJson": modeJSONRaw,
+	"toPrettyJson": modeJSONPretty, "mustToPrettyJson": modeJSONPretty,
+	"quote": modeQuote, "squote": modeSingleQuote,
+}
+
+// site is a place in a template where something is evaluated that can be blamed by name: a hole, or an argument
+// that must not be null.
+type site struct {
+	line, column int
+	text         string   // the expression as the author wrote it: ".spec.tag"
+	path         []string // the fields to read below the base; nil: the base itself
+
+	// For holes only:
+	tree       string // the template it is in
+	source     string // the whole action, delimiters included
+	mode       mode
+	omit       bool
+	newline    bool // the text begins on a line of its own (nindent)
+	hole       bool
+	alwaysText bool // its last function gives text, whatever goes in
+	goQuoted   bool // its last function is printf "%q"
+}
+
+// at gives err a place in the template. It keeps an *Error as it is, and nil nil.
+func (s *site) at(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	out := &Error{Line: s.line, Column: s.column, Problem: err.Error()}
+	var p *problem
+	if errors.As(err, &p) {
+		out.Mend = p.mend
+		if s.hole && p.mend != "" && !strings.Contains(p.text, s.text) {
+			out.Problem = s.text + ": " + p.text
+		}
+	}
+	return out
+}
+
+// missing is the error for a value that is not there.
+func (s *site) missing() error {
+	mend := "set it, or give the template a `default`"
+	if s.hole {
+		mend = "set it, or let the template say `| default …` or `| omitempty`"
+	}
+	return &Error{Line: s.line, Column: s.column, Problem: s.text + " is not set", Mend: mend}
+}
+
+// position translates byte offsets of a template to lines and columns.
+type position struct {
+	text   string
+	starts []int // offsets of the beginnings of lines
+}
+
+func newPosition(text string) *position {
+	p := &position{text: text, starts: []int{0}}
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\n' {
+			p.starts = append(p.starts, i+1)
+		}
+	}
+	return p
+}
+
+func (p *position) at(pos parse.Pos) (line, column int) {
+	offset := min(int(pos), len(p.text))
+	lo, hi := 0, len(p.starts)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; p.starts[mid] <= offset {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo + 1, offset - p.starts[lo] + 1
+}
+
+// action gives the source of the action whose pipeline begins at pos, delimiters included.
+func (p *position) action(pos parse.Pos, left, right string) string {
+	start := strings.LastIndex(p.text[:pos], left)
+	if start < 0 {
+		return ""
+	}
+	for i := int(pos); i < len(p.text); {
+		rest := p.text[i:]
+		if strings.HasPrefix(rest, right) {
+			return p.text[start : i+len(right)]
+		}
+		i += tokenLength(rest)
+	}
+	return p.text[start:]
+}
+
+// tokenLength gives the length of the string or character constant that s begins with, or 1.
+func tokenLength(s string) int {
+	quote := s[0]
+	if quote != '"' && quote != '\'' && quote != '`' {
+		return 1
+	}
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quote != '`':
+			i++
+		case s[i] == quote:
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// fieldPos is where a chain of fields begins: the parser notes the place of its second field.
+func fieldPos(pos parse.Pos, ident []string) parse.Pos {
+	if len(ident) < 2 {
+		return pos
+	}
+	first := len(ident[0])
+	if !strings.HasPrefix(ident[0], "$") {
+		first++
+	}
+	return pos - parse.Pos(first)
+}

@@ -1,0 +1,263 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// skeletonError is something wrong with the YAML of a skeleton. It knows a line of the skeleton, or the record of the
+// hole that is to blame; the execution translates both to the author's template.
+type skeletonError struct {
+	line, record  int
+	problem, mend string
+}
+
+func (e *skeletonError) Error() string { return e.problem }
+
+// parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
+func parseSkeleton(text []byte) (*skeleton, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing", mend: "one document is needed; to have none, use the downstream's `when`"}
+		}
+		return nil, syntaxError(text, err)
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); err == nil {
+		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents", mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, syntaxError(text, err)
+	}
+	root := doc.Content[0]
+	for root.Kind == yaml.AliasNode {
+		root = root.Alias
+	}
+	b := &builder{built: map[*yaml.Node]*node{}, size: len(text)}
+	if err := checkRoot(root); err != nil {
+		return nil, err
+	}
+	tree, err := b.node(root)
+	if err != nil {
+		return nil, err
+	}
+	return &skeleton{root: tree, size: b.size}, nil
+}
+
+func checkRoot(root *yaml.Node) error {
+	fail := func(problem string) error {
+		return &skeletonError{record: -1, line: root.Line, problem: problem, mend: "the document must be one mapping, such as `spec: …`"}
+	}
+	switch {
+	case root.Kind == yaml.SequenceNode:
+		return fail("the template renders a list")
+	case root.Kind == yaml.ScalarNode && root.Value == "":
+		return fail("the template renders nothing")
+	case root.Kind == yaml.ScalarNode:
+		return fail("the template renders a single value")
+	}
+	return nil
+}
+
+var (
+	errorLine = regexp.MustCompile(`line (\d+): `)
+	// namedHole finds a hole that is part of an anchor, an alias or a tag.
+	namedHole = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
+)
+
+// syntaxError translates the parser's message. Only its line is taken from it.
+func syntaxError(text []byte, err error) error {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	out := &skeletonError{record: -1, line: 1}
+	if m := errorLine.FindStringSubmatch(message); m != nil {
+		out.line, _ = strconv.Atoi(m[1])
+		message = strings.Replace(message, m[0], "", 1)
+	}
+	if m := namedHole.FindSubmatch(text); m != nil {
+		out.record, _ = strconv.Atoi(string(m[1]))
+		out.problem = "a hole cannot be part of an anchor, an alias or a tag"
+		return out
+	}
+	out.problem = "not YAML: " + message
+	switch lines := bytes.Split(text, []byte("\n")); {
+	case out.line > len(lines):
+	case bytes.Contains(lines[out.line-1], []byte(openMark+string(kindMap))):
+		out.mend = "here toYaml prints the entries of a map; they must stand where entries of a mapping stand"
+	case bytes.Contains(lines[out.line-1], []byte(openMark+string(kindList))):
+		out.mend = "here toYaml prints the items of a list; they must stand where items of a list stand"
+	}
+	return out
+}
+
+// builder turns YAML nodes into a tree.
+type builder struct {
+	built map[*yaml.Node]*node // nil while a node is being built: an alias inside its own anchor
+	size  int
+}
+
+func (b *builder) fail(n *yaml.Node, problem, mend string) error {
+	return &skeletonError{line: n.Line, record: -1, problem: problem, mend: mend}
+}
+
+// nodeWeight is about what one node costs in the cache, its text aside.
+const nodeWeight = 160
+
+func (b *builder) node(n *yaml.Node) (*node, error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if done, started := b.built[n]; started {
+		if done == nil {
+			return nil, b.fail(n, "the anchor "+strconv.Quote(n.Anchor)+" contains itself", "")
+		}
+		return done, nil
+	}
+	b.built[n] = nil
+	b.size += nodeWeight
+	var (
+		out *node
+		err error
+	)
+	switch n.Kind {
+	case yaml.MappingNode:
+		out, err = b.mapping(n)
+	case yaml.SequenceNode:
+		out, err = b.sequence(n)
+	default:
+		out, err = b.scalar(n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.line = n.Line
+	b.built[n] = out
+	return out, nil
+}
+
+func (b *builder) scalar(n *yaml.Node) (*node, error) {
+	plain := n.Style&^yaml.TaggedStyle == 0
+	tagged := n.Style&yaml.TaggedStyle != 0
+	if parts := splitParts(n.Value); parts != nil {
+		b.size += len(parts) * nodeWeight / 2
+		switch {
+		case tagged && n.Tag != "!!str":
+			return nil, &skeletonError{line: n.Line, record: parts[0].record, problem: "the tag " + n.Tag + " cannot be put on a hole", mend: "convert the value in the template: `| int`, `| float64`, `| toString`"}
+		case plain && !tagged && wholeHole(parts):
+			return &node{kind: holeNode, record: parts[0].record}, nil
+		}
+		return &node{kind: textNode, parts: parts}, nil
+	}
+	value, err := authorScalar(n)
+	if err != nil {
+		return nil, b.fail(n, err.Error(), "")
+	}
+	if value, err = jsonScalar(value); err != nil {
+		return nil, b.fail(n, err.Error(), "")
+	}
+	return &node{kind: constNode, value: value}, nil
+}
+
+// authorScalar resolves a scalar without holes, before it takes the types of a document.
+func authorScalar(n *yaml.Node) (any, error) {
+	switch {
+	case n.Style&yaml.TaggedStyle != 0:
+		return taggedScalar(n.Tag, n.Value)
+	case n.Style == 0:
+		return plainScalar(n.Value), nil
+	}
+	return n.Value, nil
+}
+
+func (b *builder) sequence(n *yaml.Node) (*node, error) {
+	out := &node{kind: listNode, items: make([]*node, 0, len(n.Content))}
+	for _, item := range n.Content {
+		if item.Kind == yaml.ScalarNode && item.Style == 0 {
+			if parts := splitParts(item.Value); wholeHole(parts) && parts[0].kind == kindList {
+				out.items = append(out.items, &node{kind: spliceNode, record: parts[0].record, line: item.Line})
+				continue
+			}
+			// "- " was cut off the front of nothing: the item is a splice only as the list's own dash.
+		}
+		child, err := b.node(item)
+		if err != nil {
+			return nil, err
+		}
+		out.items = append(out.items, child)
+	}
+	return out, nil
+}
+
+func (b *builder) mapping(n *yaml.Node) (*node, error) {
+	out := &node{kind: mapNode, entries: make([]entry, 0, len(n.Content)/2)}
+	seen := make(map[string]bool, len(n.Content)/2)
+	for i := 0; i < len(n.Content); i += 2 {
+		e, err := b.entry(n.Content[i], n.Content[i+1])
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case e.splice >= 0 || e.holes != nil:
+			out.checked = true
+		case seen[e.key]:
+			return nil, b.fail(n.Content[i], "the key "+strconv.Quote(e.key)+" is given twice", "")
+		default:
+			seen[e.key] = true
+		}
+		out.entries = append(out.entries, e)
+	}
+	return out, nil
+}
+
+func (b *builder) entry(k, v *yaml.Node) (entry, error) {
+	e := entry{splice: -1}
+	for k.Kind == yaml.AliasNode {
+		k = k.Alias
+	}
+	if k.Kind != yaml.ScalarNode {
+		return e, b.fail(k, "a key must be a scalar, not a mapping or list", "")
+	}
+	plain := k.Style == 0
+	if k.Tag == "!!merge" && (plain || k.Style&yaml.TaggedStyle != 0) {
+		return e, b.fail(k, "the merge key << is not supported", "write the entries out, or use `toYaml (merge …) | nindent N`")
+	}
+	parts := splitParts(k.Value)
+	if plain && wholeHole(parts) && parts[0].kind == kindMap {
+		if v.Kind != yaml.ScalarNode || v.Value != "" || v.Style != 0 {
+			return e, &skeletonError{line: v.Line, record: parts[0].record, problem: "the entries that toYaml prints are followed by deeper text", mend: "indent what follows like the entries"}
+		}
+		e.splice = parts[0].record
+		return e, nil
+	}
+	if parts != nil {
+		if k.Style&yaml.TaggedStyle != 0 && k.Tag != "!!str" {
+			return e, b.fail(k, "the tag "+k.Tag+" cannot be put on a hole", "")
+		}
+		e.holes = parts
+	} else if err := b.constKey(&e, k); err != nil {
+		return e, err
+	}
+	value, err := b.node(v)
+	e.value = value
+	return e, err
+}
+
+func (b *builder) constKey(e *entry, k *yaml.Node) error {
+	resolved, err := authorScalar(k)
+	if err != nil {
+		return b.fail(k, err.Error(), "")
+	}
+	text, ok := keyText(resolved)
+	if !ok {
+		return b.fail(k, "a key cannot be "+strconv.Quote(k.Value), "write it in quotes")
+	}
+	b.size += nodeWeight
+	e.key = string([]rune(text))
+	return nil
+}

@@ -1,0 +1,185 @@
+package render
+
+import (
+	"reflect"
+	"strings"
+	"text/template/parse"
+)
+
+// layout are the functions that move text about; after toYaml, include and the like they move the placeholder.
+var layout = map[string]struct {
+	args int // arguments besides the text
+	name string
+}{
+	"indent":  {1, fnIndent},
+	"nindent": {1, fnNindent},
+	"trim":    {0, fnTrim},
+}
+
+// hole rewrites an action that prints: its value is recorded, and a placeholder is printed.
+func (c *compiler) hole(n *parse.ActionNode) {
+	cmds := flatten(n.Pipe.Cmds)
+	source, stages, m, omit := cutTail(cmds)
+	id, s := c.newSite(n.Pos, pipeText(source))
+	s.hole, s.mode, s.omit = true, m, omit
+	s.source = c.pos.action(n.Pos, c.options.Left, c.options.Right)
+	last := source[len(source)-1]
+	s.alwaysText = m == modeQuote || m == modeSingleQuote || m == modePlain && givesText(last)
+	s.goQuoted = m == modePlain && len(stages) == 0 && isGoQuote(last)
+	if omit && c.asText {
+		c.errorf(n.Pos, "write `| default \"\"`", "omitempty removes a value, an item or a key; a text has none")
+	}
+	if len(stages) > 0 {
+		s.newline = function(stages[0]) == "nindent"
+	}
+	known := &action{site: id, stages: stages}
+	c.actions[n] = known
+	if m == modePlain && !omit && function(source[0]) == "include" && len(source) == 1 && len(source[0].Args) > 1 {
+		s.hole = false // its text has holes of its own
+		if name, ok := constString(source[0].Args[1]); ok {
+			known.include = name
+			c.prints(name)
+		} else {
+			c.printsAny = true
+		}
+		n.Pipe.Cmds = c.includeHole(source[0], id)
+	} else {
+		n.Pipe.Cmds = c.record(source, id, len(stages) > 0)
+	}
+	n.Pipe.Cmds = append(n.Pipe.Cmds, c.stages(stages)...)
+	if function(n.Pipe.Cmds[len(n.Pipe.Cmds)-1]) != fnPut {
+		c.used[fnEmit] = true
+		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnEmit, n.Pos)))
+	}
+	n.Pipe = silent(n.Pipe)
+}
+
+// record gives the commands that evaluate a source and record its value.
+func (c *compiler) record(source []*parse.CommandNode, id int, laidOut bool) []*parse.CommandNode {
+	end := fnPut
+	if laidOut {
+		end = fnHole
+	}
+	pos := source[0].Pos
+	if len(source) == 1 && function(source[0]) == "" && len(source[0].Args) == 1 {
+		base, path, _ := c.chain(source[0].Args[0])
+		c.sites[id].path = path
+		return []*parse.CommandNode{c.callNode(end, id, pos, base)}
+	}
+	return append(c.commands(source, false), c.callNode(end, id, pos))
+}
+
+// includeHole rewrites `include NAME DATA` at the end of a pipeline.
+func (c *compiler) includeHole(cmd *parse.CommandNode, id int) []*parse.CommandNode {
+	cmd = c.command(cmd, false, false, "")[0]
+	args := append([]parse.Node{identNode(fnInclude, cmd.Pos), intNode(id, cmd.Pos)}, cmd.Args[1:]...)
+	c.used[fnInclude] = true
+	return []*parse.CommandNode{commandNode(cmd.Pos, args...)}
+}
+
+// stages rewrites the layout that follows a placeholder.
+func (c *compiler) stages(stages []*parse.CommandNode) []*parse.CommandNode {
+	var out []*parse.CommandNode
+	for _, cmd := range stages {
+		to := layout[function(cmd)].name
+		cmd = c.command(cmd, true, false, "")[0]
+		c.used[to] = true
+		cmd.Args[0] = identNode(to, cmd.Pos)
+		out = append(out, cmd)
+	}
+	return out
+}
+
+// flatten brings a pipeline to the form in which each function takes its text from the one before:
+// `nindent 4 (toYaml .x)` becomes `.x | toYaml | nindent 4`.
+func flatten(cmds []*parse.CommandNode) []*parse.CommandNode {
+	first := cmds[0]
+	name := function(first)
+	args := len(first.Args)
+	var inner parse.Node
+	switch l, isLayout := layout[name]; {
+	case name == "" && args == 1:
+		inner = first.Args[0]
+		if p, ok := inner.(*parse.PipeNode); !ok || len(p.Decl) > 0 {
+			return cmds
+		}
+		return append(flatten(inner.(*parse.PipeNode).Cmds), cmds[1:]...)
+	case isLayout && args == l.args+2, isMode(name) && args == 2:
+		inner = first.Args[args-1]
+	default:
+		return cmds
+	}
+	rest := append([]*parse.CommandNode{commandNode(first.Pos, first.Args[:args-1]...)}, cmds[1:]...)
+	if p, ok := inner.(*parse.PipeNode); ok && len(p.Decl) == 0 {
+		return append(flatten(p.Cmds), rest...)
+	}
+	return append([]*parse.CommandNode{commandNode(first.Pos, inner)}, rest...)
+}
+
+func isMode(name string) bool {
+	_, ok := modes[name]
+	return ok || name == "omitempty"
+}
+
+// cutTail cuts a flattened pipeline into what gives the value, what lays it out, and what the end asks for.
+func cutTail(cmds []*parse.CommandNode) (source, stages []*parse.CommandNode, m mode, omit bool) {
+	source = cmds
+	for len(source) > 1 {
+		last := source[len(source)-1]
+		l, ok := layout[function(last)]
+		if !ok || len(last.Args) != l.args+1 {
+			break
+		}
+		source = source[:len(source)-1]
+	}
+	stages = cmds[len(source):]
+	for len(source) > 1 {
+		last := source[len(source)-1]
+		name := function(last)
+		if len(last.Args) != 1 {
+			break
+		}
+		if name == "omitempty" && !omit {
+			omit = true
+		} else if to, ok := modes[name]; ok && m == modePlain {
+			m = to
+		} else {
+			break
+		}
+		source = source[:len(source)-1]
+	}
+	if m == modePlain && function(source[0]) != "include" {
+		// `.x | trim` is the trimmed text, not a placeholder with blanks cut off.
+		for len(stages) > 0 && function(stages[0]) == "trim" {
+			source = append(source[:len(source):len(source)], stages[0])
+			stages = stages[1:]
+		}
+	}
+	return source, stages, m, omit
+}
+
+func pipeText(cmds []*parse.CommandNode) string {
+	texts := make([]string, len(cmds))
+	for i, cmd := range cmds {
+		texts[i] = cmd.String()
+	}
+	return strings.Join(texts, " | ")
+}
+
+// givesText reports a command that can give nothing but a string.
+func givesText(cmd *parse.CommandNode) bool {
+	if _, ok := constString(cmd.Args[0]); ok {
+		return true
+	}
+	out := resultType(function(cmd))
+	return out != nil && out.Kind() == reflect.String
+}
+
+// isGoQuote reports `printf "%q" …`.
+func isGoQuote(cmd *parse.CommandNode) bool {
+	if function(cmd) != "printf" || len(cmd.Args) < 2 {
+		return false
+	}
+	format, ok := constString(cmd.Args[1])
+	return ok && format == "%q"
+}

@@ -1,0 +1,56 @@
+package render
+
+// Text is a compiled template whose result is text, such as the value of a label. It is immutable and safe for
+// concurrent use.
+type Text struct{ template *Template }
+
+// CompileText parses a template for a text. Errors are as Compile's; there is no YAML in it.
+func CompileText(text string, o Options) (*Text, error) {
+	c, err := compile(text, o, true)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.done()
+	if err != nil {
+		return nil, err
+	}
+	return &Text{template: t}, nil
+}
+
+// Execute gives the text for d. A hole prints what it would print inside a scalar: a missing value and a map or list
+// are errors.
+func (t *Text) Execute(d Data) (string, error) {
+	r := t.template.runs.Get().(*run)
+	defer r.release()
+	if err := r.execute(d, false); err != nil {
+		return "", err
+	}
+	parts := splitParts(string(r.buf))
+	if parts == nil {
+		return string(r.buf), nil
+	}
+	f := filler{budget: &r.budget, sites: t.template.sites, records: r.recs}
+	text, err := f.join(parts)
+	if err != nil {
+		return "", t.template.executionError(err)
+	}
+	return text, nil
+}
+
+// Constant gives the text of a template without holes; ok is false where there is any action.
+func (t *Text) Constant() (text string, ok bool) {
+	if !t.template.constant {
+		return "", false
+	}
+	text, err := t.Execute(Data{})
+	return text, err == nil
+}
+
+// ReadsStatus reports whether the text can depend on the upstream's status; see Template.ReadsStatus.
+func (t *Text) ReadsStatus() bool { return t.template.ReadsStatus() }
+
+// Params and Inputs are as Template's.
+func (t *Text) Params() []string { return t.template.Params() }
+
+// Inputs are the names that the text gives to `input`, sorted.
+func (t *Text) Inputs() []string { return t.template.Inputs() }
