@@ -8,7 +8,8 @@
 //
 // An object is never taken by accident. A first write (Create) is refused by the API server where an object of
 // that name exists; every later one (Apply, Null, Delete, Release, the finalizers and the status) carries the
-// uid of the very object it is for, so that another one that took its name in the meantime is left alone.
+// uid of the very object it is for, so that another one that took its name in the meantime is left alone. (The one
+// place where the API server pays no heed to it is told at ApplyStatus.)
 //
 // The main resource is applied whole by one manager name, in one request: a second apply by the same name drops
 // the fields that only the first one had. That is why finalizers and marks come and go by JSON patch, and why

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,10 +16,18 @@ import (
 // this manager's name.
 //
 // status is what we own of it, whole: fields that an earlier call had are removed. Fields that the schema does not
-// declare have all of it refused (SchemaMismatch). ErrGone, ErrReplaced: as for Apply.
+// declare have all of it refused (SchemaMismatch). ErrGone, ErrReplaced: as for Apply, but for one thing. The status
+// subresource of custom resources takes the metadata from the object that it finds, so a uid in the request binds
+// nothing there: ErrReplaced then says that another object's status was written. Its own next status mends it. A
+// resourceVersion would bind, at the price of a conflict with every other writer of the object.
 func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind string, subresource bool, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
 	obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}
-	return c.applyTo(ctx, statusOp("apply", subresource), t, uid, obj, false)
+	o := statusOp("apply", subresource)
+	out, err := c.applyTo(ctx, o, t, uid, obj, false)
+	if err != nil {
+		return nil, err
+	}
+	return same(out, uid, o, t)
 }
 
 // PatchStatus merges status into the object's by one merge patch and returns the object as stored: for kinds whose
@@ -38,6 +47,16 @@ func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, re
 	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, opts)
 	if failed != nil {
 		return nil, c.settle(ctx, t, uid, failed)
+	}
+	return same(out, uid, o, t)
+}
+
+var errUIDIgnored = errors.New("the API server took the request for an object of another uid")
+
+// same returns out if it is the object with that uid, else ErrReplaced.
+func same(out *unstructured.Unstructured, uid types.UID, o op, t Target) (*unstructured.Unstructured, error) {
+	if out.GetUID() != uid {
+		return nil, &Error{Verb: o.verb, Target: t, Err: errUIDIgnored, Meaning: ErrReplaced, op: o}
 	}
 	return out, nil
 }

@@ -1,0 +1,268 @@
+//go:build controlplane
+
+package apply
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// TestRefusals holds what the API server's refusals of a document are classified as, in particular those that it
+// answers with a 500 that says nothing but prose.
+func TestRefusals(t *testing.T) {
+	in := func(old, new string) string { return strings.Replace(deployment, old, new, 1) }
+	image := `image: "registry.example.com/web:1"`
+	widgetWith := func(spec string) string {
+		return `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: web}, spec: {` + spec + `}}`
+	}
+	big := func(n int) string { return widgetWith("text: " + strings.Repeat("a", n)) }
+	cases := []struct {
+		reason string
+		gvr    schema.GroupVersionResource
+		yaml   string
+		want   string
+		says   string
+	}{
+		{"a field that a CRD does not have", widgets, widgetWith("nope: 1"), ReasonSchemaMismatch, "web: .spec.nope: field not declared in schema"},
+		{"a field that a built-in kind does not have", deployments, in("replicas", "replcas"), ReasonSchemaMismatch, "web: .spec.replcas: field not declared in schema"},
+		{"one deep in a list", deployments, in("image:", "imag:"), ReasonSchemaMismatch, `.spec.template.spec.containers[name="app"].imag: field not declared in schema`},
+		{"one in the metadata", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labelz: {}}}`, ReasonSchemaMismatch, ".metadata.labelz: field not declared"},
+		{"one at the root", widgets, `{apiVersion: tools.example.com/v1, kind: Widget, spek: {}}`, ReasonSchemaMismatch, ".spek: field not declared"},
+		{"text for an integer", widgets, widgetWith(`number: "5"`), ReasonSchemaMismatch, ".spec.number: expected numeric (int or float), got string"},
+		{"a number for text: the value is not told, for it could be a secret's", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: 5}}`, ReasonSchemaMismatch, ".data.a: expected string"},
+		{"a list key twice", deployments, in(image, image+`, env: [{name: A, value: "1"}, {name: A, value: "2"}]`), ReasonSchemaMismatch, `.env: duplicate entries for key [name="A"]`},
+		{"an item of a set twice", widgets, widgetWith("set: [a, a]"), ReasonSchemaMismatch, ".spec.set: "},
+		{"several at once", deployments, in(image, image+`, tty: "x", stdin: "x"`), ReasonSchemaMismatch, ".stdin: expected boolean"},
+		{"a quantity that is none", deployments, in(image, image+`, resources: {limits: {cpu: abc}}`), ReasonSchemaMismatch, "quantities must match"},
+		{"null for a typed field of a CRD", widgets, widgetWith("text: null"), ReasonInvalid, "spec.text: Invalid value"},
+		{"a bad value", deployments, in("replicas: 3", "replicas: -1"), ReasonInvalid, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{"a label that is none", deployments, in("name: web}", `name: web, labels: {a: "b c"}}`), ReasonInvalid, "metadata.labels: Invalid value"},
+		{"too large for the store", widgets, big(1_600_000), ReasonTooLarge, "request is too large"},
+		{"too large for the API server", widgets, big(3_200_000), ReasonTooLarge, "limit is"},
+		{"too large for the kind", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: ` + strings.Repeat("a", 1_100_000) + `}}`, ReasonInvalid, "may not be more than 1048576 bytes"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := setup(t)
+			_, err := f.c.Create(t.Context(), f.target(tc.gvr, "web"), doc(t, tc.yaml))
+			wants(t, err, nil, tc.want)
+			says(t, err, tc.says)
+			if !Classify(err).Persistent() {
+				t.Error("repetition alone will not mend it, but it is not called persistent")
+			}
+			if strings.Contains(err.Error(), "value.value") {
+				t.Errorf("Go's internals are in the message: %s", err)
+			}
+		})
+	}
+}
+
+// TestUnknownFieldAtEveryLevel holds that an apply never drops a field in silence, whatever validation is asked for:
+// the level that apply asks for is a precaution, no more.
+func TestUnknownFieldAtEveryLevel(t *testing.T) {
+	f := setup(t)
+	tg := f.target(deployments, "web")
+	force := true
+	body, err := encode(document(tg, doc(t, strings.Replace(deployment, "replicas", "replcas", 1)), "", createOnly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range []string{"", metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict} {
+		_, err := f.c.resource(tg).Patch(t.Context(), tg.Name, types.ApplyYAMLPatchType, body,
+			metav1.PatchOptions{FieldManager: ours, Force: &force, FieldValidation: level})
+		if got := Classify(err).Reason; got != ReasonSchemaMismatch {
+			t.Errorf("at level %q: %v, want %s", level, err, ReasonSchemaMismatch)
+		}
+	}
+}
+
+// TestNullOnBuiltIn holds that a null for a field of a built-in kind is the field's default, unlike with a CRD.
+func TestNullOnBuiltIn(t *testing.T) {
+	f := setup(t)
+	out := f.create(f.target(deployments, "web"), strings.Replace(deployment, "replicas: 3", "replicas: null", 1))
+	if got := field(t, out, "spec", "replicas"); got != int64(1) {
+		t.Errorf("replicas are %v, want the default", got)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	f := setup(t)
+	obj := doc(t, configMap)
+	group := "tools.example.com"
+	cases := []struct {
+		reason string
+		target Target
+		want   string
+		says   string
+	}{
+		{"the namespace", Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, ReasonNamespaceNotFound, `namespaces "no-such" not found`},
+		{"the kind, in a group that is served", f.target(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "a"), ReasonKindNotServed, "gadgets.tools.example.com"},
+		{"the version", f.target(schema.GroupVersionResource{Group: group, Version: "v9", Resource: "widgets"}, "a"), ReasonKindNotServed, "in version v9"},
+		{"the group", f.target(schema.GroupVersionResource{Group: "none.example.com", Version: "v1", Resource: "gadgets"}, "a"), ReasonKindNotServed, "is its CustomResourceDefinition installed"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			_, err := f.c.Create(t.Context(), tc.target, obj)
+			wants(t, err, nil, tc.want)
+			says(t, err, tc.says)
+			if tc.want == ReasonKindNotServed {
+				_, err = f.c.Apply(t.Context(), tc.target, nobody, obj)
+				wants(t, err, nil, tc.want) // not ErrGone
+				_, err = f.c.Get(t.Context(), tc.target)
+				wants(t, err, nil, tc.want)
+			}
+		})
+	}
+	_, err := f.c.Get(t.Context(), f.target(configMaps, "no-such"))
+	wants(t, err, ErrGone, ReasonNotFound)
+	_, err = f.c.Apply(t.Context(), Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, nobody, obj)
+	wants(t, err, ErrGone, ReasonNotFound) // with its namespace
+}
+
+// TestTerminatingNamespace holds it with a namespace that nothing finalizes, since no namespace controller runs here.
+func TestTerminatingNamespace(t *testing.T) {
+	f := setup(t)
+	name := testkit.Unique(t)
+	ns := Target{GVR: namespaces, Name: name}
+	made, err := f.c.Create(t.Context(), ns, doc(t, `{apiVersion: v1, kind: Namespace}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground)
+	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of it by a watch
+		_, err = f.c.Create(t.Context(), Target{GVR: configMaps, Namespace: name, Name: testkit.Unique(t)}, doc(t, configMap))
+		return err != nil, "objects can still be created"
+	})
+	wants(t, err, nil, ReasonNamespaceTerminating)
+	says(t, err, "being terminated")
+}
+
+func TestForbidden(t *testing.T) {
+	admin := setup(t)
+	tg := admin.target(configMaps, "a")
+	live := admin.create(tg, configMap)
+	f := setupFor(t, testkit.User(t, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}))
+	f.ns = admin.ns
+	obj := doc(t, configMap)
+	cases := []struct {
+		needs string
+		do    func() error
+	}{
+		{"create and patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Create(t.Context(), f.target(configMaps, "b"), obj); return err }},
+		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Apply(t.Context(), tg, live.GetUID(), obj); return err }},
+		{"create configmaps in namespace " + f.ns, func() error { return f.c.Accepts(t.Context(), tg, obj) }},
+		{"delete configmaps in namespace " + f.ns, func() error {
+			return f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
+		}},
+		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/x"); return err }},
+		{"patch configmaps in namespace " + f.ns, func() error { return f.c.Release(t.Context(), tg, live, Marks{}) }},
+		{"patch widgets.tools.example.com/status in namespace " + f.ns, func() error {
+			_, err := f.applyStatus(f.target(widgets, "a"), nobody, map[string]any{"phase": "x"})
+			return err
+		}},
+		{"patch namespaces", func() error {
+			_, err := f.c.Apply(t.Context(), Target{GVR: namespaces, Name: f.ns}, nobody, map[string]any{"apiVersion": "v1", "kind": "Namespace"})
+			return err
+		}},
+		{"get widgets.tools.example.com in namespace " + f.ns, func() error { _, err := f.c.Get(t.Context(), f.target(widgets, "a")); return err }},
+	}
+	for _, tc := range cases {
+		t.Run(tc.needs, func(t *testing.T) {
+			err := tc.do()
+			wants(t, err, nil, ReasonForbidden)
+			says(t, err, "cannot", "needs: "+tc.needs)
+			if !strings.HasSuffix(err.Error(), tc.needs) {
+				t.Errorf("%q does not end in %q", err, tc.needs)
+			}
+		})
+	}
+}
+
+// TestForbiddenToCreate holds that a first apply needs both verbs, and that the one that is missing is named.
+func TestForbiddenToCreate(t *testing.T) {
+	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"patch"}}))
+	_, err := f.c.Create(t.Context(), f.target(configMaps, "a"), doc(t, configMap))
+	wants(t, err, nil, ReasonForbidden)
+	says(t, err, `cannot create resource "configmaps"`, "needs: create and patch configmaps in namespace "+f.ns)
+}
+
+// TestDenied holds that what admission refuses is not called a missing right, though the API server answers alike.
+func TestDenied(t *testing.T) {
+	f := setup(t)
+	testkit.Patch(t, namespaces, "", f.ns, "test", `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
+	var err error
+	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of the label by a watch
+		_, err = f.c.Create(t.Context(), f.target(pods, testkit.Unique(t)), doc(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: a}]}}`))
+		return err != nil, "the pod is admitted"
+	})
+	wants(t, err, nil, ReasonDenied)
+	says(t, err, "violates PodSecurity")
+	if strings.Contains(err.Error(), "needs:") {
+		t.Errorf("a right is asked for that is there: %s", err)
+	}
+}
+
+// TestConflictIsLookedAt holds that a 409 is settled by looking at the object, and that where even this is not
+// possible nothing is taken for gone or replaced.
+func TestConflictIsLookedAt(t *testing.T) {
+	faults := testkit.NewFaults()
+	f := setupFor(t, faults.Wrap(testkit.Config()))
+	tg := f.target(configMaps, "a")
+	live := f.create(tg, configMap)
+	remove := func() error {
+		return f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
+	}
+	write := func() error {
+		_, err := f.c.Apply(t.Context(), tg, live.GetUID(), doc(t, configMap))
+		return err
+	}
+	for verb, do := range map[string]func() error{"DELETE": remove, "PATCH": write} {
+		fault := faults.Answer(409, testkit.On(verb, "configmaps"))
+		wants(t, do(), ErrConflict, ReasonConflict)
+		fault.Off()
+	}
+	blind := faults.Answer(403, testkit.On("GET", "configmaps"))
+	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
+	wants(t, err, ErrConflict, ReasonConflict)
+	blind.Off()
+}
+
+func TestNoAnswer(t *testing.T) {
+	faults := testkit.NewFaults()
+	f := setupFor(t, faults.Wrap(testkit.Config()))
+	tg := f.target(configMaps, "a")
+
+	fault := faults.Drop(testkit.On("PATCH", "configmaps"))
+	_, err := f.c.Create(t.Context(), tg, doc(t, configMap))
+	wants(t, err, nil, ReasonUnavailable)
+	fault.Off()
+
+	fault = faults.Lose(testkit.On("PATCH", "configmaps")) // it arrives; its answer does not
+	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
+	wants(t, err, nil, ReasonUnavailable)
+	fault.Off()
+	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
+	wants(t, err, ErrExists, ReasonAlreadyExists)
+	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.heard, ",") != strings.Join(want, ",") {
+		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	}
+
+	for code, reason := range map[int]string{500: ReasonInternalError, 503: ReasonUnavailable} {
+		fault := faults.Answer(code, testkit.On("PATCH", "configmaps"))
+		_, err = f.c.Apply(t.Context(), tg, nobody, doc(t, configMap))
+		wants(t, err, nil, reason)
+		fault.Off()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.c.Get(ctx, tg)
+	wants(t, err, nil, ReasonCanceled)
+}

@@ -1,0 +1,190 @@
+//go:build controlplane
+
+package apply
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+const widget = `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}}`
+
+func (f *fixture) applyStatus(tg Target, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
+	return f.c.ApplyStatus(f.Context(), tg, "tools.example.com/v1", "Widget", true, uid, status)
+}
+
+func conditions(types ...string) []any {
+	var out []any
+	for _, t := range types {
+		out = append(out, map[string]any{"type": t, "status": "True"})
+	}
+	return out
+}
+
+func TestApplyStatus(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "a")
+	made := f.create(tg, widget)
+	main := entry(made, ours, metav1.ManagedFieldsOperationApply, "")
+	testkit.Patch(t, widgets, f.ns, "a", "other", `{"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}`, "status")
+
+	f.heard = nil
+	out, err := f.applyStatus(tg, made.GetUID(), map[string]any{"phase": "Up", "conditions": conditions("Ready", "Valid")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"apply widgets.tools.example.com/status 200"}; !slices.Equal(f.heard, want) {
+		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	}
+	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != main {
+		t.Errorf("what we own of the main resource is %s, was %s", got, main)
+	}
+	if entry(out, ours, metav1.ManagedFieldsOperationApply, "status") == "" {
+		t.Errorf("the status has no entry of its own: %v", managers(out))
+	}
+	if field(t, out, "spec", "text") != "x" {
+		t.Error("a status apply dropped the spec")
+	}
+
+	// Ours are what the last apply had; theirs are merged by key and stay.
+	out, err = f.applyStatus(tg, made.GetUID(), map[string]any{"conditions": conditions("Ready")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"conditions": conditions("Theirs", "Ready")}
+	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	// And an apply of the main resource leaves the status alone, even if it has one in it.
+	if out = f.apply(tg, made.GetUID(), `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}, status: {phase: Down}}`); true {
+		if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
+			t.Errorf("status after an apply of the main resource (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestApplyStatusWithoutSubresource(t *testing.T) {
+	f := setup(t)
+	tg := f.target(singletons, "default")
+	other := testkit.Apply(t, f.ns, `{apiVersion: tools.example.com/v1, kind: Singleton, metadata: {name: default}, spec: {size: 3}}`)
+	write := func(subresource bool, uid types.UID) (*unstructured.Unstructured, error) {
+		return f.c.ApplyStatus(t.Context(), tg, "tools.example.com/v1", "Singleton", subresource, uid, map[string]any{"phase": "Up"})
+	}
+	out, err := write(false, other.GetUID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if field(t, out, "status", "phase") != "Up" || field(t, out, "spec", "size") != int64(3) {
+		t.Errorf("stored %v", out.Object)
+	}
+	_, err = write(true, other.GetUID())
+	wants(t, err, nil, ReasonKindNotServed) // not gone: the object is there, the subresource is not
+	says(t, err, "singletons.tools.example.com/status", "that subresource")
+	_, err = write(false, nobody)
+	wants(t, err, ErrReplaced, ReasonReplaced)
+	testkit.Delete(t, singletons, f.ns, "default")
+	_, err = write(false, other.GetUID())
+	wants(t, err, ErrGone, ReasonNotFound)
+	if testkit.Find(t, singletons, f.ns, "default") != nil {
+		t.Error("a status for an object that is gone made a new one")
+	}
+}
+
+func TestStatusOfAnotherObject(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "a")
+	first := f.create(tg, widget)
+	f.replace(tg, widget)
+	status := map[string]any{"phase": "Up"}
+
+	_, err := f.c.PatchStatus(t.Context(), tg, true, first.GetResourceVersion(), first.GetUID(), status)
+	wants(t, err, ErrReplaced, ReasonReplaced)
+	if field(t, f.get(tg), "status") != nil {
+		t.Error("another object that took the name was given a status")
+	}
+
+	_, err = f.applyStatus(tg, first.GetUID(), status)
+	wants(t, err, ErrReplaced, ReasonReplaced)
+	if field(t, f.get(tg), "status") == nil {
+		t.Error("the status subresource heeds a uid now; the comment at ApplyStatus is out of date")
+	}
+
+	testkit.Delete(t, widgets, f.ns, "a")
+	_, err = f.applyStatus(tg, first.GetUID(), status)
+	wants(t, err, ErrGone, ReasonNotFound)
+	_, err = f.c.PatchStatus(t.Context(), tg, true, first.GetResourceVersion(), first.GetUID(), status)
+	wants(t, err, ErrGone, ReasonNotFound)
+}
+
+// TestStatusOfAnotherBuiltIn holds that with built-in kinds the uid binds in the status subresource, too.
+func TestStatusOfAnotherBuiltIn(t *testing.T) {
+	f := setup(t)
+	tg := f.target(deployments, "web")
+	f.create(tg, deployment)
+	_, err := f.c.ApplyStatus(t.Context(), tg, "apps/v1", "Deployment", true, nobody, map[string]any{"replicas": int64(3)})
+	wants(t, err, ErrReplaced, ReasonReplaced)
+	if field(t, f.get(tg), "status", "replicas") != nil {
+		t.Error("another object's status was written")
+	}
+}
+
+func TestPatchStatus(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "a")
+	made := f.create(tg, widget)
+	main := entry(made, ours, metav1.ManagedFieldsOperationApply, "")
+	status := map[string]any{"phase": "Up", "conditions": conditions("Ready")}
+
+	out, err := f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(status, field(t, out, "status")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != main {
+		t.Errorf("what we own of the main resource is %s, was %s", got, main)
+	}
+	_, err = f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
+	wants(t, err, ErrConflict, ReasonConflict)
+
+	again, err := f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), status)
+	if err != nil || again.GetResourceVersion() != out.GetResourceVersion() {
+		t.Errorf("a patch that changes nothing wrote something: %v", err)
+	}
+	out, err = f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), map[string]any{"phase": nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"conditions": conditions("Ready")}, field(t, out, "status")); diff != "" {
+		t.Errorf("nil removes a field (-want +got):\n%s", diff)
+	}
+}
+
+// TestUndeclaredStatus holds that a field that the schema does not have is refused by one way of writing and dropped
+// by the other, which therefore still brings the conditions.
+func TestUndeclaredStatus(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "a")
+	made := f.create(tg, widget)
+	status := map[string]any{"nope": "x", "conditions": conditions("Ready")}
+
+	_, err := f.applyStatus(tg, made.GetUID(), status)
+	wants(t, err, nil, ReasonSchemaMismatch)
+	says(t, err, "writing the status of widgets.tools.example.com", ".status.nope: field not declared in schema")
+
+	out, err := f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"conditions": conditions("Ready")}, field(t, out, "status")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
