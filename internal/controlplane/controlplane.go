@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -35,6 +34,10 @@ const (
 	// busy cores an API server needs ten times as long as on an idle machine.
 	startTimeout = 2 * time.Minute
 	stopTimeout  = 30 * time.Second
+
+	// startAttempts is how often etcd and kube-apiserver are started, with other
+	// ports each time: somebody else may take a port after it was found free.
+	startAttempts = 3
 
 	// parentEnv and dirEnv tell a component of hack/controlplane to end, and to
 	// remove the scratch directory, when this process dies without calling Stop.
@@ -66,11 +69,11 @@ type Options struct {
 // ControlPlane is a running control plane. Its methods may be called by several
 // goroutines at once; Stop ends it.
 type ControlPlane struct {
-	dir      string
-	env      *envtest.Environment
+	dir      string // scratch space; Stop removes it
+	server   *envtest.ControlPlane
 	admin    *rest.Config
 	managers []*process
-	audit    string
+	audit    string // path of the audit log, "" without one
 }
 
 // Start starts a control plane and returns once it serves requests and every
@@ -103,7 +106,7 @@ func (c *ControlPlane) start(ctx context.Context, binaries string, opts Options)
 	}
 	defer unmarkChildren()
 	output := newTail(opts.Output)
-	if err := c.startServer(binaries, opts.Audit, output); err != nil {
+	if err := c.startServer(ctx, binaries, opts.Audit, output); err != nil {
 		return fmt.Errorf("starting etcd and kube-apiserver: %w\n%s", err, output)
 	}
 	if err := InstallCRDs(ctx, c.admin, opts.CRDs...); err != nil {
@@ -120,38 +123,6 @@ func (c *ControlPlane) start(ctx context.Context, binaries string, opts Options)
 	return nil
 }
 
-// startServer starts etcd and kube-apiserver.
-func (c *ControlPlane) startServer(binaries string, audit bool, output io.Writer) error {
-	c.env = &envtest.Environment{
-		ControlPlaneStartTimeout: startTimeout,
-		ControlPlaneStopTimeout:  stopTimeout,
-	}
-	etcd := &envtest.Etcd{DataDir: filepath.Join(c.dir, "etcd"), Out: output, Err: output}
-	server := c.env.ControlPlane.GetAPIServer()
-	server.CertDir = filepath.Join(c.dir, "apiserver")
-	server.Out, server.Err = output, output
-	c.env.ControlPlane.Etcd = etcd
-	// Paths that are set win over KUBEBUILDER_ASSETS, which assets.Find has read.
-	etcd.Path = filepath.Join(binaries, "etcd")
-	server.Path = filepath.Join(binaries, "kube-apiserver")
-	for _, dir := range []string{etcd.DataDir, server.CertDir} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	if audit {
-		if err := c.configureAudit(server.Configure()); err != nil {
-			return err
-		}
-	}
-	config, err := c.env.Start()
-	if err != nil {
-		return err
-	}
-	c.admin = unlimited(config)
-	return nil
-}
-
 // Stop ends every component and removes their data. It is safe to call on a
 // control plane that failed to start.
 func (c *ControlPlane) Stop() error {
@@ -159,8 +130,8 @@ func (c *ControlPlane) Stop() error {
 	for _, manager := range c.managers {
 		failures = append(failures, manager.stop())
 	}
-	if c.env != nil {
-		failures = append(failures, c.env.Stop())
+	if c.server != nil {
+		failures = append(failures, c.server.Stop())
 	}
 	failures = append(failures, os.RemoveAll(c.dir))
 	if err := errors.Join(failures...); err != nil {
@@ -178,7 +149,7 @@ func (c *ControlPlane) Config() *rest.Config {
 // User returns a client configuration for a user who has no rights but those
 // that RBAC gives to the name and the groups.
 func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
-	user, err := c.env.AddUser(envtest.User{Name: name, Groups: groups}, nil)
+	user, err := c.server.AddUser(envtest.User{Name: name, Groups: groups}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("adding user %s: %w", name, err)
 	}

@@ -33,13 +33,17 @@ func (c *ControlPlane) startManager(binaries string, controllers []string, outpu
 // process is a component that envtest does not know how to run.
 type process struct {
 	command *exec.Cmd
+	output  *tail
 	exited  chan struct{} // closed when it has ended
 }
 
 // startProcess starts a program and lets it run.
 func startProcess(output *tail, path string, args ...string) (*process, error) {
-	p := &process{command: exec.Command(path, args...), exited: make(chan struct{})}
+	p := &process{command: exec.Command(path, args...), output: output, exited: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = output, output
+	// Ctrl-C in a terminal goes to the whole process group: in one of its own, the
+	// program ends when Stop says so, after those that use it.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
 	}
@@ -50,9 +54,15 @@ func startProcess(output *tail, path string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// stop asks the program to end and kills it if it takes too long.
+// stop asks the program to end and kills it if it takes too long. A program that
+// has ended by itself is an error: what it was to do has not been done.
 func (p *process) stop() error {
-	// An error means that it has ended already, which is what is wanted.
+	select {
+	case <-p.exited:
+		return fmt.Errorf("%s has ended by itself:\n%s", filepath.Base(p.command.Path), p.output)
+	default:
+	}
+	// An error means that it ends just now.
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	timeout := time.NewTimer(stopTimeout)
 	defer timeout.Stop()

@@ -52,6 +52,20 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+func TestManagerThatEnds(t *testing.T) {
+	c, err := Start(t.Context(), Options{Controllers: []string{"no-such-controller"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-c.managers[0].exited:
+	case <-t.Context().Done():
+	}
+	if err := c.Stop(); err == nil || !strings.Contains(err.Error(), "no-such-controller") {
+		t.Errorf("the error does not repeat what the controller manager says: %v", err)
+	}
+}
+
 // TestKilledParent kills a process that runs a control plane. Its components have
 // to end too and to remove their data: no signal tells them.
 func TestKilledParent(t *testing.T) {
