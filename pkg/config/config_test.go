@@ -74,7 +74,8 @@ func loadArchive(t *testing.T, a *txtar.Archive) string {
 	}
 	o := Options{Files: []string{"."}, Env: []string{"HOME=/root"}}
 	for line := range strings.Lines(string(a.Comment)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
 		switch key {
 		case "load":
 			o.Files = strings.Fields(value)

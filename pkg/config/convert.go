@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -19,7 +20,8 @@ const (
 type converter struct {
 	*document
 	budget int
-	spent  bool // the budget's error was given
+	spent  bool         // the budget's error was given
+	within []*yaml.Node // the aliased nodes that are being converted
 }
 
 // convert returns the value of n, which stands at p; line is where its key stands. ok is false where nothing
@@ -27,13 +29,20 @@ type converter struct {
 func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok bool) {
 	if c.budget--; c.budget < 0 || len(p) > maxDepth {
 		if !c.spent {
-			c.fail(line, display(p), "write the values out", "aliases and nesting make the document too large")
+			c.fail(line, display(p[:min(len(p), 2)]), "write the values out", "aliases and nesting make the document too large")
 		}
 		c.spent = true
 		return nil, false
 	}
 	if n.Kind == yaml.AliasNode {
-		return c.convert(n.Alias, p, line)
+		if slices.Contains(c.within, n.Alias) {
+			c.fail(n.Line, display(p), "write the value out", "the alias *%s stands inside what it names", n.Value)
+			c.broken = append(c.broken, display(p))
+			return nil, false
+		}
+		c.within = append(c.within, n.Alias)
+		defer func() { c.within = c.within[:len(c.within)-1] }()
+		n = n.Alias
 	}
 	c.index[display(p)] = position{line: line, node: n}
 	if problem, mend := misread(n, c.lines); problem != "" {

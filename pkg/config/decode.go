@@ -86,7 +86,11 @@ func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
 	for _, key := range sortedKeys(m) {
 		sf, ok := fieldNamed(out.Type(), key)
 		if !ok {
-			d.fail(p.Child(key), mendUnknown(key, fieldNames(out.Type()), "known here are"), "unknown field")
+			mend, meant := suggest(key, fieldNames(out.Type()), "known here are")
+			d.fail(p.Child(key), mend, "unknown field")
+			if _, given := m[meant]; meant != "" && !given {
+				d.broken = append(d.broken, display(p.Child(meant))) // not missing, only misspelt
+			}
 			continue
 		}
 		if m[key] != nil {
@@ -135,7 +139,10 @@ func (d *decoder) items(v any, out reflect.Value, p fieldpath.Path, f field) {
 func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
 	s, ok := v.(string)
 	if !ok {
-		want, mend := wantText(v, f, d.written(v, p))
+		want, mend := wantText(v, f, lastKey(p), d.written(v, p))
+		if len(f.enum) > 0 {
+			mend = "write one of " + strings.Join(f.enum, ", ")
+		}
 		d.fail(p, mend, "found %s, wanted %s", d.found(v, p), want)
 		return
 	}
@@ -144,7 +151,7 @@ func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
 		return
 	}
 	if len(f.enum) > 0 && s != "" && !slices.Contains(f.enum, s) {
-		d.fail(p, mendUnknown(s, f.enum, "allowed are"), "unknown value %q", clip(s))
+		d.fail(p, "write one of "+strings.Join(f.enum, ", "), "unknown value %q", clip(s))
 		return
 	}
 	out.SetString(s)
@@ -166,7 +173,7 @@ func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
 }
 
 // wantText tells what a text field wants and how to make text of v, which YAML did not read as text.
-func wantText(v any, f field, written string) (want, mend string) {
+func wantText(v any, f field, key, written string) (want, mend string) {
 	want, noun := "text", "text"
 	switch f.holds {
 	case "cel":
@@ -176,6 +183,9 @@ func wantText(v any, f field, written string) (want, mend string) {
 	}
 	switch v.(type) {
 	case map[string]any, []any:
+		if key == "template" {
+			return want, "write template: | and the document below it"
+		}
 		return want, "quote the " + noun + ", YAML reads it as something else"
 	case nil:
 		return want, `give it a value, or "" for empty text`

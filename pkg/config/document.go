@@ -19,7 +19,7 @@ type document struct {
 	lines  []string
 	values map[string]any
 	index  index
-	broken []string // display paths of values that YAML gave another meaning; nothing more is said of them
+	broken []string // display paths of values that could not be taken; nothing more is said of them
 	errs   Errors
 }
 

@@ -62,21 +62,27 @@ var celFields = func() map[string]bool {
 	return out
 }()
 
-// mendUnknown suggests the candidate that was probably meant, or lists them all.
-func mendUnknown(got string, candidates []string, list string) string {
-	best, distance := "", max(2, len(got)/3)+1
+// suggest tells which candidate was probably meant; where none is near it lists them all, and meant is empty.
+func suggest(got string, candidates []string, list string) (mend, meant string) {
+	distance := max(2, len(got)/3) + 1
 	for _, c := range candidates {
 		if d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(c)); d < distance && d < len(c) {
-			best, distance = c, d
+			meant, distance = c, d
 		}
 	}
-	if best != "" {
-		return "did you mean " + best + "?"
+	switch {
+	case meant != "":
+		return "did you mean " + meant + "?", meant
+	case len(candidates) == 0:
+		return "remove it", ""
+	default:
+		return list + " " + strings.Join(candidates, ", "), ""
 	}
-	if len(candidates) == 0 {
-		return "remove it"
-	}
-	return list + " " + strings.Join(candidates, ", ")
+}
+
+func mendUnknown(got string, candidates []string, list string) string {
+	mend, _ := suggest(got, candidates, list)
+	return mend
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -16,12 +16,9 @@ type File struct {
 	// Path is the file as it was given, or joined to the directory that was given; <stdin> for standard input.
 	Path string
 
+	*document // values hold all layers once loaded
 	valid     bool
-	lines     []string
-	index     index
 	overrides []override
-	broken    []string       // display paths of which everything was said already
-	values    map[string]any // all layers, as decoded
 }
 
 // index knows where values stand; keys are display paths as in errors.
@@ -155,6 +152,11 @@ func (x index) replace(path fieldpath.Path, source string, from index) {
 	for key := range x {
 		if below(key, at) {
 			delete(x, key)
+		}
+	}
+	for n := 1; n < len(path); n++ {
+		if around := display(path[:n]); x[around] == (position{}) {
+			x[around] = position{source: source} // a map that the override makes on its way
 		}
 	}
 	x[at] = position{source: source}

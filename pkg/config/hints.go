@@ -21,7 +21,7 @@ func misread(n *yaml.Node, lines []string) (problem, mend string) {
 		return fmt.Sprintf("YAML reads the ! of %s as a tag", text), "quote the expression: " + quoteYAML(text)
 	case isBraces(n):
 		text := source
-		if i := strings.LastIndex(text, "}}"); i >= 0 {
+		if i := strings.Index(text, "}}"); i >= 0 {
 			text = text[:i+2]
 		}
 		return fmt.Sprintf("YAML reads %s as a map", clip(text)), "quote the template: " + quoteYAML(clip(text))

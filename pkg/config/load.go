@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -83,7 +84,7 @@ func open(s source, stdin io.Reader) (*File, Errors) {
 	if doc.values == nil {
 		return nil, doc.errs
 	}
-	f := &File{Path: s.path, valid: true, lines: doc.lines, index: doc.index, broken: doc.broken, values: doc.values}
+	f := &File{Path: s.path, valid: true, document: doc}
 	apiVersion, kind := doc.values["apiVersion"], doc.values["kind"]
 	if s.directory && apiVersion == APIVersion && kind == ConventionsKind {
 		return nil, doc.errs
@@ -91,7 +92,7 @@ func open(s source, stdin io.Reader) (*File, Errors) {
 	if err := f.identify(apiVersion, kind); err != nil {
 		return nil, append(doc.errs, err)
 	}
-	return f, doc.errs
+	return f, nil
 }
 
 // identify refuses what is no operator: nothing can be said about its other fields.
@@ -159,6 +160,12 @@ func (f *File) finish() Errors {
 	d.object(values, reflect.ValueOf(&f.Operator).Elem(), nil)
 	f.broken = append(f.broken, d.broken...)
 	errs = append(errs, d.errs...)
+	for _, e := range f.errs {
+		// Of a whole that is of the wrong type, such as a template written as YAML, the parts do not matter.
+		if !slices.ContainsFunc(d.broken, func(b string) bool { return e.Path != b && below(e.Path, b) }) {
+			errs = append(errs, e)
+		}
+	}
 	f.fillDefaults()
 	errs = append(errs, f.unsupported()...)
 	return append(errs, f.validate()...)

@@ -172,9 +172,10 @@ type TargetNamespaces struct {
 type Drift struct {
 	// Policy is Enforce (default), Report or Ignore.
 	Policy DriftPolicy `json:"policy,omitempty"`
-	// InitialFields are set at creation and then left to others, an autoscaler for one.
+	// InitialFields are set at creation and then left to others, an autoscaler for one: a list of paths such as
+	// .spec.replicas.
 	InitialFields []string `json:"initialFields,omitempty"`
-	// ExclusiveFields are maps in which even keys that others add are drift.
+	// ExclusiveFields are maps in which even keys that others add are drift: a list of paths such as .data.
 	ExclusiveFields []string `json:"exclusiveFields,omitempty"`
 }
 

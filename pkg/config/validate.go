@@ -51,7 +51,7 @@ func (v *validator) required(path, value, mend string) bool {
 
 func (v *validator) root() {
 	if v.required("metadata.name", v.Metadata.Name, "name the operator") {
-		v.problems("metadata.name", v.Metadata.Name, "a DNS label", validation.IsDNS1123Label(v.Metadata.Name))
+		v.form(dnsLabel, "metadata.name", v.Metadata.Name, v.Metadata.Name)
 	}
 	v.delimiters()
 	const sec, min = Duration(time.Second), Duration(time.Minute)
@@ -102,11 +102,11 @@ func (v *validator) selector(key string, s *metav1.LabelSelector) {
 	}
 	at := kfield.NewPath("watch", key)
 	for _, err := range metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at) {
-		mend := "see metav1.LabelSelector"
-		if err.Detail != "" {
-			mend = err.Detail
+		problem, _, _ := strings.Cut(err.Detail, " (e.g.")
+		if bad, _ := err.BadValue.(string); bad != "" {
+			problem = fmt.Sprintf("%q: %s", clip(bad), problem)
 		}
-		v.add(err.Field, mend, "%q does not fit a label selector", clip(fmt.Sprint(err.BadValue)))
+		v.add(err.Field, "write matchLabels, or matchExpressions with In, NotIn, Exists or DoesNotExist", "%s", problem)
 	}
 }
 
@@ -119,7 +119,7 @@ func (v *validator) namespaces(path string, names []string) {
 			continue
 		}
 		first[name] = i
-		v.problems(at, name, "a namespace's name", validation.IsDNS1123Label(name))
+		v.form(namespaceName, at, name, name)
 	}
 }
 
@@ -143,15 +143,38 @@ func (v *validator) fieldPath(at, text string) (fieldpath.Path, bool) {
 	return nil, false
 }
 
-// problems reports what apimachinery's validation found about a value.
-func (v *validator) problems(path, value, want string, found []string) bool {
-	if len(found) > 0 {
-		v.add(path, strings.Join(found, "; "), "%q is not %s", clip(value), want)
-	}
-	return len(found) == 0
+// syntax is a form that Kubernetes wants of a name: how messages call it and how to write it. Its own messages
+// are of a length that hides the rest.
+type syntax struct {
+	name, mend string
+	check      func(string) []string
 }
 
-// version matches the versions that Kubernetes' own group and most others use.
+var (
+	dnsLabel = syntax{"a DNS label", "write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
+		validation.IsDNS1123Label}
+	namespaceName = syntax{"a namespace's name", dnsLabel.mend, validation.IsDNS1123Label}
+	kindName      = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
+		return validation.IsDNS1035Label(strings.ToLower(s))
+	}}
+	qualifiedName = syntax{"a key that Kubernetes takes", "write NAME or DOMAIN/NAME; NAME has at most 63 letters, digits, - _ ., " +
+		"beginning and ending with a letter or digit, DOMAIN is in small letters", validation.IsQualifiedName}
+	labelValue = syntax{"a label's value", "write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
+		validation.IsValidLabelValue}
+	group   = syntax{"GROUP/VERSION", "write GROUP in small letters, digits, - and ., such as apps/v1", validation.IsDNS1123Subdomain}
+	version = syntax{"GROUP/VERSION", "write VERSION in small letters and digits, such as apps/v1", validation.IsDNS1035Label}
+)
+
+// form reports a value of path that has not the form s; part is what of the value must have it.
+func (v *validator) form(s syntax, path, value, part string) bool {
+	if len(s.check(part)) > 0 {
+		v.add(path, s.mend, "%q is not %s", clip(value), s.name)
+		return false
+	}
+	return true
+}
+
+// coreVersion matches the versions of the core group, which has no name.
 var coreVersion = regexp.MustCompile(`^v[0-9]+[a-z0-9]*$`)
 
 // object checks an apiVersion and kind, which every reference to a kind has.
@@ -160,20 +183,20 @@ func (v *validator) object(path, apiVersion, kind string) {
 		v.apiVersion(path+".apiVersion", apiVersion)
 	}
 	if v.required(path+".kind", kind, "write the kind, such as Deployment") {
-		v.problems(path+".kind", kind, "a kind", validation.IsDNS1035Label(strings.ToLower(kind)))
+		v.form(kindName, path+".kind", kind, kind)
 	}
 }
 
 func (v *validator) apiVersion(path, s string) {
-	group, version, grouped := strings.Cut(s, "/")
+	g, ver, grouped := strings.Cut(s, "/")
 	if !grouped {
 		if !coreVersion.MatchString(s) {
 			v.add(path, "write GROUP/VERSION, or v1 for the core group", "%q has no version", clip(s))
 		}
 		return
 	}
-	if v.problems(path, s, "GROUP/VERSION", validation.IsDNS1123Subdomain(group)) {
-		v.problems(path, s, "GROUP/VERSION", validation.IsDNS1035Label(version))
+	if v.form(group, path, s, g) {
+		v.form(version, path, s, ver)
 	}
 }
 

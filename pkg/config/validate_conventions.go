@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -19,7 +17,7 @@ func (v *validator) conventions() {
 	for _, k := range sortedKeys(c.Labels) {
 		at := "conventions.labels" + fieldpath.New(k).String()
 		if v.key(at, k) && !v.isTemplate(c.Labels[k]) {
-			v.problems(at, c.Labels[k], "a label's value", validation.IsValidLabelValue(c.Labels[k]))
+			v.form(labelValue, at, c.Labels[k], c.Labels[k])
 		}
 	}
 	for _, k := range sortedKeys(c.Annotations) {
@@ -65,7 +63,7 @@ func (v *validator) isTemplate(s string) bool {
 
 // key checks the syntax that labels, annotations and finalizers share: an optional domain and a name.
 func (v *validator) key(at, key string) bool {
-	return v.problems(at, key, "a key that Kubernetes takes", validation.IsQualifiedName(key))
+	return v.form(qualifiedName, at, key, key)
 }
 
 // selectorLabel wants the label that makes the API server send us our own downstreams and no others.

@@ -56,10 +56,18 @@ type statusPath struct {
 	path fieldpath.Path
 }
 
+// by tells who writes the path, for an error about another that overlaps it.
+func (s statusPath) by() string {
+	if s.at == "" {
+		return ", which is written in any case"
+	}
+	return " of " + s.at
+}
+
 // ownStatus are the places that Corollary writes by itself.
 var ownStatus = []statusPath{
-	{"the conditions", fieldpath.New("status", "conditions")},
-	{"the observed generation", fieldpath.New("status", "observedGeneration")},
+	{"", fieldpath.New("status", "conditions")},
+	{"", fieldpath.New("status", "observedGeneration")},
 }
 
 // statusPaths returns the paths that parse, in the order of the config.
@@ -92,7 +100,7 @@ func (v *validator) statusPaths() {
 		if v.statusPath(sp) {
 			for _, other := range taken {
 				if sp.path.Overlaps(other.path) {
-					v.add(sp.at, "choose another path", "%s overlaps %s, where %s goes", sp.path, other.path, other.at)
+					v.add(sp.at, "choose another path", "%s overlaps %s%s", sp.path, other.path, other.by())
 					break
 				}
 			}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	_ "embed"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/invopop/jsonschema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// typesSource is read for the doc comments, which are the schema's descriptions.
+//
+//go:embed types.go
+var typesSource string
+
+// Schema returns the JSON Schema (draft 2020-12) of a config file, made from the same types that Load decodes
+// into. It holds what a single field can be: names, types, allowed values, patterns. What fields demand of one
+// another, and of other operators, only Load knows.
+func Schema() []byte { return schemaText() }
+
+var schemaText = sync.OnceValue(func() []byte {
+	text, err := json.MarshalIndent(buildSchema(), "", "  ")
+	if err != nil {
+		panic("writing the JSON Schema: " + err.Error()) // of types that are compiled in: cannot happen
+	}
+	return append(text, '\n')
+})
+
+func buildSchema() *jsonschema.Schema {
+	comments := docComments(typesSource)
+	r := &jsonschema.Reflector{
+		Anonymous:      true, // the schema is addressed by where it is published, not by a name of its own
+		ExpandedStruct: true,
+		Mapper:         mapType,
+		LookupComment: func(t reflect.Type, field string) string {
+			return comments[strings.TrimSuffix(t.Name()+"."+field, ".")]
+		},
+	}
+	root := r.Reflect(&Operator{})
+	root.Title = "Corollary operator"
+	for name, def := range root.Definitions {
+		constrain(name, def)
+	}
+	constrain("Operator", root)
+	return root
+}
+
+// docComments returns the comments of types and fields, as TYPE and TYPE.Field, on one line each.
+func docComments(source string) map[string]string {
+	file, err := parser.ParseFile(token.NewFileSet(), "types.go", source, parser.ParseComments)
+	if err != nil {
+		panic("reading the doc comments of the config types: " + err.Error()) // it was compiled: cannot happen
+	}
+	out := map[string]string{}
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			ts, ok := spec.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			out[ts.Name.Name] = oneLine(gen.Doc)
+			if st, ok := ts.Type.(*ast.StructType); ok {
+				for _, f := range st.Fields.List {
+					for _, n := range f.Names {
+						out[ts.Name.Name+"."+n.Name] = oneLine(f.Doc)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
+
+// mapType gives the schema of types that are not what they seem in Go.
+func mapType(t reflect.Type) *jsonschema.Schema {
+	switch {
+	case t == reflect.TypeFor[Duration]():
+		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
+	case t == reflect.TypeFor[metav1.LabelSelector]():
+		return labelSelector()
+	case enumTypes[t] != nil:
+		return &jsonschema.Schema{Type: "string", Enum: anys(enumTypes[t])}
+	}
+	return nil
+}
+
+// durationPattern is what time.ParseDuration reads, without signs.
+const durationPattern = `^(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$`
+
+func labelSelector() *jsonschema.Schema {
+	text := &jsonschema.Schema{Type: "string"}
+	expression := object(
+		"key", text,
+		"operator", &jsonschema.Schema{Type: "string", Enum: []any{"In", "NotIn", "Exists", "DoesNotExist"}},
+		"values", &jsonschema.Schema{Type: "array", Items: text},
+	)
+	expression.Required = []string{"key", "operator"}
+	return object(
+		"matchLabels", &jsonschema.Schema{Type: "object", AdditionalProperties: text},
+		"matchExpressions", &jsonschema.Schema{Type: "array", Items: expression},
+	)
+}
+
+// object returns the schema of a map with these keys and no others; pairs are key, *Schema, key, *Schema, …
+func object(pairs ...any) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		key, _ := pairs[i].(string)
+		value, _ := pairs[i+1].(*jsonschema.Schema)
+		s.Properties.Set(key, value)
+	}
+	return s
+}
+
+func anys(values []string) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}

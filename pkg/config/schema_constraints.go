@@ -1,0 +1,135 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+)
+
+const (
+	dnsLabelPattern   = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+	apiVersionPattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z]([-a-z0-9]*[a-z0-9])?|v[0-9]+[a-z0-9]*)$`
+	kindPattern       = `^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
+	keyPattern        = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
+	pathPattern       = `^(\.|\[).`
+	statusPathPattern = `^\.status[.\[].`
+)
+
+// patterns are the forms of text fields, as TYPE.key.
+var patterns = map[string]string{
+	"Metadata.name":          dnsLabelPattern,
+	"Watch.apiVersion":       apiVersionPattern,
+	"Watch.kind":             kindPattern,
+	"Input.name":             downstreamName,
+	"Input.apiVersion":       apiVersionPattern,
+	"Input.kind":             kindPattern,
+	"Rule.fieldPath":         pathPattern,
+	"Downstream.name":        downstreamName,
+	"Downstream.apiVersion":  apiVersionPattern,
+	"Downstream.kind":        kindPattern,
+	"Before.apiVersion":      apiVersionPattern,
+	"Before.kind":            kindPattern,
+	"Conventions.finalizer":  strings.Replace(keyPattern, "/)?", "/)", 1),
+	"Hash.annotation":        keyPattern,
+	"Hash.label":             keyPattern,
+	"Owner.annotation":       keyPattern,
+	"Pause.annotation":       keyPattern,
+	"Status.downstreams":     statusPathPattern,
+	"StatusField.path":       statusPathPattern,
+	"Conditions.ready":       conditionType,
+	"Conditions.valid":       conditionType,
+	"Conditions.reconciling": conditionType,
+	"Conditions.stalled":     conditionType,
+	"Guard.maxChanged":       `^(100|[0-9]{1,2})%$`,
+}
+
+// constrain adds to a type's schema what Go's types do not say.
+func constrain(name string, s *jsonschema.Schema) {
+	if s.Properties == nil {
+		return
+	}
+	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+		field := name + "." + pair.Key
+		if p, ok := patterns[field]; ok {
+			pair.Value.Pattern = p
+		}
+		if values, ok := enumFields[field]; ok {
+			pair.Value.Enum = anys(values)
+		}
+		if pair.Value.Type == "string" && pair.Value.Enum == nil && slices.Contains(s.Required, pair.Key) {
+			pair.Value.MinLength = number(1)
+		}
+	}
+	if more, ok := constraints[name]; ok {
+		more(s)
+	}
+}
+
+var constraints = map[string]func(*jsonschema.Schema){
+	"Operator": func(s *jsonschema.Schema) {
+		property(s, "apiVersion").Const = APIVersion
+		property(s, "kind").Const = Kind
+		property(s, "downstreams").MinItems = number(1)
+		d := property(s, "delimiters")
+		d.MinItems, d.MaxItems, d.UniqueItems = number(2), number(2), true
+		d.Items = &jsonschema.Schema{Type: "string", Pattern: `^\S+$`}
+		// What is missing here may stand in the conventionsFile.
+		s.Required = without(s.Required, "conventions")
+		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
+		s.Then = jsonschema.TrueSchema
+		whole := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"conventions"}}
+		whole.Properties.Set("conventions", &jsonschema.Schema{Required: []string{"fieldManager", "labels", "hash"}})
+		s.Else = whole
+	},
+	"Watch": func(s *jsonschema.Schema) { namespaceList(property(s, "namespaces")) },
+	"TargetNamespaces": func(s *jsonschema.Schema) {
+		namespaceList(property(s, "names"))
+	},
+	"Drift": func(s *jsonschema.Schema) {
+		for _, key := range []string{"initialFields", "exclusiveFields"} {
+			property(s, key).Items = &jsonschema.Schema{Type: "string", Pattern: pathPattern}
+			property(s, key).UniqueItems = true
+		}
+	},
+	"Downstream": func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	"Input":      func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
+	"Conventions": func(s *jsonschema.Schema) {
+		s.Required = nil
+		m := property(s, "fieldManager")
+		m.MinLength, m.MaxLength = number(1), number(maxManager)
+		for _, key := range []string{"labels", "annotations"} {
+			property(s, key).PropertyNames = &jsonschema.Schema{Pattern: keyPattern}
+		}
+		property(s, "labels").MinProperties = number(1)
+	},
+	"Hash": func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
+}
+
+func namespaceList(s *jsonschema.Schema) {
+	s.MinItems, s.UniqueItems = number(1), true
+	s.Items = &jsonschema.Schema{Type: "string", Pattern: dnsLabelPattern}
+}
+
+func oneOf(keys ...string) []*jsonschema.Schema {
+	var out []*jsonschema.Schema
+	for _, k := range keys {
+		out = append(out, &jsonschema.Schema{Required: []string{k}})
+	}
+	return out
+}
+
+// property returns the schema of a key that the type has; one that it has not is a mistake in this file.
+func property(s *jsonschema.Schema, key string) *jsonschema.Schema {
+	p, ok := s.Properties.Get(key)
+	if !ok {
+		panic("the config types have no field " + key)
+	}
+	return p
+}
+
+func without(list []string, drop string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == drop })
+}
+
+func number(n uint64) *uint64 { return &n }
