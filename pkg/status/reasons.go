@@ -1,0 +1,18 @@
+package status
+
+// Reasons of conditions that do not come from a decision's state or a request's failure, which bring their own words.
+const (
+	// ReasonReady: every wanted downstream stands and is ready.
+	ReasonReady = "Ready"
+	// ReasonValid: every rule of the config holds.
+	ReasonValid = "Valid"
+	// ReasonInvalid: a rule of the config does not hold. Nothing is done until the upstream changes.
+	ReasonInvalid = "Invalid"
+	// ReasonProgressing: a downstream was applied and is not ready yet.
+	ReasonProgressing = "Progressing"
+	// ReasonFailed: a downstream says of itself, or by the config's rules, that it has failed.
+	ReasonFailed = "Failed"
+)
+
+// StateFinished is the recorded state of a downstream that is made once and has done its work, well or badly.
+const StateFinished = "Finished"

@@ -1,0 +1,144 @@
+package status
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Types are the condition types that are written; one that is empty is not.
+type Types struct {
+	Ready, Valid, Reconciling, Stalled string
+}
+
+// Fact is what one wanted downstream contributes. At most one of Ready, Failed and Progressing is true.
+type Fact struct {
+	// Name is the downstream's in the config.
+	Name string
+	// Ready: it stands and is ready.
+	Ready bool
+	// Failed: it gets no further until somebody does something.
+	Failed bool
+	// Progressing: it is on its way, or is tried again.
+	Progressing bool
+	// Reason is one of the documented words, Message is for people.
+	Reason  string
+	Message string
+}
+
+// Summary is what the conditions follow from.
+type Summary struct {
+	// Generation of the upstream that the conditions speak of; 0 where the kind has none.
+	Generation int64
+	Types      Types
+	// Invalid has a message for each rule that does not hold.
+	Invalid []string
+	// Paused: the upstream bears the pause annotation.
+	Paused bool
+	// Downstreams are the wanted ones.
+	Downstreams []Fact
+}
+
+// maxMessage bounds a message: the API allows 32 KiB, people read less.
+const maxMessage = 2048
+
+// Summarize gives the conditions, without transition times. Ready and Valid are always there; Reconciling and Stalled only
+// while true, and never both, as kstatus and those who build on it expect: Ready True reads Current, Stalled reads Failed,
+// and anything else InProgress. Equal input gives equal messages: they are sorted and hold no times.
+func Summarize(in Summary) []metav1.Condition {
+	ready := metav1.Condition{Type: in.Types.Ready, Status: metav1.ConditionTrue, Reason: ReasonReady}
+	valid := metav1.Condition{Type: in.Types.Valid, Status: metav1.ConditionTrue, Reason: ReasonValid}
+	worst, rank := worstOf(in.Downstreams)
+	switch {
+	case len(in.Invalid) > 0:
+		message := join(in.Invalid)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalid, message
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, ReasonInvalid, message
+	case rank < rankReady:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, worst.Reason, messages(in.Downstreams, rankReady)
+	default:
+		ready.Message = messages(in.Downstreams, rankReady+1)
+		if worst.Reason != "" {
+			ready.Reason = worst.Reason
+		}
+	}
+	out := []metav1.Condition{ready, valid}
+	switch {
+	case len(in.Invalid) > 0 || rank == rankFailed:
+		out = append(out, metav1.Condition{Type: in.Types.Stalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+	case rank == rankProgressing && !in.Paused:
+		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
+	}
+	return written(out, in.Generation)
+}
+
+// Ranks order facts from worst to best.
+const (
+	rankFailed = iota
+	rankProgressing
+	rankReady
+)
+
+func rankOf(f Fact) int {
+	switch {
+	case f.Failed:
+		return rankFailed
+	case f.Ready:
+		return rankReady
+	}
+	return rankProgressing
+}
+
+// worstOf finds the worst fact, the first by name among equals; a Ready one with a reason of its own before plain ones.
+func worstOf(facts []Fact) (worst Fact, rank int) {
+	rank = rankReady
+	sorted := append([]Fact(nil), facts...)
+	sort.SliceStable(sorted, func(i, j int) bool { return sorted[i].Name < sorted[j].Name })
+	for _, f := range sorted {
+		r := rankOf(f)
+		if r < rank || (r == rank && (worst.Reason == "" || worst.Reason == ReasonReady)) {
+			worst, rank = f, r
+		}
+	}
+	return worst, rank
+}
+
+// messages joins what the facts below a rank say, sorted by name.
+func messages(facts []Fact, below int) string {
+	var list []string
+	for _, f := range facts {
+		if rankOf(f) < below && f.Message != "" {
+			list = append(list, f.Name+": "+f.Message)
+		}
+	}
+	return join(list)
+}
+
+func join(list []string) string {
+	sorted := append([]string(nil), list...)
+	sort.Strings(sorted)
+	text := strings.ToValidUTF8(strings.Join(sorted, "; "), "�")
+	if len(text) <= maxMessage {
+		return text
+	}
+	cut := maxMessage - len(" …")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s …", text[:cut])
+}
+
+// written leaves out the types that the config does not name.
+func written(all []metav1.Condition, generation int64) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range all {
+		if c.Type != "" {
+			c.ObservedGeneration = generation
+			out = append(out, c)
+		}
+	}
+	return out
+}
