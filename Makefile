@@ -25,8 +25,10 @@ folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# demo and cluster run until Ctrl-C; `go run` would then report a failure.
 demo: build controlplane ## show the main job on a real API server, step by step
-	@$(GO) run ./hack/demo
+	@$(GO) build -o bin/demo ./hack/demo
+	@exec bin/demo
 
 test: controlplane ## vet, and run all tests, those on a real API server included
 	$(GO) vet -tags controlplane $(PKG)
@@ -40,7 +42,8 @@ bench: ## run the benchmarks that need no API server
 	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C
-	@$(GO) run ./hack/cluster
+	@$(GO) build -o bin/cluster ./hack/cluster
+	@exec bin/cluster
 
 build: ## build bin/corollary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/corollary ./cmd/corollary
