@@ -69,12 +69,23 @@ func checkResult(t *cel.Type, wants wanted) *CompileError {
 		problem.Mend = "say what it is where the field is missing: ….orValue(false)"
 	case isOptional(t):
 		problem.Mend = "say what it is where the field is missing: ….orValue('')"
-	case wants == wantString:
+	case wants == wantString && isScalar(t):
 		problem.Mend = "convert it: string(…)"
+	case wants == wantString:
+		problem.Mend = "make a string of it"
 	default:
 		problem.Mend = "compare it with something"
 	}
 	return problem
+}
+
+// isScalar tells the types that string() converts.
+func isScalar(t *cel.Type) bool {
+	switch t.Kind() {
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.BytesKind, types.TimestampKind, types.DurationKind:
+		return true
+	}
+	return false
 }
 
 // fold evaluates an expression that uses no variable: no function of Kubernetes' CEL varies from call to call.

@@ -138,7 +138,7 @@ func typeText(t *cel.Type) string {
 	case t.IsExactType(types.NullType):
 		return "null"
 	}
-	return strings.ReplaceAll(cel.FormatCELType(t), typePrefix, "")
+	return cel.FormatCELType(t) // an object's begins with typePrefix, which reads well
 }
 
 // isOptional tells the type of what may be there or not.

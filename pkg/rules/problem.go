@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -57,6 +58,7 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 		problem.Column += distance(expr, first.Location, field)
 	case at.Kind() == ast.CallKind:
 		s.badCall(problem, at.AsCall())
+		problem.Column -= backToName(expr, first.Location, at.AsCall().FunctionName())
 	}
 	return problem
 }
@@ -93,7 +95,9 @@ func (s *scope) unknownField(problem *CompileError, field string) {
 	owner := strings.TrimPrefix(typeName, typePrefix)
 	owner = strings.NewReplacer(".@idx", "[…]", ".@elem", "[…]").Replace(owner)
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
-	if meant := closest(field, has); meant != "" {
+	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
+		problem.Mend = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
+	} else if meant := closest(field, has); meant != "" {
 		problem.Mend = "did you mean " + meant + "?"
 	} else if len(has) > 0 && len(has) <= 12 {
 		problem.Mend = "it has " + strings.Join(has, ", ")
@@ -177,6 +181,20 @@ func distance(expr string, at common.Location, field string) int {
 		return 0
 	}
 	return len([]rune(before)) + len([]rune(dots))
+}
+
+// backToName returns how many characters before a position, which for a call is that of its parenthesis, the function is
+// named; 0 where the position is another one.
+func backToName(expr string, at common.Location, name string) int {
+	lines := strings.Split(expr, "\n")
+	if at.Line() < 1 || at.Line() > len(lines) {
+		return 0
+	}
+	line := []rune(lines[at.Line()-1])
+	if at.Column() <= len(line) && at.Column() >= 0 && strings.HasSuffix(string(line[:at.Column()]), name) {
+		return len([]rune(name))
+	}
+	return 0
 }
 
 // cutAtField finds the first selection of the field, and returns what stands before its dots, and the dots.

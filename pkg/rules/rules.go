@@ -4,9 +4,9 @@
 //
 // Where the schema of an object is known, expressions are checked against it when they are compiled, so that a field
 // that does not exist is found before anything runs; where it is not, everything is checked when it is evaluated.
-// An expression means the same either way, with two exceptions that follow from the schema: strings with a format
-// (date-time, duration, byte) are timestamps, durations and bytes where the schema says so, and a null field counts as
-// absent.
+// An expression means the same either way, with exceptions that follow from the schema: where it is known, strings with
+// a format (date-time, duration, byte) are timestamps, durations and bytes, a whole number in a field of type number is a
+// double, a null field counts as absent, and lists that the schema calls sets or maps compare in any order.
 //
 // The package reads no files, makes no requests, and knows no object but those it is handed. It never changes them.
 package rules

@@ -1,6 +1,9 @@
 package rules
 
 import (
+	"slices"
+
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -21,6 +24,8 @@ type node struct {
 	mixed bool
 
 	propertySchemas map[string]common.Schema // properties, as common.Schema wants them
+	// fields are the names of properties as expressions have them, sorted; without those that no identifier can name.
+	fields []string
 }
 
 var _ common.Schema = (*node)(nil)
@@ -95,7 +100,11 @@ func (n *node) seal() {
 	for name, property := range n.properties {
 		n.propertySchemas[name] = property
 		n.mixed = n.mixed || property.mixed
+		if escaped, ok := apiservercel.Escape(name); ok {
+			n.fields = append(n.fields, escaped)
+		}
 	}
+	slices.Sort(n.fields)
 }
 
 // Properties implements common.Schema.

@@ -112,13 +112,9 @@ func (o *typedObject) Equal(other ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
-	for name := range o.node.properties {
-		escaped, ok := apiservercel.Escape(name)
-		if !ok {
-			continue
-		}
-		a, inA := o.Find(types.String(escaped))
-		b, inB := with.Find(types.String(escaped))
+	for _, field := range o.node.fields {
+		a, inA := o.Find(types.String(field))
+		b, inB := with.Find(types.String(field))
 		if inA != inB {
 			return types.False
 		}

@@ -1,0 +1,353 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// envs returns an Env that knows the schema in testdata and one that does not.
+func envs(t testing.TB) map[string]*Env {
+	t.Helper()
+	schema := testSchema(t)
+	known, err := NewEnv(EnvOptions{Self: schema, Downstreams: map[string]*spec.Schema{"deployment": schema, "web-server": nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"deployment": nil, "web-server": nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*Env{"typed": known, "untyped": none}
+}
+
+// TestEval: one expression gives one result, whether the schema is known or not.
+func TestEval(t *testing.T) {
+	all := envs(t)
+	for _, tc := range []struct {
+		reason string
+		expr   string
+		want   any
+	}{
+		{"integers stay integers", "self.spec.replicas", int64(3)},
+		{"also those that a float cannot hold", "self.spec.config.nested.deep + 1", int64(1<<53 + 1)},
+		{"integers compare with doubles", "self.spec.ratio < 1.5", true},
+		{"a missing field can be optional", "self.spec.config.?retries.orValue(7)", int64(7)},
+		{"one that is there is its value", "self.spec.?replicas.orValue(7)", int64(3)},
+		{"optional below what is missing", "self.spec.config.?missing.?field.orValue('none')", "none"},
+		{"an empty optional is nil", "self.spec.config.?missing", nil},
+		{"int-or-string holds a string here", "self.spec.port == 'http'", true},
+		{"and an int there", "self.spec.quota.pods == 10", true},
+		{"what is not known of can be selected", "self.spec.config.nested.deep > 0", true},
+		{"also by index", "self.spec.config['log-level']", "info"},
+		{"and escaped, as if it were known of", "self.spec.config.log__dash__level", "info"},
+		{"fields are escaped as in CRDs", "self.spec.node__dash__pool", "fast"},
+		{"a keyword needs no escape", "self.spec.namespace", "elsewhere"},
+		{"but can have it", "self.spec.__namespace__", "elsewhere"},
+		{"metadata is there whatever the schema says", "self.metadata.name + '/' + self.metadata.namespace + '/' + self.metadata.uid", "web/apps/1-2-3"},
+		{"the generation is an integer", "self.metadata.generation + 1", int64(5)},
+		{"labels are a map", "self.metadata.labels['tools.example.com/app']", "web"},
+		{"whose keys are not escaped", "self.metadata.labels.a__b", "c"},
+		{"an object that is not being deleted has no time of it", "has(self.metadata.deletionTimestamp)", false},
+		{"owners are known", "self.metadata.ownerReferences.exists(o, o.kind == 'Parent' && o.controller)", true},
+		{"times are times", "timestamp(self.metadata.creationTimestamp) < timestamp('2027-01-01T00:00:00Z')", true},
+		{"and are told as text", "self.spec.since", "2026-11-20T10:00:00Z"},
+		{"durations too", "duration(self.spec.timeout) > duration('1m')", true},
+		{"sets are equal in any order", "sets.equivalent(self.spec.zones, self.spec.oldZones)", true},
+		{"lists of what is partly unknown", "self.spec.parts[0].extra.x", 1.5},
+		{"maps are iterated in order", "self.spec.labels.map(k, k).join(',')", "app,tier,zone"},
+		{"unknown ones too", "self.spec.quota.map(k, k).join(',')", "cpu,pods"},
+		{"with two variables", "self.spec.labels.transformList(k, v, k + v).join(',')", "appweb,tierfront,zoneb"},
+		{"an embedded object has metadata", "self.spec.template.metadata.name", "inner"},
+		{"quantities", "quantity('1500m').isGreaterThan(quantity('1'))", true},
+		{"and are told as text", "quantity('1500m')", "1500m"},
+		{"an object is its JSON", "self.spec.template", testObject()["spec"].(map[string]any)["template"]},
+		{"a list is its JSON", "self.spec.zones", []any{"a", "b"}},
+		{"one that is made here too", "[{'a': [self.spec.replicas]}]", []any{map[string]any{"a": []any{int64(3)}}}},
+		{"bytes are base64", "b'hi'", "aGk="},
+		{"params are values of the configuration", "params.registry", "registry.example.com"},
+		{"also numbers as a parser gives them", "params.limits", map[string]any{"max": int64(3)}},
+		{"inputs are objects", "inputs.settings.data.key", "value"},
+		{"a name can be that of a macro's variable", "self.spec.env.filter(self, has(self.value)).size() + self.spec.replicas", int64(4)},
+		{"error or not: or takes what it can", "self.spec.config.missing == 1 || true", true},
+	} {
+		vars := Vars{Self: testObject(), Params: map[string]any{"registry": "registry.example.com", "limits": map[string]any{"max": 3}},
+			Inputs: map[string]any{"settings": map[string]any{"data": map[string]any{"key": "value"}}}}
+		for kind, env := range all {
+			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
+				p, err := env.Any(tc.expr, Upstream, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := p.Eval(vars, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s: %s", tc.expr, diff)
+				}
+				if diff := cmp.Diff(testObject(), vars.Self); diff != "" {
+					t.Errorf("the object was changed: %s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestEvalTyped holds what only a schema tells.
+func TestEvalTyped(t *testing.T) {
+	env := envs(t)["typed"]
+	for _, tc := range []struct {
+		reason string
+		expr   string
+		want   any
+	}{
+		{"a null field counts as absent", "has(self.spec.tag)", false},
+		{"sets compare as sets", "self.spec.zones == self.spec.oldZones", true},
+		{"and add up as sets", "(self.spec.zones + self.spec.oldZones).size()", int64(2)},
+		{"lists with keys merge", "(self.spec.env + self.spec.env).size()", int64(2)},
+		{"and compare in any order", "self.spec.env == self.spec.env", true},
+		{"lists of what is partly unknown compare as they are", "self.spec.parts == self.spec.parts", true},
+		{"date-time is a timestamp", "self.spec.since.getFullYear()", int64(2026)},
+		{"duration is a duration", "self.spec.timeout.getSeconds()", int64(90)},
+		{"byte is bytes", "string(self.spec.data)", "hi"},
+		{"a whole number can be a double", "type(self.spec.ratio) == double", true},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			p, err := env.Any(tc.expr, Upstream, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Eval(Vars{Self: testObject()}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s", tc.expr, diff)
+			}
+		})
+	}
+}
+
+func TestEvalDownstreams(t *testing.T) {
+	down := testObject()
+	for kind, env := range envs(t) {
+		for _, tc := range []struct {
+			reason string
+			expr   string
+			scope  Scope
+			name   string
+			vars   Vars
+			want   any
+		}{
+			{"the downstream's status", "downstream.status.availableReplicas", Downstream, "deployment", Vars{Downstream: down}, int64(2)},
+			{"beside the upstream", "downstream.spec.replicas == self.spec.replicas", Downstream, "deployment", Vars{Self: down, Downstream: down}, true},
+			{"one without a schema", "downstream.anything.?there.orValue(1)", Downstream, "web-server", Vars{Downstream: map[string]any{"anything": map[string]any{}}}, int64(1)},
+			{"all of them by name", "downstreams.deployment.status.availableReplicas", Status, "", Vars{Downstreams: map[string]any{"deployment": down}}, int64(2)},
+			{"a name that is no identifier is escaped", "downstreams.web__dash__server.a", Status, "", Vars{Downstreams: map[string]any{"web-server": map[string]any{"a": "b"}}}, "b"},
+			{"an absent one is absent", "has(downstreams.deployment)", Status, "", Vars{}, false},
+			{"an empty one has no fields", "downstreams.deployment.?status.?availableReplicas.orValue(0)", Status, "", Vars{Downstreams: map[string]any{"deployment": map[string]any{}}}, int64(0)},
+			{"absent, told optionally", "downstreams.?deployment.?status.?availableReplicas.orValue(0)", Status, "", Vars{}, int64(0)},
+		} {
+			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
+				p, err := env.Any(tc.expr, tc.scope, tc.name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := p.Eval(tc.vars, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s: %s", tc.expr, diff)
+				}
+			})
+		}
+	}
+}
+
+// big makes evaluations expensive.
+func big() map[string]any {
+	list := make([]any, 2000)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	return map[string]any{"spec": map[string]any{"list": list}}
+}
+
+const expensive = "self.spec.list.all(a, self.spec.list.all(b, a + b >= 0))"
+
+func TestEvalErrors(t *testing.T) {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	spent := NewBudget(context.Background())
+	spent.left = 3
+	env := envs(t)["untyped"]
+	for _, tc := range []struct {
+		reason string
+		expr   string
+		self   map[string]any
+		budget *Budget
+		cause  Cause
+		is     error
+		want   string
+	}{
+		{"a missing field", "self.spec.tag != ''", map[string]any{"spec": map[string]any{}}, nil, CauseValue, nil, `evaluating "self.spec.tag != ''": no such key: tag`},
+		{"a missing object", "self.spec.tag != ''", nil, nil, CauseValue, nil, `no such key: spec`},
+		{"a value of another type", "self.spec > 1", map[string]any{"spec": "x"}, nil, CauseValue, nil, "values of types that it does not take"},
+		{"a result of another type", "self.spec", map[string]any{"spec": "x"}, nil, CauseValue, nil, "the result is a string, not a bool"},
+		{"a result that is null", "self.spec", map[string]any{"spec": nil}, nil, CauseValue, nil, "the result is a null, not a bool"},
+		{"an index beyond the end", "self.spec[3]", map[string]any{"spec": []any{}}, nil, CauseValue, nil, "index out of bounds: 3"},
+		{"a division by zero", "1 / self.spec == 1", map[string]any{"spec": int64(0)}, nil, CauseValue, nil, "division by zero"},
+		{"an overflow", "self.spec + 1 > 0", map[string]any{"spec": int64(1<<63 - 1)}, nil, CauseValue, nil, "overflow"},
+		{"too expensive", expensive, big(), nil, CauseCost, nil, "it costs more than the limit of 1000000"},
+		{"too expensive together", "self.spec.list.all(a, a >= 0)", big(), spent, CauseCost, nil, "cost more than they may together"},
+		{"the context is done", expensive, big(), NewBudget(cancelled), CauseInterrupted, context.Canceled, "interrupted"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			p, err := env.Bool(tc.expr, Upstream, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Eval(Vars{Self: tc.self}, tc.budget)
+			var failed *EvalError
+			if !errors.As(err, &failed) {
+				t.Fatalf("got %v, want an *EvalError", err)
+			}
+			if failed.Cause != tc.cause || !strings.Contains(failed.Error(), tc.want) || strings.Contains(failed.Problem, "\n") {
+				t.Errorf("got %q of cause %d, want %q of cause %d", failed, failed.Cause, tc.want, tc.cause)
+			}
+			if tc.is != nil && !errors.Is(err, tc.is) {
+				t.Errorf("%v is not %v", err, tc.is)
+			}
+		})
+	}
+}
+
+func TestEvalAnyErrors(t *testing.T) {
+	env := envs(t)["untyped"]
+	for _, tc := range []struct{ reason, expr, want string }{
+		{"a type is no value", "type(1)", "no value of JSON"},
+		{"keys are strings", "{1: 2}", "keys of JSON are strings"},
+		{"not a number", "0.0 / 0.0", "no number of JSON"},
+		{"too large", "18446744073709551615u", "too large"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			p, err := env.Any(tc.expr, Upstream, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = p.Eval(Vars{}, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want it to say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestBudget(t *testing.T) {
+	p, err := envs(t)["untyped"].Bool("self.spec.list.all(a, a >= 0)", Upstream, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBudget(context.Background())
+	if _, err := p.Eval(Vars{Self: big()}, b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Left() >= CostPerObject || b.Left() == 0 {
+		t.Errorf("%d of %d left after one evaluation", b.Left(), CostPerObject)
+	}
+}
+
+func TestConstant(t *testing.T) {
+	env := envs(t)["typed"]
+	for _, tc := range []struct {
+		reason, expr string
+		want, ok     bool
+	}{
+		{"a literal", "true", true, true},
+		{"one with spaces", " false ", false, true},
+		{"computed", "[1, 2].exists(x, x == 2)", true, true},
+		{"a variable", "self.spec.enabled", false, false},
+		{"a variable of no consequence", "self.spec.enabled || true", false, false},
+		{"a parameter", "params.x", false, false},
+		{"an error", "1 / 0 == 1", false, false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			p, err := env.Bool(tc.expr, Upstream, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok := p.Constant()
+			if ok != tc.ok || ok && got != tc.want {
+				t.Errorf("%s is constant: %v (%v), want %v (%v)", tc.expr, ok, got, tc.ok, tc.want)
+			}
+			if ok {
+				if v, err := p.Eval(Vars{}, nil); err != nil || v != got {
+					t.Errorf("evaluated: %v, %v", v, err)
+				}
+			}
+		})
+	}
+}
+
+// TestVersion: functions that the cluster's version lacks are unknown.
+func TestVersion(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		version *version.Version
+		expr    string
+		ok      bool
+	}{
+		{"the newest by default", nil, "isSemver('1.0.0')", true},
+		{"older than the function", version.MajorMinor(1, 31), "isSemver('1.0.0')", false},
+		{"as old as the function", version.MajorMinor(1, 33), "isSemver('1.0.0')", true},
+		{"a patch version", version.MustParseGeneric("v1.36.3"), "isSemver('1.0.0')", true},
+		{"newer than this build", version.MajorMinor(1, 99), "isSemver('1.0.0')", true},
+		{"optional fields are always there", version.MajorMinor(1, 20), "self.?spec.hasValue()", true},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			env, err := NewEnv(EnvOptions{Version: tc.version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = env.Bool(tc.expr, Upstream, ""); (err == nil) != tc.ok {
+				t.Errorf("got %v, want it to compile: %v", err, tc.ok)
+			}
+		})
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	env := envs(t)["typed"]
+	p, err := env.Bool("self.spec.env.all(e, e.name != '') && self.spec.image > 'a'", Upstream, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := testObject()
+	done := make(chan error)
+	for range 4 {
+		go func() {
+			for range 50 {
+				if _, err := env.Bool("self.spec.replicas > 1", Upstream, ""); err != nil {
+					done <- err
+					return
+				}
+				if _, err := p.Eval(Vars{Self: object}, nil); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReads(t *testing.T) {
+	all := envs(t)
+	for _, tc := range []struct {
+		reason  string
+		expr    string
+		typed   string // paths joined by commas, "*" for whole
+		untyped string // "" for the same
+	}{
+		{"a selection", "self.spec.replicas > 1", "spec.replicas", ""},
+		{"an optional one", "self.spec.?replicas.orValue(1) > 1", "spec.replicas", ""},
+		{"optional all the way", "self.?spec.?config.?x.hasValue()", "spec.config.x", ""},
+		{"presence", "has(self.spec.tag)", "spec.tag", ""},
+		{"a key of a map", "self.metadata.labels['a.b/c'] == ''", "metadata.labels.a.b/c", ""},
+		{"an optional key", "self.metadata.labels[?'a'].orValue('') == ''", "metadata.labels.a", ""},
+		{"a key that is computed is any key", "self.metadata.labels[self.metadata.name] == ''", "metadata.labels,metadata.name", ""},
+		{"an item of a list is any item", "self.spec.env[0].name == ''", "spec.env", ""},
+		{"a macro reads all it iterates", "self.spec.env.all(e, e.name != self.metadata.name)", "metadata.name,spec.env", ""},
+		{"its variable can hide the name", "self.spec.env.all(self, self.name != '')", "spec.env", ""},
+		{"but not outside of it", "self.spec.env.all(self, self.name != '') && self.spec.enabled", "spec.enabled,spec.env", ""},
+		{"nor where the name is absolute", "self.spec.env.all(self, self.name != .self.metadata.name)", "metadata.name,spec.env", ""},
+		{"two variables can too", "self.spec.labels.all(k, self, self != k)", "spec.labels", ""},
+		{"macros within macros", "self.spec.env.all(e, self.spec.zones.exists(z, z == e.name))", "spec.env,spec.zones", ""},
+		{"the name by itself is everything", "self == self", "*", ""},
+		{"in a function", "size(dyn(self)) > 1", "*", ""},
+		{"in a list", "[self].size() == 1", "*", ""},
+		{"in a map", "{'a': self}.size() == 1", "*", ""},
+		{"as what is iterated", "dyn(self).all(k, k != '')", "*", ""},
+		{"as a key", "'spec' in dyn(self)", "*", ""},
+		{"a path by itself is all below", "self.spec.labels.size() > 1 && self.spec.labels.app == ''", "spec.labels", ""},
+		{"a method's target and arguments", "self.spec.image.startsWith(self.metadata.name)", "metadata.name,spec.image", ""},
+		{"both results of a choice", "self.spec.enabled ? self.spec.zones == [] : has(self.status.conditions)", "spec.enabled,spec.zones,status.conditions", ""},
+		{"a choice and then a field", "(self.spec.enabled ? self.spec.template : self.spec.template).data.size() == 0", "spec.enabled,spec.template", ""},
+		{"an escaped field", "self.spec.node__dash__pool == ''", "spec.node-pool", "spec"},
+		{"an escaped keyword", "self.spec.__namespace__ == ''", "spec.namespace", "spec"},
+		{"a key is not escaped", "self.metadata.labels.a__b == ''", "metadata.labels.a__b", "metadata.labels"},
+		{"what is under an unknown name stays with it", "self.spec.config.a__dash__b.c == ''", "spec.config", ""},
+		{"another variable", "params.x == inputs.y", "", ""},
+		{"none", "true", "", ""},
+	} {
+		for kind, env := range all {
+			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
+				p, err := env.Any(tc.expr, Upstream, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := tc.typed
+				if kind == "untyped" && tc.untyped != "" {
+					want = tc.untyped
+				}
+				if got := readsText(p.Reads("self")); got != want {
+					t.Errorf("%s reads %q, want %q", tc.expr, got, want)
+				}
+			})
+		}
+	}
+}
+
+func readsText(paths [][]string, whole bool) string {
+	if whole {
+		return "*"
+	}
+	texts := make([]string, len(paths))
+	for i, path := range paths {
+		texts[i] = strings.Join(path, ".")
+	}
+	return strings.Join(texts, ",")
+}
+
+func TestReadsOfDownstreams(t *testing.T) {
+	env := envs(t)["typed"]
+	p, err := env.Any("downstreams.web__dash__server.status.x == downstreams.?deployment.?status.?availableReplicas.orValue(0)", Status, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readsText(p.Reads("downstreams")), "deployment.status.availableReplicas,web-server.status.x"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := readsText(p.Reads("self")); got != "" {
+		t.Errorf("got %q of self, want nothing", got)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	object := map[string]any{"a": map[string]any{"b": int64(1), "c": int64(2)}, "d": "text", "e": nil, "f": map[string]any{"g": []any{}}}
+	for _, tc := range []struct {
+		reason string
+		paths  [][]string
+		want   map[string]any
+	}{
+		{"nothing", nil, map[string]any{}},
+		{"one field", [][]string{{"a", "b"}}, map[string]any{"a": map[string]any{"b": int64(1)}}},
+		{"what is on the way stays, even empty", [][]string{{"a", "x", "y"}}, map[string]any{"a": map[string]any{}}},
+		{"what is no map stays as it is", [][]string{{"d", "x"}, {"e", "x"}}, map[string]any{"d": "text", "e": nil}},
+		{"a list stays whole", [][]string{{"f", "g", "x"}}, map[string]any{"f": map[string]any{"g": []any{}}}},
+		{"everything", [][]string{{}}, object},
+	} {
+		if diff := cmp.Diff(tc.want, Prune(object, tc.paths)); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+	}
+}
+
+// checkReads evaluates an expression on the object and on what Reads says of it, and fails where the results differ. It
+// tells whether there was anything to compare.
+func checkReads(t *testing.T, env *Env, expr string, object map[string]any) bool {
+	t.Helper()
+	p, err := env.Any(expr, Upstream, "")
+	if err != nil {
+		return false
+	}
+	paths, whole := p.Reads("self")
+	if whole {
+		return false
+	}
+	want, got := outcome(p, object), outcome(p, Prune(object, paths))
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("%s\non %v: %v\nreads %v\non %v: %v", expr, object, want, paths, Prune(object, paths), got)
+	}
+	return true
+}
+
+// outcome is the result or the error's text.
+func outcome(p *Program, object map[string]any) any {
+	v, err := p.Eval(Vars{Self: object}, nil)
+	var failed *EvalError
+	if errors.As(err, &failed) {
+		return "error: " + failed.Problem
+	}
+	return v
+}
+
+// TestReadsSuffice is the property that slim caches stand on, over random expressions and objects.
+func TestReadsSuffice(t *testing.T) {
+	all := envs(t)
+	compared := 0
+	for seed := range uint64(4000) {
+		source := rand.New(rand.NewPCG(seed, 1))
+		w := &writer{pick: func(n int) int { return source.IntN(n) }}
+		expr, object := w.expr(4), w.object(3)
+		if checkReads(t, all["untyped"], expr, object) {
+			compared++
+		}
+	}
+	if compared < 800 {
+		t.Errorf("only %d expressions could be compared", compared)
+	}
+}
+
+// TestReadsSufficeTyped does the same with expressions that fit the schema, over objects that lack something.
+func TestReadsSufficeTyped(t *testing.T) {
+	exprs := []string{
+		"self.spec.replicas", "self.spec.?replicas.orValue(3)", "has(self.spec.tag)", "has(self.spec.config.nested)", "self.spec.node__dash__pool",
+		"self.spec.__namespace__ + self.spec.namespace", "self.spec.env.map(e, e.name)", "self.spec.env.all(self, has(self.value))",
+		"self.spec.labels.map(k, k)", "self.spec.labels.transformMap(k, v, v + k)", "self.metadata.labels['tools.example.com/app']",
+		"self.metadata.labels[?'x'].orValue('none')", "self.spec.zones == self.spec.oldZones", "self.spec.zones + self.spec.oldZones",
+		"self.spec.parts.map(p, p.?extra.?x)", "self.spec.config.?nested.?deep", "self.spec.template.metadata.name", "self.spec.since > timestamp(self.metadata.creationTimestamp)",
+		"self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')", "self.spec.enabled ? self.spec.image : self.metadata.name",
+		"self.?spec.?port == self.?spec.?quota[?'pods']", "self.spec.config", "self.spec.timeout", "self.spec.data", "self.spec.ratio * 2.0",
+		"self.spec.env == self.spec.env", "self.spec.template == self.spec.template", "self.spec.parts == self.spec.parts",
+	}
+	for kind, env := range envs(t) {
+		for i, expr := range exprs {
+			if kind == "typed" {
+				if _, err := env.Any(expr, Upstream, ""); err != nil {
+					t.Errorf("%s: %v", expr, err)
+				}
+			}
+			for seed := range uint64(40) {
+				object := testObject()
+				damage(object, rand.New(rand.NewPCG(seed, uint64(i))))
+				checkReads(t, env, expr, object)
+			}
+		}
+	}
+}
+
+// damage takes fields away, or puts something else in their place.
+func damage(object map[string]any, source *rand.Rand) {
+	for name, member := range object {
+		switch source.IntN(12) {
+		case 0:
+			delete(object, name)
+		case 1:
+			object[name] = nil
+		case 2:
+			object[name] = map[string]any{}
+		case 3:
+			object[name] = "something else"
+		default:
+			if m, ok := member.(map[string]any); ok {
+				damage(m, source)
+			}
+		}
+	}
+}
+
+func FuzzReadsSuffice(f *testing.F) {
+	for seed := range 64 {
+		source := rand.New(rand.NewPCG(uint64(seed), 2))
+		data := make([]byte, 256)
+		for i := range data {
+			data[i] = byte(source.IntN(256))
+		}
+		f.Add(data)
+	}
+	env, err := NewEnv(EnvOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w := &writer{pick: func(n int) int {
+			if len(data) == 0 {
+				return 0
+			}
+			b := data[0]
+			data = data[1:]
+			return int(b) % n
+		}}
+		expr, object := w.expr(4), w.object(3)
+		checkReads(t, env, expr, object)
+	})
+}
+
+// writer writes random expressions and objects over a small vocabulary, so that they meet.
+type writer struct {
+	pick func(n int) int
+	vars []string // of the macros around
+}
+
+var names = []string{"a", "b", "c", "self", "a__b", "a__dash__b"}
+
+func (w *writer) name() string { return names[w.pick(len(names))] }
+
+// object writes a map; an escaped name may be there under its own name, or the one it stands for.
+func (w *writer) object(depth int) map[string]any {
+	members := map[string]any{}
+	for range w.pick(5) {
+		name := w.name()
+		if name == "a__dash__b" && w.pick(2) == 0 {
+			name = "a-b"
+		}
+		members[name] = w.value(depth - 1)
+	}
+	return members
+}
+
+func (w *writer) value(depth int) any {
+	switch kind := w.pick(8); {
+	case kind < 4 && depth > 0:
+		return w.object(depth)
+	case kind == 4 && depth > 0:
+		return []any{w.value(depth - 1), w.value(depth - 1)}
+	case kind == 5:
+		return nil
+	case kind == 6:
+		return "a"
+	}
+	return int64(w.pick(3))
+}
+
+// path writes a selection below a variable.
+func (w *writer) path(depth int) string {
+	text := "self"
+	switch w.pick(5) {
+	case 0:
+		text = ".self"
+	case 1:
+		if len(w.vars) > 0 {
+			text = w.vars[w.pick(len(w.vars))]
+		}
+	}
+	for range w.pick(4) {
+		switch w.pick(6) {
+		case 0:
+			text += "['" + w.name() + "']"
+		case 1:
+			text += ".?" + w.name()
+		case 2:
+			text += "[?'" + w.name() + "']"
+		case 3:
+			if depth > 0 {
+				text += "[" + w.expr(depth-1) + "]"
+			}
+		default:
+			text += "." + w.name()
+		}
+	}
+	return text
+}
+
+func (w *writer) expr(depth int) string {
+	if depth == 0 {
+		return []string{w.path(0), "1", "'a'", "null", "[1]"}[w.pick(5)]
+	}
+	sub := func() string { return w.expr(depth - 1) }
+	switch w.pick(12) {
+	case 0:
+		return "has(" + w.path(depth-1) + "." + w.name() + ")"
+	case 1:
+		return fmt.Sprintf("(%s == %s)", sub(), sub())
+	case 2:
+		return fmt.Sprintf("(%s in dyn(%s))", sub(), sub())
+	case 3:
+		return fmt.Sprintf("(dyn(%s) ? dyn(%s) : dyn(%s))", sub(), sub(), sub())
+	case 4:
+		return fmt.Sprintf("(dyn(%s) || dyn(%s))", sub(), sub())
+	case 5:
+		return "[dyn(" + sub() + "), dyn(" + sub() + ")]"
+	case 6:
+		return "{'a': dyn(" + sub() + ")}." + w.name()
+	case 7:
+		return "size(dyn(" + sub() + "))"
+	case 8, 9:
+		variable := []string{"self", "x", "a"}[w.pick(3)]
+		over := w.path(depth - 1)
+		w.vars = append(w.vars, variable)
+		body := w.expr(depth - 1)
+		w.vars = w.vars[:len(w.vars)-1]
+		return fmt.Sprintf("dyn(%s).%s(%s, dyn(%s))", over, []string{"all", "exists", "map", "filter", "exists_one"}[w.pick(5)], variable, body)
+	case 10:
+		return "(" + w.path(depth-1) + ")." + w.name()
+	}
+	return w.path(depth - 1)
+}
