@@ -37,7 +37,11 @@ func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) [
 	if d.our >= 0 {
 		owned = es[d.our].owned
 	}
-	d.maps(v.shape(desired), v.shape(live.Object), owned, nil)
+	initial := make([]fieldpath.Path, len(v.Initial))
+	for i, p := range v.Initial {
+		initial[i] = owned.resolve(live.Object, p)
+	}
+	d.maps(shape(desired, v.Initial), shape(live.Object, initial), owned, nil)
 	for _, p := range Extras(live, desired, v.Exclusive) {
 		value, _ := fieldpath.Get(live.Object, p)
 		d.found = append(d.found, d.difference(p, nil, value))
@@ -106,12 +110,23 @@ func (d *differ) maps(want, have map[string]any, owned fields, at *trail) {
 		d.values(value, have[k], below, &trail{parent: at, field: k})
 	}
 	for key := range owned {
-		name, ok := cutField(key)
+		name, _ := cutField(key)
+		below, ok := owned.below(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.add(&trail{parent: at, field: name}, nil, value)
+			d.gone(value, below, &trail{parent: at, field: name})
 		}
 	}
+}
+
+// gone reports what we own of a value that is no longer desired.
+func (d *differ) gone(have any, owned fields, at *trail) {
+	m, ok := have.(map[string]any)
+	if !ok || owned.leaf() {
+		d.add(at, nil, have)
+		return
+	}
+	d.maps(nil, m, owned, at)
 }
 
 // atomicRest reports the keys that a map has too many where managers own it only as a whole: then an apply replaces all

@@ -41,7 +41,7 @@ func without(v any, p fieldpath.Path) (any, bool) {
 		}
 		return out, len(out) > 0
 	case []any:
-		i := findItem(parent, p[0], nil)
+		i := findItem(parent, p[0])
 		out := slices.Clone(parent)
 		if keep {
 			out[i] = child
@@ -80,7 +80,7 @@ func put(v any, p fieldpath.Path, value any) any {
 		return out
 	}
 	list, _ := v.([]any)
-	i := findItem(list, p[0], nil)
+	i := findItem(list, p[0])
 	if i < 0 {
 		return v
 	}

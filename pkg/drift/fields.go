@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -146,21 +147,21 @@ func (f fields) enter(live any, step fieldpath.Step) (fields, any, bool) {
 		return next, m[step.Field], ok
 	}
 	list, _ := live.([]any)
-	items := f.items()
-	i := findItem(list, step, items)
+	i := findItem(list, step)
 	if i < 0 {
 		return nil, nil, false
 	}
-	next, ok := items.of(list[i], i)
+	next, ok := f.items().of(list[i], i)
 	return next, list[i], ok
 }
 
-// findItem returns the number of the item that step names, -1 for none. An index counts the items that f owns where f
-// owns some of the list's items, for that is how the items stand in what was applied: mutating admission may have put
-// others between them.
-func findItem(list []any, step fieldpath.Step, items *items) int {
+// findItem returns the number of the item that step names, -1 for none.
+func findItem(list []any, step fieldpath.Step) int {
 	if step.Kind == fieldpath.IndexStep {
-		return findIndex(list, step.Index, items)
+		if step.Index < 0 || step.Index >= len(list) {
+			return -1
+		}
+		return step.Index
 	}
 	p := fieldpath.Path{step}
 	for i := range list {
@@ -171,19 +172,28 @@ func findItem(list []any, step fieldpath.Step, items *items) int {
 	return -1
 }
 
-func findIndex(list []any, index int, items *items) int {
-	for i, item := range list {
-		if items != nil && !items.none() {
-			if _, ok := items.of(item, i); !ok {
-				continue
+// resolve returns p, which counts items as they stand in what was applied, with the numbers that the items have in the
+// live object: where f owns some of a list's items, mutating admission may have put others between them. Where p leads
+// nowhere, it is returned as it is.
+func (f fields) resolve(live any, p fieldpath.Path) fieldpath.Path {
+	if !slices.ContainsFunc(p, func(s fieldpath.Step) bool { return s.Kind == fieldpath.IndexStep }) {
+		return p
+	}
+	out := slices.Clone(p)
+	for i := range out {
+		if list, ok := live.([]any); ok && out[i].Kind == fieldpath.IndexStep {
+			if n := f.items().nth(list, out[i].Index); n >= 0 {
+				out[i].Index = n
 			}
 		}
-		if index == 0 {
-			return i
+		next, ok := fieldpath.Get(live, out[i:i+1])
+		if !ok {
+			return p
 		}
-		index--
+		f, _, _ = f.enter(live, out[i])
+		live = next
 	}
-	return -1
+	return out
 }
 
 // cutField returns the name of an f: key.

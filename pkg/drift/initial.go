@@ -36,6 +36,7 @@ func initialField(obj map[string]any, p fieldpath.Path, es []entry, our int) Ini
 	mine := holdsNothing
 	if our >= 0 {
 		owned = es[our].owned
+		p = owned.resolve(obj, p)
 		_, mine = owned.follow(obj, p)
 	}
 	f.Ours = mine != holdsNothing
@@ -46,33 +47,9 @@ func initialField(obj map[string]any, p fieldpath.Path, es []entry, our int) Ini
 		_, theirs := es[i].owned.follow(obj, p)
 		f.Others = f.Others || theirs == holdsHere || theirs == holdsThrough && mine != holdsHere
 	}
-	value, ok := owned.get(obj, p)
+	value, ok := fieldpath.Get(obj, p)
 	if f.Present = ok; ok {
 		f.Value = runtime.DeepCopyJSONValue(value)
 	}
 	return f
-}
-
-// get returns what stands at p in live, where an index counts the items that f owns.
-func (f fields) get(live any, p fieldpath.Path) (any, bool) {
-	for i, step := range p {
-		list, isList := live.([]any)
-		if !isList {
-			value, ok := fieldpath.Get(live, p[i:i+1])
-			if !ok {
-				return nil, false
-			}
-			f, _ = f.field(step.Field)
-			live = value
-			continue
-		}
-		items := f.items()
-		n := findItem(list, step, items)
-		if n < 0 {
-			return nil, false
-		}
-		live = list[n]
-		f, _ = items.of(live, n)
-	}
-	return live, true
 }

@@ -147,6 +147,24 @@ func (it *items) of(item any, i int) (fields, bool) {
 	return nil, false
 }
 
+// nth returns the number of the nth item that is owned, from 0 on, -1 where there are not so many; n itself where the list
+// is owned, if at all, as a whole.
+func (it *items) nth(list []any, n int) int {
+	if it.none() {
+		return n
+	}
+	for i, item := range list {
+		if _, ok := it.of(item, i); !ok {
+			continue
+		}
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return -1
+}
+
 func (it *items) lookup() (fields, bool) {
 	if m, ok := it.owned[string(it.buf)].(map[string]any); ok && m != nil {
 		return m, true

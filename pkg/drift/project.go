@@ -80,14 +80,14 @@ func projectList(live []any, owned fields) []any {
 // What managedFields never has is left out (apiVersion, kind, and the metadata that identifies the object), and so are
 // v's initial fields.
 func Desired(full map[string]any, v *View) Sum {
-	return Digest(v.shape(full))
+	return Digest(shape(full, v.Initial))
 }
 
 // identity is the metadata that the API server keeps out of every manager's fields.
 var identity = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 
 // shape returns full as a projection has it. It shares values with full.
-func (v *View) shape(full map[string]any) map[string]any {
+func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 	out := make(map[string]any, len(full))
 	for k, value := range full {
 		if k != "apiVersion" && k != "kind" {
@@ -106,7 +106,7 @@ func (v *View) shape(full map[string]any) map[string]any {
 			delete(out, "metadata")
 		}
 	}
-	return Without(out, v.Initial)
+	return Without(out, initial)
 }
 
 // projection is what P is the digest of: the projection, with exclusive fields whole and without initial fields.

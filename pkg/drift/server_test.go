@@ -5,7 +5,6 @@ package drift_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,8 +16,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
-
-var update = flag.Bool("update", false, "record testdata/live")
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("testdata/crds")) }
 

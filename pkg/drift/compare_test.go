@@ -1,0 +1,192 @@
+package drift_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+var update = flag.Bool("update", false, "write what came out to testdata")
+
+// TestCompare runs the cases in testdata/compare. Each is an archive: its comment is the reason, view.yaml the view,
+// live.yaml the live object, desired.yaml what is desired, before.yaml the object before an apply (after it is live.yaml),
+// want.yaml the answer to a dry-run create; every other file is what one function must give, by its name.
+func TestCompare(t *testing.T) {
+	files, err := filepath.Glob("testdata/compare/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { compare(t, file) })
+	}
+}
+
+func compare(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(archive.Comment) == 0 {
+		t.Fatal("the case has no reason")
+	}
+	c := caseOf(t, archive)
+	checks := 0
+	for i, f := range archive.Files {
+		run, ok := functions[f.Name]
+		if !ok {
+			continue
+		}
+		checks++
+		got := run(t, c)
+		if *update {
+			archive.Files[i].Data = []byte(got)
+		} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
+			t.Errorf("%s%s:\n%s", archive.Comment, f.Name, diff)
+		}
+	}
+	if checks == 0 {
+		t.Error("the case checks nothing")
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// comparison is one case.
+type comparison struct {
+	view                *drift.View
+	desired             map[string]any
+	live, before, wants *unstructured.Unstructured
+}
+
+func caseOf(t *testing.T, archive *txtar.Archive) comparison {
+	t.Helper()
+	c := comparison{view: &drift.View{Manager: manager}}
+	for _, f := range archive.Files {
+		switch f.Name {
+		case "view.yaml":
+			c.view = viewOf(t, string(f.Data))
+		case "desired.yaml":
+			c.desired = canonical(t, parse(t, string(f.Data)))
+		case "live.yaml":
+			c.live = object(t, string(f.Data))
+		case "before.yaml":
+			c.before = object(t, string(f.Data))
+		case "want.yaml":
+			c.wants = object(t, string(f.Data))
+		default:
+			if functions[f.Name] == nil {
+				t.Fatalf("unknown file %s", f.Name)
+			}
+		}
+	}
+	return c
+}
+
+func viewOf(t *testing.T, text string) *drift.View {
+	t.Helper()
+	var v struct {
+		Initial, Exclusive []string
+		Hash               drift.Key
+		Keep               [][]string
+		KeepWhole          bool
+		OwnerAnnotation    string
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	out := &drift.View{Manager: manager, Hash: v.Hash, Keep: v.Keep, KeepWhole: v.KeepWhole, OwnerAnnotation: v.OwnerAnnotation}
+	for _, p := range v.Initial {
+		out.Initial = append(out.Initial, fieldpath.MustParse(p))
+	}
+	for _, p := range v.Exclusive {
+		out.Exclusive = append(out.Exclusive, fieldpath.MustParse(p))
+	}
+	return out
+}
+
+var functions map[string]func(*testing.T, comparison) string
+
+func init() {
+	functions = map[string]func(*testing.T, comparison) string{
+		"changed": func(_ *testing.T, c comparison) string {
+			var b strings.Builder
+			for _, d := range drift.Changed(c.desired, c.live, c.view) {
+				fmt.Fprintf(&b, "%s: want %v, have %v, by %q\n", d.Path, d.Want, d.Have, d.Manager)
+			}
+			return b.String()
+		},
+		"extras": func(_ *testing.T, c comparison) string {
+			var b strings.Builder
+			for _, p := range drift.Extras(c.live, c.desired, c.view.Exclusive) {
+				fmt.Fprintln(&b, p)
+			}
+			return b.String()
+		},
+		"lost": func(_ *testing.T, c comparison) string {
+			var b strings.Builder
+			for _, f := range drift.Lost(c.before, c.live, manager) {
+				fmt.Fprintf(&b, "%s: %s\n", f.Path, f.Manager)
+			}
+			return b.String()
+		},
+		"beyond": func(_ *testing.T, c comparison) string {
+			var b strings.Builder
+			for _, p := range drift.Beyond(c.live, c.wants) {
+				fmt.Fprintln(&b, p)
+			}
+			return b.String()
+		},
+		"projection.yaml": func(t *testing.T, c comparison) string {
+			projection, ok := drift.Project(c.live, manager)
+			if !ok {
+				return "none\n"
+			}
+			return text(t, projection)
+		},
+		"facts": func(t *testing.T, c comparison) string {
+			l, err := c.view.Live(c.live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "managed: %v\nco-owned: %v\nforeign: %v\nextra: %v\ndeleting: %v\n", l.Managed, l.CoOwned, l.Foreign, l.Extra, l.Deleting)
+			if c.desired != nil {
+				fmt.Fprintf(&b, "as desired: %v\n", l.P == drift.Desired(c.desired, c.view))
+			}
+			for i, f := range l.Initial {
+				fmt.Fprintf(&b, "initial %s: ours %v, others %v, present %v, value %v\n", c.view.Initial[i], f.Ours, f.Others, f.Present, f.Value)
+			}
+			return b.String()
+		},
+		"kept.yaml": func(t *testing.T, c comparison) string {
+			l, err := c.view.Live(c.live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text(t, l.Kept)
+		},
+	}
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

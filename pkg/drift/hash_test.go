@@ -1,0 +1,143 @@
+package drift_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+var algorithms = []drift.Algorithm{drift.SHA256, drift.SHA1, drift.MD5}
+
+func TestHashFitsEverywhere(t *testing.T) {
+	form := regexp.MustCompile(`^v1-[0-9a-v]+$`)
+	lengths := map[drift.Algorithm]int{drift.SHA256: 55, drift.SHA1: 35, drift.MD5: 29}
+	for _, a := range algorithms {
+		for i := range 200 {
+			hash := drift.Hash(a, map[string]any{"i": int64(i)})
+			if errs := validation.IsValidLabelValue(hash); len(errs) > 0 {
+				t.Fatalf("%s: %q is no label value: %v", a, hash, errs)
+			}
+			if !form.MatchString(hash) || len(hash) != lengths[a] {
+				t.Fatalf("%s: %q has another form or not %d characters", a, hash, lengths[a])
+			}
+			if !drift.CurrentHash(hash) || !a.Valid() {
+				t.Fatalf("%s: %q is not recognised", a, hash)
+			}
+		}
+	}
+	if drift.CurrentHash("v0-abc") || drift.CurrentHash("") || drift.Algorithm("crc32").Valid() {
+		t.Error("another version's hash, none, and an unknown algorithm are recognised")
+	}
+}
+
+// TestHashStaysTheSame: a hash that changes with the program's version would make every object of every cluster look
+// changed. Who means to change it changes the version prefix.
+func TestHashStaysTheSame(t *testing.T) {
+	obj := map[string]any{
+		"b": []any{"x", int64(1), 1.5, true, nil, map[string]any{}}, "a": "ü", "c": map[string]any{"z": int64(-1), "y": []any{}},
+	}
+	for a, want := range map[drift.Algorithm]string{
+		drift.SHA256: "v1-18p9hog8j2ho2s9pdkbo16h984qklhai0rsq7ojrv8eemr97t4rg",
+		drift.SHA1:   "v1-h8flmdkccerirgpsf9appqoecln31faq",
+		drift.MD5:    "v1-6rtdvm5sseamcqq7hl1g4pltm0",
+	} {
+		if got := drift.Hash(a, obj); got != want {
+			t.Errorf("%s: %s, want %s", a, got, want)
+		}
+	}
+}
+
+func TestHashTellsApart(t *testing.T) {
+	values := []any{
+		nil, true, false, "", "a", "1", "true", "null", int64(0), int64(1), 1.5, int64(-1), int64(9007199254740993), 9007199254740994.0,
+		[]any{}, []any{nil}, []any{nil, nil}, []any{""}, []any{[]any{}}, []any{map[string]any{}}, map[string]any{}, map[string]any{"": ""}, map[string]any{"a": "b"},
+		[]any{"a", "b"}, []any{"ab"}, []any{"a", []any{"b"}}, []any{[]any{"a"}, "b"}, map[string]any{"a": map[string]any{"b": "c"}}, map[string]any{"a": map[string]any{}, "b": "c"},
+		[]any{"se"}, []any{"s", "e"}, 1e300, math.Inf(1), map[string]any{"a": "bkc"}, map[string]any{"a": "b", "c": ""},
+	}
+	seen := map[drift.Sum]any{}
+	for _, v := range values {
+		if other, ok := seen[drift.Digest(v)]; ok {
+			t.Errorf("%#v and %#v have one digest", v, other)
+		}
+		seen[drift.Digest(v)] = v
+	}
+}
+
+func TestHashIgnores(t *testing.T) {
+	for reason, pair := range map[string][2]any{
+		"the order of keys":       {parse(t, `{"a":1,"b":{"c":2,"d":3}}`), parse(t, `{"b":{"d":3,"c":2},"a":1}`)},
+		"a number's type":         {map[string]any{"a": 1.0}, map[string]any{"a": int64(1)}},
+		"a number's Go type":      {map[string]any{"a": 1}, map[string]any{"a": json.Number("1")}},
+		"negative zero":           {map[string]any{"a": math.Copysign(0, -1)}, map[string]any{"a": int64(0)}},
+		"nulls in maps":           {map[string]any{"a": nil, "b": "c"}, map[string]any{"b": "c"}},
+		"large integers as float": {map[string]any{"a": 1e18}, map[string]any{"a": int64(1e18)}},
+	} {
+		if drift.Digest(pair[0]) != drift.Digest(pair[1]) {
+			t.Errorf("%s counts", reason)
+		}
+		for _, a := range algorithms {
+			if drift.Hash(a, pair[0].(map[string]any)) != drift.Hash(a, pair[1].(map[string]any)) {
+				t.Errorf("%s counts for %s", reason, a)
+			}
+		}
+	}
+}
+
+func TestHashOfUnknownAlgorithm(t *testing.T) {
+	defer func() {
+		if r := recover(); fmt.Sprint(r) != "drift: hash algorithm crc32 is none of sha256, sha1, md5" {
+			t.Errorf("got %v", r)
+		}
+	}()
+	drift.Hash("crc32", nil)
+}
+
+// FuzzCanonical: canonical of canonical is itself, the input stays as it is, and neither the order of keys nor the way
+// through JSON changes the hash.
+func FuzzCanonical(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"a":null}`, `{"a":[null,{"b":null}]}`, `{"a":1.0,"b":1,"c":-0.0,"d":9007199254740993,"e":1e21,"f":1e-7}`,
+		`{"apiVersion":"v1","kind":"Secret","stringData":{"a":"b"},"data":{"a":"Yw=="}}`, `{"apiVersion":"v1","kind":"Secret","stringData":{"a":1}}`,
+		`{"a":"\u0000\ud83d\ude00","":{"":""}}`, `{"a":18446744073709551615}`, `{"a":[[[[]]]]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var in map[string]any
+		if json.Unmarshal(data, &in) != nil || in == nil {
+			return
+		}
+		before := drift.Digest(in)
+		once, err := drift.Canonical(in)
+		if drift.Digest(in) != before {
+			t.Fatal("the input was changed")
+		}
+		if err != nil {
+			return
+		}
+		twice, err := drift.Canonical(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := parseJSON(t, text)
+		for _, a := range algorithms {
+			hash := drift.Hash(a, once)
+			if drift.Hash(a, twice) != hash {
+				t.Errorf("%s: canonical of canonical has another hash", a)
+			}
+			if drift.Hash(a, again) != hash {
+				t.Errorf("%s: %s has another hash after JSON", a, text)
+			}
+		}
+	})
+}
