@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const shop = "shop"
+
+// showApp creates an Appoperator, whose Deployment is Ready only once its pods are.
+func showApp(ctx context.Context, s *stage) error {
+	cr, text, err := fromFile(app + "/cr.yaml")
+	if err != nil {
+		return err
+	}
+	s.tell.say("An Appoperator makes a Deployment. Somebody creates")
+	s.tell.block(text)
+	if err := s.create(ctx, apps, cr); err != nil {
+		return err
+	}
+	live, err := s.await(ctx, apps, shop, waitingForPods)
+	if err != nil {
+		return err
+	}
+	s.tell.done("the Deployment stands, and the Appoperator is honest about it:")
+	s.tell.block(conditionText(live, "Ready"))
+	if err := s.rollOut(ctx, 2); err != nil {
+		return err
+	}
+	live, err = s.await(ctx, apps, shop, ready)
+	if err != nil {
+		return err
+	}
+	available, _, _ := unstructured.NestedInt64(live.Object, "status", "availableReplicas")
+	if available != 2 {
+		return fmt.Errorf("the status says %d available replicas, want 2", available)
+	}
+	s.tell.done("Ready, with a value copied back from the Deployment:")
+	s.tell.block(conditionText(live, "Ready") + fmt.Sprintf("\nstatus.availableReplicas: %d", available))
+	return nil
+}
+
+// waitingForPods is a test for await: a Deployment was made and is not available.
+func waitingForPods(u *unstructured.Unstructured) string {
+	c := condition(u, "Ready")
+	if c == nil {
+		return "it has no Ready condition yet"
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "downstreams")
+	if c["status"] != "False" || c["reason"] != "Progressing" || len(list) != 1 {
+		return fmt.Sprintf("Ready is %v, %v: %v", c["status"], c["reason"], c["message"])
+	}
+	return ""
+}
+
+// rollOut stands in for the kubelet until the Deployment's rollout is over.
+func (s *stage) rollOut(ctx context.Context, replicas int64) error {
+	s.tell.note("no kubelet runs here, so no container starts: the demo marks the pods Ready in its place")
+	_, err := s.await(ctx, deployments, shop, func(d *unstructured.Unstructured) string {
+		if d == nil {
+			return "it does not stand"
+		}
+		if err := s.playKubelet(ctx, "app="+shop); err != nil {
+			return err.Error()
+		}
+		observed, _, _ := unstructured.NestedInt64(d.Object, "status", "observedGeneration")
+		for _, field := range []string{"replicas", "updatedReplicas", "availableReplicas"} {
+			if n, _, _ := unstructured.NestedInt64(d.Object, "status", field); n != replicas || observed != d.GetGeneration() {
+				return fmt.Sprintf("status.%s is %d, want %d", field, n, replicas)
+			}
+		}
+		return ""
+	})
+	return err
+}
+
+// showChange changes specs: one rolls out, one runs through the chain.
+func showChange(ctx context.Context, s *stage) error {
+	s.tell.say("Somebody changes the tag of the application to 1.11.")
+	begin := time.Now()
+	if err := s.patch(ctx, apps, shop, `{"spec":{"tag":"1.11"}}`); err != nil {
+		return err
+	}
+	d, err := s.await(ctx, deployments, shop, hasImage("registry.example.com/shop:1.11"))
+	if err != nil {
+		return err
+	}
+	s.tell.done("the Deployment has image %s after %s", imageOf(d), took(time.Since(begin)))
+	live, err := s.await(ctx, apps, shop, func(u *unstructured.Unstructured) string {
+		if c := condition(u, "Ready"); c != nil && c["status"] == "False" {
+			return ""
+		}
+		return "it says it is Ready while the rollout is under way"
+	})
+	if err != nil {
+		return err
+	}
+	s.tell.done("it is not called Ready while the rollout is under way:")
+	s.tell.block(conditionText(live, "Ready"))
+	if err := s.rollOut(ctx, 2); err != nil {
+		return err
+	}
+	if _, err = s.await(ctx, apps, shop, ready); err != nil {
+		return err
+	}
+	s.tell.done("Ready again")
+	s.tell.say("\nSomebody changes the title of the Website.")
+	begin = time.Now()
+	if err := s.patch(ctx, websites, "bakery", `{"spec":{"title":"The old bakery"}}`); err != nil {
+		return err
+	}
+	for _, name := range []string{"bakery-welcome", "bakery-imprint"} {
+		if _, err := s.await(ctx, configMaps, name, titled("The old bakery", name)); err != nil {
+			return err
+		}
+	}
+	s.tell.done("it has run through both Pages into both ConfigMaps after %s", took(time.Since(begin)))
+	_, err = s.await(ctx, websites, "bakery", ready)
+	return err
+}
+
+// titled is a test for await: a ConfigMap has the title that its Website's gives it.
+func titled(title, name string) func(*unstructured.Unstructured) string {
+	if name == "bakery-imprint" {
+		title += ": imprint"
+	}
+	return func(u *unstructured.Unstructured) string {
+		if u == nil {
+			return "it does not stand"
+		}
+		if have, _, _ := unstructured.NestedString(u.Object, "data", "title"); have != title {
+			return fmt.Sprintf("its title is %q, want %q", have, title)
+		}
+		return ""
+	}
+}
+
+// podSpec returns the pod template's spec of a Deployment.
+func podSpec(d *unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedMap(d.Object, "spec", "template", "spec")
+	return spec
+}
+
+// container returns a Deployment's only container; empty where there is none.
+func container(d *unstructured.Unstructured) map[string]any {
+	list, _ := podSpec(d)["containers"].([]any)
+	if len(list) == 0 {
+		return nil
+	}
+	c, _ := list[0].(map[string]any)
+	return c
+}
+
+func imageOf(d *unstructured.Unstructured) string {
+	image, _ := container(d)["image"].(string)
+	return image
+}
+
+// hasImage is a test for await.
+func hasImage(want string) func(*unstructured.Unstructured) string {
+	return func(d *unstructured.Unstructured) string {
+		if d == nil {
+			return "it does not stand"
+		}
+		if have := imageOf(d); have != want {
+			return fmt.Sprintf("its image is %s, want %s", have, want)
+		}
+		return ""
+	}
+}
+
+// conditionText shows one condition as its reader wants it.
+func conditionText(u *unstructured.Unstructured, conditionType string) string {
+	c := condition(u, conditionType)
+	return fmt.Sprintf("%s: %v\nreason: %v\nmessage: %v", conditionType, c["status"], c["reason"], c["message"])
+}
+
+// absent is a test for await.
+func absent(u *unstructured.Unstructured) string {
+	if u != nil {
+		return "it is still there"
+	}
+	return ""
+}
+
+// objects lists what a label selects, of all kinds; an empty selector selects everything.
+func (s *stage) objects(ctx context.Context, selector string) ([]string, error) {
+	var names []string
+	for _, kind := range allKinds {
+		list, err := s.in(kind).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			names = append(names, list.Items[i].GetKind()+" "+list.Items[i].GetName())
+		}
+	}
+	return names, nil
+}

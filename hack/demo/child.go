@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+const (
+	binary = "bin/corollary"
+	// startTimeout bounds how long corollary may take to be ready.
+	startTimeout = 30 * time.Second
+	// stopTimeout bounds how long it may take to end when asked to.
+	stopTimeout = 15 * time.Second
+	// tailLines is how much of its log is shown when something went wrong.
+	tailLines = 40
+)
+
+// child is the running corollary.
+type child struct {
+	cmd     *exec.Cmd
+	log     string
+	metrics string
+	ended   chan struct{}
+	err     error // of Wait, once ended is closed
+}
+
+// startCorollary runs the built binary with both examples and waits until it says that it is ready.
+func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (*child, error) {
+	if _, err := os.Stat(binary); err != nil {
+		return nil, fmt.Errorf("finding the binary: %w: run make demo, which builds it", err)
+	}
+	metrics, health, err := freeAddresses()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"run", "-c", chain + "/operators", "-c", app + "/operator.yaml"}
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, fmt.Errorf("creating corollary's log: %w", err)
+	}
+	defer file.Close()
+	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)...)
+	cmd.Stdout, cmd.Stderr = file, file
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting corollary: %w", err)
+	}
+	c := &child{cmd: cmd, log: log, metrics: "http://" + metrics + "/metrics", ended: make(chan struct{})}
+	go func() {
+		c.err = cmd.Wait()
+		close(c.ended)
+	}()
+	if err := c.waitReady(ctx, "http://"+health+"/readyz"); err != nil {
+		_ = c.stop() // the first error is the one to tell
+		return nil, fmt.Errorf("waiting for corollary to be ready: %w\n\nThe end of its log:\n%s", err, c.tail())
+	}
+	tell.done("corollary is up and ready (%s):", took(time.Since(begin)))
+	tell.block("corollary " + strings.Join(args, " "))
+	return c, nil
+}
+
+// freeAddresses finds two addresses that nobody listens on.
+func freeAddresses() (first, second string, err error) {
+	var found [2]string
+	for i := range found {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", "", fmt.Errorf("finding a free port: %w", err)
+		}
+		defer l.Close()
+		found[i] = l.Addr().String()
+	}
+	return found[0], found[1], nil
+}
+
+func (c *child) waitReady(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return poll(ctx, func() (bool, string, error) {
+		select {
+		case <-c.ended:
+			return false, "", fmt.Errorf("it ended by itself: %w", c.ending())
+		default:
+		}
+		body, err := fetch(ctx, url)
+		if err != nil {
+			return false, err.Error(), nil
+		}
+		return true, body, nil
+	})
+}
+
+// fetch gets a page of the child's.
+func fetch(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answers %s: %s", url, response.Status, bytes.TrimSpace(body))
+	}
+	return string(body), nil
+}
+
+// stop asks the child to end and wants it to do so well.
+func (c *child) stop() error {
+	select {
+	case <-c.ended:
+		return c.ending()
+	default:
+	}
+	if err := c.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("interrupting corollary: %w", err)
+	}
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+		return c.ending()
+	case <-timer.C:
+		_ = c.cmd.Process.Kill() // it has not heard the interrupt
+		<-c.ended
+		return fmt.Errorf("corollary did not end within %s of the interrupt\n%s", stopTimeout, c.tail())
+	}
+}
+
+// ending is how the child ended; ended is closed.
+func (c *child) ending() error {
+	if c.err != nil {
+		return fmt.Errorf("corollary ended with an error: %w\n%s", c.err, c.tail())
+	}
+	return nil
+}
+
+// tail is the end of the child's log.
+func (c *child) tail() string {
+	data, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "")
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// allKinds are where something could be left.
+var allKinds = []schema.GroupVersionResource{websites, pages, apps, configMaps, deployments, replicaSets, pods}
+
+// showDeletion deletes every custom resource and waits until nothing is left that followed from one.
+func showDeletion(ctx context.Context, s *stage) error {
+	s.tell.say("Somebody deletes the Website and the Appoperators.")
+	before, err := s.objects(ctx, "")
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := s.in(websites).Delete(ctx, "bakery", metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	for _, name := range []string{shop, "too-many", "mallory"} {
+		if err := s.in(apps).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	err = poll(ctx, func() (bool, string, error) {
+		left, err := s.objects(ctx, "")
+		return len(left) == 0, "left: " + strings.Join(left, ", "), err
+	})
+	if err != nil {
+		return err
+	}
+	s.tell.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it", len(before), took(time.Since(begin)))
+	return nil
+}

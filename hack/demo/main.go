@@ -1,0 +1,102 @@
+// Command demo shows the main job on a real API server: it starts a control plane and the built binary with the example
+// configs, and tells what it does as it does it. Every step checks what it shows and has a deadline, so the demo is a
+// test too: it exits 1 with corollary's log where something did not come as told. With a terminal it then stays up until
+// Ctrl-C; without one it ends.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// stepTimeout bounds each step. Most take milliseconds; a rollout takes a second or two.
+const stepTimeout = 45 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	if err != nil && !(interrupted && errors.Is(err, context.Canceled)) {
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// step is one act of the demo.
+type step struct {
+	title string
+	run   func(context.Context, *stage) error
+}
+
+var steps = []step{
+	{"A custom resource, and what follows from it", showChain},
+	{"A custom resource for an application", showApp},
+	{"Somebody tampers", showRepair},
+	{"An invalid custom resource", showInvalid},
+	{"An injection", showInjection},
+	{"A change of the spec", showChange},
+	{"Deletion", showDeletion},
+	{"The requests it took", showRequests},
+}
+
+// run starts everything, goes through the steps and takes everything down again.
+func run(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "corollary-demo-")
+	if err != nil {
+		return fmt.Errorf("creating a directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	tell := newTeller(os.Stdout)
+	plane, kubeconfig, err := startPlane(ctx, tell, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	child, err := startCorollary(ctx, tell, kubeconfig, filepath.Join(dir, "corollary.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, child.stop()) }()
+	s, err := newStage(tell, plane, child)
+	if err != nil {
+		return err
+	}
+	if err := s.play(ctx); err != nil {
+		return err
+	}
+	if tell.terminal {
+		tell.say("\nIt stays up until Ctrl-C. In another terminal:\n")
+		tell.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get websites,pages,configmaps\ntail -f %s",
+			kubeconfig, child.log))
+		<-ctx.Done()
+	}
+	tell.say("\nStopping.")
+	return nil
+}
+
+// play goes through the steps. One that fails shows what corollary logged.
+func (s *stage) play(ctx context.Context) error {
+	for i, step := range steps {
+		s.tell.title(i+1, step.title)
+		if err := s.playOne(ctx, step); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("step %d (%s): %w\n\nThe end of corollary's log:\n%s", i+1, step.title, err, s.child.tail())
+		}
+	}
+	return nil
+}
+
+func (s *stage) playOne(ctx context.Context, step step) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return step.run(ctx, s)
+}

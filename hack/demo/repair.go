@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// showRepair changes, deletes and adds to downstreams behind their upstreams' backs.
+func showRepair(ctx context.Context, s *stage) error {
+	if err := s.repairImage(ctx); err != nil {
+		return err
+	}
+	if err := s.repairDeleted(ctx); err != nil {
+		return err
+	}
+	return s.leaveAlone(ctx)
+}
+
+func (s *stage) repairImage(ctx context.Context) error {
+	before, err := s.in(deployments).Get(ctx, shop, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	want := imageOf(before)
+	s.tell.say("Somebody gives the Deployment another image, with kubectl's own kind of patch.")
+	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil.example.com/miner:1"}]}}}}`
+	after, err := s.in(deployments).Patch(ctx, shop, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: person})
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if imageOf(after) == want {
+		return fmt.Errorf("the patch did not change the image")
+	}
+	if _, err := s.await(ctx, deployments, shop, hasImage(want)); err != nil {
+		return err
+	}
+	s.tell.done("the image is %s again, %s after the patch was answered", want, took(time.Since(begin)))
+	return nil
+}
+
+func (s *stage) repairDeleted(ctx context.Context) error {
+	const name = "bakery-imprint"
+	before, err := s.in(configMaps).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	s.tell.say("Somebody deletes ConfigMap %s.", name)
+	if err := s.in(configMaps).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	begin := time.Now()
+	_, err = s.await(ctx, configMaps, name, func(u *unstructured.Unstructured) string {
+		if u == nil || u.GetUID() == before.GetUID() {
+			return "it was not made again"
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	s.tell.done("it was made again within %s", took(time.Since(begin)))
+	return nil
+}
+
+// leaveAlone adds what is nobody's business. That nothing is done about it is seen after a later change has been: events
+// come in order.
+func (s *stage) leaveAlone(ctx context.Context) error {
+	const name = "bakery-welcome"
+	s.tell.say("Somebody adds an annotation and a key of their own to ConfigMap %s, and changes its title.", name)
+	for _, patch := range []string{
+		`{"metadata":{"annotations":{"tools.example.com/note":"reviewed"}},"data":{"note":"mine"}}`, `{"data":{"title":"Mine now"}}`,
+	} {
+		if err := s.patch(ctx, configMaps, name, patch); err != nil {
+			return err
+		}
+	}
+	begin := time.Now()
+	live, err := s.await(ctx, configMaps, name, titled("The bakery", name))
+	if err != nil {
+		return err
+	}
+	note, _, _ := unstructured.NestedString(live.Object, "data", "note")
+	if live.GetAnnotations()["tools.example.com/note"] != "reviewed" || note != "mine" {
+		return fmt.Errorf("what somebody added is gone: %v", live.Object)
+	}
+	s.tell.done("the title is back after %s; what was added is left alone", took(time.Since(begin)))
+	return nil
+}

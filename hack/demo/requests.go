@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// row is one line of the table of requests.
+type row struct {
+	operator, verb, resource, code string
+	count                          int
+}
+
+var metric = regexp.MustCompile(`(?m)^corollary_requests_total\{code="(.*?)",operator="(.*?)",resource="(.*?)",verb="(.*?)"\} ([0-9.e+]+)$`)
+
+// showRequests prints how many requests about objects corollary has made, as it counts them itself, and holds the
+// figures to the API server's audit log.
+func showRequests(ctx context.Context, s *stage) error {
+	var rows []row
+	err := poll(ctx, func() (bool, string, error) {
+		text, err := fetch(ctx, s.child.metrics)
+		if err != nil {
+			return false, "", err
+		}
+		if rows, err = requestsIn(text); err != nil {
+			return false, "", err
+		}
+		own, served := total(rows), 0
+		if served, err = s.served(); err != nil {
+			return false, "", err
+		}
+		return own > 0 && own == served, fmt.Sprintf("corollary counts %d requests, the API server %d", own, served), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.tell.say("Everything above, told by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-14s%-10s%-26s%-6s%s\n", "operator", "verb", "resource", "code", "requests")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%-14s%-10s%-26s%-6s%8d\n", r.operator, r.verb, r.resource, r.code, r.count)
+	}
+	s.tell.block(b.String())
+	s.tell.done("%d requests; the API server's audit log has as many", total(rows))
+	return nil
+}
+
+func total(rows []row) int {
+	sum := 0
+	for _, r := range rows {
+		sum += r.count
+	}
+	return sum
+}
+
+// requestsIn reads the table from a metrics page.
+func requestsIn(text string) ([]row, error) {
+	var rows []row
+	for _, m := range metric.FindAllStringSubmatch(text, -1) {
+		count, err := strconv.ParseFloat(m[5], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading the metrics: %w", err)
+		}
+		rows = append(rows, row{code: m[1], operator: m[2], resource: m[3], verb: m[4], count: int(count)})
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return strings.Compare(a.operator+" "+a.resource+" "+a.verb+" "+a.code, b.operator+" "+b.resource+" "+b.verb+" "+b.code)
+	})
+	return rows, nil
+}
+
+// served counts the same requests in the audit log.
+func (s *stage) served() (int, error) {
+	events, err := s.plane.ReadAudit()
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, e := range events {
+		if !strings.HasPrefix(e.UserAgent, "corollary/") || e.ObjectRef == nil {
+			continue
+		}
+		if slices.Contains([]string{"list", "watch"}, e.Verb) || slices.Contains([]string{"events", "leases"}, e.ObjectRef.Resource) {
+			continue
+		}
+		count++
+	}
+	return count, nil
+}

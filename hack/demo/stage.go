@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+)
+
+const (
+	namespace = "default"
+	// person is the field manager of what the demo writes itself.
+	person = "somebody"
+	// pollInterval is how often the cluster is looked at, which bounds how exact the times are.
+	pollInterval = 5 * time.Millisecond
+)
+
+// The kinds that are shown.
+var (
+	websites    = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "websites"}
+	pages       = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "pages"}
+	apps        = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1beta1", Resource: "appoperators"}
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+)
+
+// stage is what the steps play on.
+type stage struct {
+	tell   *teller
+	plane  *controlplane.ControlPlane
+	child  *child
+	client dynamic.Interface
+}
+
+func newStage(tell *teller, plane *controlplane.ControlPlane, child *child) (*stage, error) {
+	client, err := dynamic.NewForConfig(plane.Config())
+	if err != nil {
+		return nil, fmt.Errorf("preparing a client: %w", err)
+	}
+	return &stage{tell: tell, plane: plane, child: child, client: client}, nil
+}
+
+func (s *stage) in(kind schema.GroupVersionResource) dynamic.ResourceInterface {
+	return s.client.Resource(kind).Namespace(namespace)
+}
+
+// poll looks until look says that it is done. At the deadline it tells why it was not.
+func poll(ctx context.Context, look func() (done bool, why string, err error)) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		done, why, err := look()
+		if err != nil || done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting: %w: %s", ctx.Err(), why)
+		case <-ticker.C:
+		}
+	}
+}
+
+// await polls an object until test says nothing against it. test is given nil where there is no such object, and returns
+// why it is not yet what it should be.
+func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, name string, test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
+	var seen *unstructured.Unstructured
+	err := poll(ctx, func() (bool, string, error) {
+		u, err := s.in(kind).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			u, err = nil, nil
+		}
+		if err != nil {
+			return false, "", err
+		}
+		seen = u
+		why := test(u)
+		return why == "", fmt.Sprintf("%s %s: %s", kind.Resource, name, why), nil
+	})
+	return seen, err
+}
+
+// ready is a test for await: Ready is True for the current generation.
+func ready(u *unstructured.Unstructured) string {
+	c := condition(u, "Ready")
+	if c == nil {
+		return "it has no Ready condition yet"
+	}
+	if observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); observed != u.GetGeneration() {
+		return "its status is about an older generation"
+	}
+	if c["status"] != "True" {
+		return fmt.Sprintf("Ready is %v, %v: %v", c["status"], c["reason"], c["message"])
+	}
+	return ""
+}
+
+// condition returns one condition of an object's status, nil where there is none.
+func condition(u *unstructured.Unstructured, conditionType string) map[string]any {
+	if u == nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c["type"] == conditionType {
+			return c
+		}
+	}
+	return nil
+}
+
+// fromFile reads the first object of a YAML file.
+func fromFile(path string) (*unstructured.Unstructured, string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", err
+	}
+	documents, err := controlplane.Documents(string(text))
+	if err != nil {
+		return nil, "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	if len(documents) == 0 {
+		return nil, "", errors.New(path + " is empty")
+	}
+	return documents[0], string(text), nil
+}
+
+func (s *stage) create(ctx context.Context, kind schema.GroupVersionResource, u *unstructured.Unstructured) error {
+	_, err := s.in(kind).Create(ctx, u, metav1.CreateOptions{FieldManager: person})
+	return err
+}
+
+// patch changes an object as a person with kubectl edit would.
+func (s *stage) patch(ctx context.Context, kind schema.GroupVersionResource, name, merge string, subresources ...string) error {
+	_, err := s.in(kind).Patch(ctx, name, types.MergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: person}, subresources...)
+	return err
+}
+
+// playKubelet marks the pods of an application Ready, since no kubelet runs that would, until stop is called.
+func (s *stage) playKubelet(ctx context.Context, label string) error {
+	list, err := s.in(pods).List(ctx, metav1.ListOptions{LabelSelector: label})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if c := condition(pod, "Ready"); c != nil || pod.GetDeletionTimestamp() != nil {
+			continue
+		}
+		err := s.patch(ctx, pods, pod.GetName(), `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
