@@ -1,0 +1,364 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// act carries a decision out: the finalizer before what needs it, then each downstream, then what is left over. It
+// tells whether anything was done, so that deciding again may come to something new. A downstream that failed is not
+// tried again in this look.
+func (l *look) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	if d.Finalizer == pipeline.FinalizerAdd && !l.addFinalizer(ctx) {
+		return false
+	}
+	acted := d.Finalizer == pipeline.FinalizerAdd
+	for _, o := range d.Outcomes {
+		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
+			acted = l.carryOut(ctx, o, in) || acted
+		}
+	}
+	for _, o := range d.Leftovers {
+		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
+			acted = l.carryOut(ctx, o, in) || acted
+		}
+	}
+	if d.Finalizer == pipeline.FinalizerRemove && len(l.failures) == 0 {
+		l.removeFinalizer(ctx)
+		acted = true
+	}
+	return acted
+}
+
+// carryOut makes the requests of one outcome. It returns false where they failed.
+func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+	countOutcome(l.name, l.pipeline.Downstreams[o.Downstream].Name, string(o.State))
+	l.log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", l.pipeline.Downstreams[o.Downstream].Name,
+		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
+	var err error
+	switch o.Action {
+	case pipeline.ActionCreate:
+		err = l.create(ctx, o, in)
+	case pipeline.ActionApply:
+		err = l.apply(ctx, o, in)
+	case pipeline.ActionDelete:
+		err = l.remove(ctx, o)
+	case pipeline.ActionRelease:
+		err = l.release(ctx, o)
+	case pipeline.ActionInspect:
+		err = l.inspect(ctx, o)
+	case pipeline.ActionSettle:
+		err = l.settle(ctx, o)
+	}
+	if err != nil {
+		l.fail(o, err)
+		return false
+	}
+	return true
+}
+
+// fail notes a failed action. It waits; it takes nothing away.
+func (l *look) fail(o pipeline.Outcome, err error) {
+	f := apply.Classify(err)
+	name := l.pipeline.Downstreams[o.Downstream].Name
+	l.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	l.atLeast = max(l.atLeast, f.RetryAfter)
+	countFailure(l.name, name, f.Reason)
+	l.log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", name,
+		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+}
+
+// create makes what does not exist. Where something does after all, it is looked at: an object that lost the labels
+// that the watch selects by is still ours by its uid; any other is decided upon as it is.
+func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+	i := o.Downstream
+	doc, err := l.pipeline.Document(in.Wish, i, l.upstream, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := l.client.Create(ctx, l.target(i, o.Target), doc)
+	if errors.Is(err, apply.ErrExists) {
+		return l.meet(ctx, o, doc)
+	}
+	if err != nil {
+		return err
+	}
+	l.eventCreated(o)
+	return l.applied(ctx, o, in, resp, doc)
+}
+
+// meet reads the object that a create found in its way, so that the next round decides upon it. Where its uid is the
+// recorded one it is ours, and only its labels were stripped: it is applied without a read.
+func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
+	i := o.Downstream
+	t := l.target(i, o.Target)
+	if rec := recordedAs(l.recorded(), l.pipeline.Downstreams[i].Name); rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace &&
+		rec.ObjectName == o.Target.Name && len(l.pipeline.Config.Downstreams[i].Drift.InitialFields) == 0 {
+		resp, err := l.client.Apply(ctx, t, rec.UID, doc)
+		switch {
+		case err == nil:
+			l.repaired(o, nil, resp)
+			return l.take(i, resp)
+		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
+			return err
+		}
+	}
+	live, err := l.client.Get(ctx, t)
+	if errors.Is(err, apply.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.take(i, live)
+}
+
+// take remembers an object as the API server returned it.
+func (l *look) take(i int, obj *unstructured.Unstructured) error {
+	live, err := l.pipeline.Downstreams[i].View.Live(obj)
+	if err != nil {
+		return err
+	}
+	l.record.remember(i, live, l.now)
+	return nil
+}
+
+// apply brings an object that stands to what is wanted.
+func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+	i := o.Downstream
+	doc, err := l.pipeline.Document(in.Wish, i, l.upstream, o.Live)
+	if err != nil {
+		return err
+	}
+	before, err := l.before(ctx, o, doc)
+	if err != nil {
+		return err
+	}
+	resp, err := l.client.Apply(ctx, l.target(i, o.Target), o.UID, doc)
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		l.record.letGo(o.UID, l.now)
+		return nil
+	case errors.Is(err, apply.ErrReplaced):
+		l.record.letGo(o.UID, l.now)
+		return l.meet(ctx, o, doc)
+	case err != nil:
+		return l.refused(ctx, o, doc, in, err)
+	}
+	if before != nil {
+		l.reportLost(o, drift.Lost(before, resp, l.pipeline.Config.Conventions.FieldManager))
+	}
+	l.repaired(o, o.Live, resp)
+	return l.applied(ctx, o, in, resp, doc)
+}
+
+// refused tells a change that the API server never allows from a value that is bad in itself, where the config says
+// what to do about the first.
+func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, err error) error {
+	i := o.Downstream
+	if apply.Classify(err).Reason != apply.ReasonInvalid || l.pipeline.Config.Downstreams[i].UpdatePolicy != config.UpdateRecreate {
+		return err
+	}
+	if l.client.Accepts(ctx, l.target(i, o.Target), doc) != nil {
+		return err
+	}
+	l.record.targets[i].answered(o.Live, in.Wish.Downstreams[i].Hash, func(v *pipeline.Verdict) { v.Immutable = true })
+	return nil
+}
+
+// applied takes in what an apply returned: the live object, the baseline where the API server spells things its own
+// way, and keys that others added where none may be.
+func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
+	i := o.Downstream
+	d := l.pipeline.Downstreams[i]
+	live, err := d.View.Live(resp)
+	if err != nil {
+		return err
+	}
+	if live.Extra {
+		extras := drift.Extras(resp, doc, d.View.Exclusive)
+		if resp, err = l.client.Null(ctx, l.target(i, o.Target), live.UID, live.ResourceVersion, extras); err != nil {
+			return err
+		}
+		if live, err = d.View.Live(resp); err != nil {
+			return err
+		}
+	}
+	l.record.remember(i, live, l.now)
+	t := &l.record.targets[i]
+	if t.uid != live.UID {
+		*t = target{uid: live.UID}
+	}
+	t.baseline = nil
+	if live.P != in.Wish.Downstreams[i].Sum {
+		sum := live.P
+		t.baseline = &sum
+	}
+	return nil
+}
+
+// repaired counts a repair that had something to repair: an apply that changed nothing was no drift.
+func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
+	if o.State == pipeline.StateUpdate || (before != nil && before.ResourceVersion == resp.GetResourceVersion()) {
+		if o.State == pipeline.StateUpdate {
+			l.eventUpdated(o)
+		}
+		return
+	}
+	t := &l.record.targets[o.Downstream]
+	if t.uid != resp.GetUID() {
+		*t = target{uid: resp.GetUID()}
+	}
+	if l.now.Sub(t.lastRepair) > l.calmAfter() {
+		t.repairs = 0
+	}
+	t.repairs, t.lastRepair = t.repairs+1, l.now
+	countDrift(l.name, l.pipeline.Downstreams[o.Downstream].Name)
+	l.eventRepaired(o)
+}
+
+// before reads the object ahead of an apply where that is worth a request: to name who changed what, where events are
+// wanted or a writer has come back, and to notice fields that stay because somebody else owns them too.
+func (l *look) before(ctx context.Context, o pipeline.Outcome, doc map[string]any) (*unstructured.Unstructured, error) {
+	i := o.Downstream
+	t := &l.record.targets[i]
+	explain := o.State == pipeline.StateRepair && (l.pipeline.Config.Events != config.EventsNone || t.repairs > 0)
+	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
+	if !explain && !shared {
+		return nil, nil
+	}
+	live, err := l.client.Get(ctx, l.target(i, o.Target))
+	if errors.Is(err, apply.ErrGone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if explain {
+		t.explained = explain1(drift.Changed(doc, live, &l.pipeline.Downstreams[i].View))
+	}
+	if shared {
+		return live, nil
+	}
+	return nil, nil
+}
+
+// explain1 says in one line which fields differ and who wrote them last.
+func explain1(list []drift.Difference) string {
+	var parts []string
+	for k, c := range list {
+		if k == 3 {
+			parts = append(parts, "and more")
+			break
+		}
+		text := c.Path.String()
+		if c.Manager != "" {
+			text += " (last written by " + c.Manager + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// remove deletes an object of ours, by uid: another one that has taken its name is left alone.
+func (l *look) remove(ctx context.Context, o pipeline.Outcome) error {
+	propagation := metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)
+	err := l.client.Delete(ctx, l.target(o.Downstream, o.Target), o.UID, propagation)
+	if err != nil && !errors.Is(err, apply.ErrReplaced) {
+		return err
+	}
+	l.eventDeleted(o)
+	l.record.letGo(o.UID, l.now)
+	return nil
+}
+
+// release takes our marks off an object that shall stay.
+func (l *look) release(ctx context.Context, o pipeline.Outcome) error {
+	t := l.target(o.Downstream, o.Target)
+	live, err := l.client.Get(ctx, t)
+	if errors.Is(err, apply.ErrGone) || (err == nil && live.GetUID() != o.UID) {
+		l.record.letGo(o.UID, l.now)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.client.Release(ctx, t, live, apply.Marks(l.pipeline.Marks(l.upstream.GetUID(), o.Downstream))); err != nil {
+		return err
+	}
+	l.eventReleased(o)
+	l.record.letGo(o.UID, l.now)
+	return nil
+}
+
+// inspect compares an object whose mark may be forged with what the API server would make of our document.
+func (l *look) inspect(ctx context.Context, o pipeline.Outcome) error {
+	i := o.Downstream
+	t := l.target(i, o.Target)
+	doc, err := l.pipeline.Document(l.record.wish, i, l.upstream, nil)
+	if err != nil {
+		return err
+	}
+	live, err := l.client.Get(ctx, t)
+	if errors.Is(err, apply.ErrGone) {
+		l.record.letGo(o.UID, l.now)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	want, err := l.client.DryRunCreate(ctx, t, doc)
+	if err != nil {
+		return err
+	}
+	if err := l.take(i, live); err != nil {
+		return err
+	}
+	beyond := l.pipeline.Beyond(live, want)
+	l.record.targets[i].answered(l.record.latest(i, o.Target, nil, l.now), l.record.wish.Downstreams[i].Hash, func(v *pipeline.Verdict) {
+		v.Inspected, v.Beyond = true, beyond
+	})
+	if len(beyond) == 0 {
+		l.record.targets[i].uid = live.GetUID()
+	}
+	return nil
+}
+
+// settle asks by a dry run whether an apply would change anything, and if so, who changed what.
+func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
+	i := o.Downstream
+	doc, err := l.pipeline.Document(l.record.wish, i, l.upstream, o.Live)
+	if err != nil {
+		return err
+	}
+	resp, err := l.client.DryRunApply(ctx, l.target(i, o.Target), o.UID, doc)
+	if err != nil {
+		return err
+	}
+	would, err := l.pipeline.Downstreams[i].View.Live(resp)
+	if err != nil {
+		return err
+	}
+	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
+	t := &l.record.targets[i]
+	t.answered(o.Live, l.record.wish.Downstreams[i].Hash, func(v *pipeline.Verdict) { v.Settled = &same })
+	if same {
+		return nil
+	}
+	countDrift(l.name, l.pipeline.Downstreams[i].Name)
+	if live, err := l.client.Get(ctx, l.target(i, o.Target)); err == nil {
+		t.explained = explain1(drift.Changed(doc, live, &l.pipeline.Downstreams[i].View))
+	}
+	l.eventDrifted(o, t.explained)
+	return nil
+}

@@ -1,0 +1,369 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// with adds lines to the downstream of widgetConfig.
+func with(conf string, lines ...string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString("    " + line + "\n")
+	}
+	return strings.Replace(conf, "    # downstream\n", b.String()+"    # downstream\n", 1)
+}
+
+// made starts an operator, creates Widget a, and waits for its ConfigMap.
+func made(t *testing.T, conf, ns string, counter *testkit.Counter) *running {
+	t.Helper()
+	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	counter.Reset()
+	return r
+}
+
+func TestRepair(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		tamper       func(t *testing.T, ns, name string)
+		requests     int
+	}{
+		{"value", "a changed value comes back",
+			func(t *testing.T, ns, _ string) {
+				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
+			}, 1},
+		{"owner", "a stripped owner reference comes back",
+			func(t *testing.T, ns, _ string) {
+				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"ownerReferences":null}}`)
+			}, 1},
+		{"hash", "a stripped hash comes back",
+			func(t *testing.T, ns, name string) {
+				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"annotations":{"`+name+`.example.com/hash":null}}}`)
+			}, 1},
+		{"labels", "an object that the watch lost from sight comes back into it",
+			func(t *testing.T, ns, name string) {
+				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
+			}, 2},
+		{"deleted", "a deleted object is made again, and its new uid recorded",
+			func(t *testing.T, ns, _ string) { testkit.Delete(t, configMaps, ns, "a") }, 2},
+		{"disowned", "an object whose managedFields were wiped is applied again",
+			func(t *testing.T, ns, _ string) {
+				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"managedFields":[{}]}}`)
+			}, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			made(t, fill(widgetConfig, ns, name), ns, counter)
+			before := testkit.Get(t, configMaps, ns, "a")
+			row.tamper(t, ns, name)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				cm := testkit.Find(t, configMaps, ns, "a")
+				if cm == nil {
+					return false, "it does not exist"
+				}
+				data, _, _ := unstructured.NestedString(cm.Object, "data", "key")
+				whole := data == "value" && len(cm.GetOwnerReferences()) == 1 &&
+					cm.GetLabels()[name+".example.com/managed"] == "yes" && cm.GetAnnotations()[name+".example.com/hash"] == before.GetAnnotations()[name+".example.com/hash"]
+				ours := false
+				for _, m := range cm.GetManagedFields() {
+					ours = ours || (m.Manager == name && m.Operation == "Apply")
+				}
+				return whole && ours, fmt.Sprintf("it is %v", cm.Object)
+			})
+			quiet(t, counter)
+			if n := counter.Total(); n > row.requests {
+				t.Errorf("%s: %d requests, at most %d are promised: %v", row.reason, n, row.requests, counter.Snapshot())
+			}
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+		})
+	}
+}
+
+func TestForeignAdditionsStay(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, fill(widgetConfig, ns, name), ns, counter)
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"stays"},"metadata":{"labels":{"theirs":"stays"}}}`)
+	quiet(t, counter)
+	if counter.Total() > 0 {
+		t.Errorf("what others add is theirs, and yet: %v", counter.Snapshot())
+	}
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	cm := waitData(t, ns, "a", "key", "new")
+	if v, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); v != "stays" {
+		t.Errorf("an update took their key away: %v", cm.Object["data"])
+	}
+}
+
+func TestExclusiveFields(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"), ns, counter)
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"goes"},"metadata":{"labels":{"theirs":"stays"}}}`)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		cm := testkit.Get(t, configMaps, ns, "a")
+		data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
+		return len(data) == 1 && data["key"] == "value" && cm.GetLabels()["theirs"] == "stays", fmt.Sprintf("%v", cm.Object)
+	})
+	quiet(t, counter)
+	if n := counter.Total(); n > 2 {
+		t.Errorf("added keys took %d requests, 2 are promised: %v", n, counter.Snapshot())
+	}
+	counter.Reset()
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+	waitData(t, ns, "a", "key", "value")
+	quiet(t, counter)
+	if n := counter.Total(); n > 2 {
+		t.Errorf("after that our entry still owns its keys; a repair took %d requests: %v", n, counter.Snapshot())
+	}
+}
+
+func TestDriftPolicies(t *testing.T) {
+	for _, policy := range []string{"Report", "Ignore"} {
+		t.Run(policy, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			made(t, with(fill(widgetConfig, ns, name), "drift: {policy: "+policy+"}"), ns, counter)
+			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+			want := map[string]float64{"Report": 1, "Ignore": 0}[policy]
+			testkit.Eventually(t, patience, func() (bool, string) {
+				n := metric(t, "corollary_objects", name, "state", "Drifted")
+				return n == want, fmt.Sprintf("%v objects have drifted", n)
+			})
+			quiet(t, counter)
+			waitData(t, ns, "a", "key", "tampered")
+			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
+			waitData(t, ns, "a", "key", "value")
+		})
+	}
+}
+
+// After a restart nothing remembers what the API server's spelling of our document was: Report asks by dry run.
+func TestReportAfterRestart(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
+	r := made(t, conf, ns, counter)
+	r.halt()
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	quiet(t, counter)
+	if n := metric(t, "corollary_objects", name, "state", "InSync"); n != 1 {
+		t.Errorf("%v objects are in sync", n)
+	}
+	if counter.Mutating() > 0 {
+		t.Errorf("Report writes: %v", counter.Snapshot())
+	}
+}
+
+func TestInitialFields(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "apps/v1\n    kind: Deployment",
+		"      data: {{ .spec.data }}\n", `      spec:
+        replicas: 1
+        selector: {matchLabels: {app: a}}
+        template:
+          metadata: {labels: {app: a}, annotations: {{ .spec.data }}}
+          spec: {containers: [{name: app, image: "registry.example.com/app:1"}]}
+`).Replace(with(fill(widgetConfig, ns, name), "drift: {initialFields: [.spec.replicas]}"))
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	annotation := func(want string, replicas int64) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			d := testkit.Find(t, deployments, ns, "a")
+			if d == nil {
+				return false, "no Deployment"
+			}
+			have, _, _ := unstructured.NestedString(d.Object, "spec", "template", "metadata", "annotations", "key")
+			n, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
+			return have == want && n == replicas, fmt.Sprintf("%s with %d replicas", have, n)
+		})
+	}
+	annotation("value", 1)
+	// A change while we own the field alone must not reset it, and an autoscaler's value must survive ours.
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"second"}}}`)
+	annotation("second", 1)
+	testkit.Patch(t, deployments, ns, "a", "autoscaler", `{"spec":{"replicas":5}}`, "scale")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"third"}}}`)
+	annotation("third", 5)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"fourth"}}}`)
+	annotation("fourth", 5)
+}
+
+func TestContested(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, fill(widgetConfig, ns, name), ns, counter)
+	stop := make(chan struct{})
+	fought := make(chan int)
+	go func() { // a writer that keeps undoing us, as fast as it sees it
+		n := 0
+		for {
+			select {
+			case <-stop:
+				fought <- n
+				return
+			default:
+			}
+			if cm := testkit.Find(t, configMaps, ns, "a"); cm != nil {
+				if v, _, _ := unstructured.NestedString(cm.Object, "data", "key"); v == "value" {
+					testkit.Patch(t, configMaps, ns, "a", "stubborn", `{"data":{"key":"theirs"}}`)
+					n++
+				}
+			}
+		}
+	}()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+		ok := status == "False" && reason == "Contested" && strings.Contains(message, "stubborn") && strings.Contains(message, ".data.key")
+		return ok, status + " " + reason + ": " + message
+	})
+	counter.Reset()
+	started := time.Now()
+	testkit.Eventually(t, patience, func() (bool, string) { return time.Since(started) > 4*time.Second, "watching the war" })
+	if n := counter.Mutating(); n > 8 {
+		t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
+	}
+	close(stop)
+	<-fought
+	waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+func TestRename(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, fill(widgetConfig, ns, name), ns, counter)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
+	waitData(t, ns, "b", "key", "value")
+	waitGone(t, configMaps, ns, "a")
+	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+	if ids := downstreamsOf(up)["config"]; ids["objectName"] != "b" {
+		t.Errorf("the status names %v", ids)
+	}
+	// The name of somebody else's object: the old one stays, since its successor does not stand.
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {key: theirs}}`)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"c"}}`)
+	up = waitCondition(t, widgets, ns, "a", "Ready", "False")
+	if _, reason, message := condition(up, "Ready"); reason != "Conflict" || !strings.Contains(message, "c") {
+		t.Errorf("Ready says %s: %s", reason, message)
+	}
+	waitData(t, ns, "b", "key", "value")
+	waitData(t, ns, "c", "key", "theirs")
+	// Once the obstacle is gone it is looked at again.
+	testkit.Delete(t, configMaps, ns, "c")
+	waitData(t, ns, "c", "key", "value")
+	waitGone(t, configMaps, ns, "b")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+func TestAdoption(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+	existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	cm := waitData(t, ns, "a", "key", "value")
+	if cm.GetUID() != existing.GetUID() || len(cm.GetOwnerReferences()) != 1 {
+		t.Errorf("it was not adopted: %v", cm.Object)
+	}
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	// Another upstream that renders the same target is in conflict: the object has an owner now.
+	testkit.Apply(t, ns, widget("b", `{name: a, data: {key: other}}`))
+	waitCondition(t, widgets, ns, "b", "Ready", "False")
+	waitData(t, ns, "a", "key", "value")
+}
+
+// Whoever may create ConfigMaps can write our mark on one. It is not ours for that.
+func TestForgedMark(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}, ownerReferences: [
+	  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: `+string(up.GetUID())+`, controller: true}]}, data: {key: value, evil: added}}`)
+	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	u := waitCondition(t, widgets, ns, "a", "Ready", "False")
+	if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "evil") {
+		t.Errorf("Ready says %s: %s", reason, message)
+	}
+	testkit.Delete(t, configMaps, ns, "a")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+// A process that died between the apply and the status left an object that nothing records. It is ours.
+func TestDiedBeforeStatus(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
+	r := start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	cm := waitData(t, ns, "a", "key", "value")
+	r.halt()
+	lost.Off()
+	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+	if ids := downstreamsOf(up)["config"]; ids["uid"] != string(cm.GetUID()) {
+		t.Errorf("the status names %v, the object is %s", ids, cm.GetUID())
+	}
+}
+
+func TestRecreate(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
+	counter := testkit.NewCounter()
+	made(t, conf, ns, counter)
+	old := testkit.Get(t, configMaps, ns, "a")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	cm := waitData(t, ns, "a", "key", "new")
+	if cm.GetUID() == old.GetUID() {
+		t.Error("it cannot be the same object")
+	}
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	// A value that is bad in itself deletes nothing.
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
+	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+	if _, reason, _ := condition(up, "Ready"); reason != "Invalid" && reason != "Rejected" {
+		t.Errorf("the reason is %s", reason)
+	}
+	if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
+		t.Error("a bad value made the object go")
+	}
+}
+
+func TestCreateOnly(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), ns, counter)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	waitData(t, ns, "a", "key", "value")
+	testkit.Delete(t, configMaps, ns, "a")
+	waitData(t, ns, "a", "key", "new")
+}
+
+// A field that left the template stays where another manager owns it too. That must not go unnoticed.
+func TestCoOwnedFieldStays(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
+	counter := testkit.NewCounter()
+	made(t, conf, ns, counter)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
+	waitData(t, ns, "a", "more", "x")
+	if _, err := testkit.TryApply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {more: x}}`); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":null}}}`)
+	waitEvent(t, ns, "a", "FieldKept", ".data.more")
+}

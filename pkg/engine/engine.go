@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// Options are how an engine runs; what it does is in the configs.
+type Options struct {
+	// Workers is how many upstreams of one operator are worked on at a time; at least 1.
+	Workers int
+	// DrainTimeout bounds how long a stop waits for what is being worked on.
+	DrainTimeout time.Duration
+	// DiscoveryInterval is how often a kind that is not served yet is looked for.
+	DiscoveryInterval time.Duration
+	Log               logr.Logger
+}
+
+// Engine runs operators against one API server.
+type Engine struct {
+	options   Options
+	client    dynamic.Interface
+	cluster   *kinds.Cluster
+	watches   *watches
+	operators []*operator
+	elected   <-chan struct{}
+}
+
+// New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
+// election, events, metrics and health endpoints.
+func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	cluster, err := kinds.Live(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing discovery: %w", err)
+	}
+	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client), elected: mgr.Elected()}
+	for _, f := range files {
+		e.operators = append(e.operators, e.newOperator(f, mgr.GetEventRecorder(f.Operator.Metadata.Name)))
+	}
+	if err := mgr.AddReadyzCheck("operators", e.Ready); err != nil {
+		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	}
+	if err := mgr.Add(e); err != nil {
+		return nil, fmt.Errorf("adding the engine to the manager: %w", err)
+	}
+	return e, nil
+}
+
+func withDefaults(o Options) Options {
+	o.Workers = max(o.Workers, 1)
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 20 * time.Second
+	}
+	if o.DiscoveryInterval == 0 {
+		o.DiscoveryInterval = 2 * time.Second
+	}
+	return o
+}
+
+// NeedLeaderElection is false: informers are warm on a standby, and only the workers wait for the election.
+func (e *Engine) NeedLeaderElection() bool { return false }
+
+// Start runs every operator until ctx is done, then waits for what is being worked on. An operator that cannot run
+// (its kind is not served, a permission is missing) says so and tries again; it holds up no other.
+func (e *Engine) Start(ctx context.Context) error {
+	done := make(chan struct{}, len(e.operators))
+	for _, o := range e.operators {
+		go func() {
+			o.run(ctx)
+			done <- struct{}{}
+		}()
+	}
+	for range e.operators {
+		<-done
+	}
+	return nil
+}
+
+func (e *Engine) newOperator(f *config.File, recorder events.EventRecorder) *operator {
+	name := f.Operator.Metadata.Name
+	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(name, verb, resource, code) })
+	client := apply.New(e.client, f.Operator.Conventions.FieldManager, observe)
+	return &operator{
+		engine: e, file: f, name: name, client: client, recorder: recorder,
+		log: e.options.Log.WithValues("operator", name), condition: condition{reason: reasonStarting},
+	}
+}

@@ -1,0 +1,191 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// Whatever the API server answers, nothing is lost: the reason is told, and it is tried again, not at once.
+func TestAnswers(t *testing.T) {
+	for _, code := range []int{403, 404, 409, 422, 500, 503} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			faults, counter := testkit.NewFaults(), testkit.NewCounter()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
+			refusal := faults.Answer(code, testkit.On("PATCH", "configmaps"))
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+			if _, reason, message := condition(up, "Ready"); reason == "" || message == "" {
+				t.Errorf("Ready says %s: %s", reason, message)
+			}
+			before, began := refusal.Hits(), time.Now()
+			testkit.Eventually(t, patience, func() (bool, string) { return time.Since(began) > 2500*time.Millisecond, "counting" })
+			if n := refusal.Hits() - before; n > 3 {
+				t.Errorf("%d attempts in 2.5 s: the delay is at least 1 s and grows", n)
+			}
+			refusal.Off()
+			waitData(t, ns, "a", "key", "value")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+		})
+	}
+}
+
+func TestThrottled(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	refusal := faults.Answer(http.StatusTooManyRequests, testkit.On("PATCH", "configmaps"))
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
+	refusal.Off()
+	waitData(t, ns, "a", "key", "value")
+}
+
+// An answer that gets lost leaves an object that was made; the next look finds it and does not take it for somebody else's.
+func TestLostAnswers(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	lost := faults.Lose(testkit.On("PATCH", "configmaps"))
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	testkit.Eventually(t, patience, func() (bool, string) { return lost.Hits() > 0, "not tried" })
+	lost.Off()
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	waitData(t, ns, "a", "key", "value")
+}
+
+func TestWatchIsCut(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	deaf := faults.Drop(testkit.On("WATCH", ""))
+	faults.Cut(testkit.On("WATCH", ""))
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
+	deaf.Off()
+	waitData(t, ns, "a", "key", "value")
+	waitData(t, ns, "a", "more", "x")
+}
+
+// A config that needs rights which are not there says which, and works once they are granted.
+func TestMissingRights(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	cfg := testkit.User(t, name,
+		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+	start(t, cfg, fill(widgetConfig, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+	_, reason, message := condition(up, "Ready")
+	if reason != "Forbidden" || !strings.Contains(message, "configmaps") || !strings.Contains(message, "patch") || !strings.Contains(message, ns) {
+		t.Errorf("Ready says %s: %s", reason, message)
+	}
+}
+
+func TestForbiddenWatch(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	r := start(t, testkit.User(t, name), fill(widgetConfig, ns, name))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		err := r.Ready(nil)
+		return err != nil && strings.Contains(err.Error(), "Forbidden") && strings.Contains(err.Error(), "list and watch"), text(err)
+	})
+}
+
+// The rights that a config implies are enough: this is the whole list for owner references in one namespace.
+func TestEnoughRights(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	cfg := testkit.User(t, name,
+		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	start(t, cfg, fill(widgetConfig, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
+	waitGone(t, configMaps, ns, "a")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+const lateCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lates.NAME.example.com}
+spec:
+  group: NAME.example.com
+  scope: Namespaced
+  names: {kind: Late, plural: lates, singular: late, listKind: LateList}
+  versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {
+    type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`
+
+// A kind that is not there at the start is waited for, its removal noticed, its return too; other operators go on.
+func TestKindComesAndGoes(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	late := strings.Replace(fill(widgetConfig, ns, name+"-late"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
+	start(t, testkit.Config(), late, fill(widgetConfig, ns, name)).ready()
+	if n := metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing"); n != 1 {
+		t.Errorf("the metric does not say KindMissing")
+	}
+	testkit.Apply(t, ns, widget("other", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "other", "Ready", "True")
+	one := func(key string) {
+		t.Helper()
+		testkit.InstallCRDs(t, strings.ReplaceAll(lateCRD, "NAME", name))
+		testkit.Apply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: "+key+"}}}")
+		waitData(t, ns, "a", "key", key)
+	}
+	one("first")
+	testkit.Delete(t, crds, "", "lates."+name+".example.com")
+	waitGone(t, crds, "", "lates."+name+".example.com")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing") == 1, "the removal is not noticed"
+	})
+	testkit.Delete(t, configMaps, ns, "a")
+	one("second")
+	testkit.Patch(t, configMaps, ns, "other", "somebody", `{"data":{"key":"tampered"}}`)
+	waitData(t, ns, "other", "key", "value")
+}
+
+func TestTerminatingNamespace(t *testing.T) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, finalizers: [elsewhere.example.com/hold]}}`)
+	testkit.Delete(t, namespaces, "", other)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return testkit.Get(t, namespaces, "", other).GetDeletionTimestamp() != nil, "not terminating"
+	})
+	start(t, testkit.Config(), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+	if _, reason, message := condition(up, "Ready"); reason != "NamespaceTerminating" {
+		t.Errorf("Ready says %s: %s", reason, message)
+	}
+	testkit.Update(t, configMaps, other, "hold", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, widgets, ns, "a")
+}
+
+func TestStop(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	r := start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	for i := range 50 {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+	}
+	r.halt() // in the middle of it: what was applied is recorded, what was not is done by the next
+	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	for i := range 50 {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// gather puts together what the decision depends on. It sends no request.
+func (l *look) gather(context.Context) pipeline.Input {
+	l.forgetWishIfStale()
+	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), Now: l.now}
+	recorded := l.recorded()
+	if !l.selected {
+		in.Leftovers = l.pipeline.Leftovers(nil, l.ownedByDownstream(), recorded)
+		return in
+	}
+	in.Facts = make([]pipeline.Facts, len(l.pipeline.Downstreams))
+	for i, d := range l.pipeline.Downstreams {
+		in.Facts[i] = l.facts(i, d, recorded)
+	}
+	in.Leftovers = l.pipeline.Leftovers(l.record.wish, l.ownedByDownstream(), recorded)
+	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
+		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
+	})
+	return in
+}
+
+// forgetWishIfStale makes the wish anew where our own write to the upstream changed what templates can read.
+func (l *look) forgetWishIfStale() {
+	if l.record.version != l.upstream.GetResourceVersion() {
+		l.wish(context.Background())
+	}
+}
+
+func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {
+	t := &l.record.targets[i]
+	var f pipeline.Facts
+	rec := recordedAs(recorded, d.Name)
+	at, hash, ok := l.whereabouts(i, rec)
+	if !ok {
+		return f
+	}
+	f.Live = l.record.latest(i, at, l.downstreams[i].live(at), l.now)
+	if rec != nil {
+		f.RecordedHash, f.Finished = rec.Hash, rec.State == status.StateFinished
+	}
+	if f.Live == nil {
+		return f
+	}
+	f.Trusted = (rec != nil && rec.UID == f.Live.UID) || t.uid == f.Live.UID
+	if t.uid == f.Live.UID {
+		f.Baseline = t.baseline
+		f.Repairs, f.LastRepair = t.repairs, t.lastRepair
+		if l.now.Sub(t.lastRepair) > l.calmAfter() {
+			f.Repairs = 0
+		}
+	}
+	f.Verdict = t.verdictOf(f.Live, hash)
+	f.Verdict.Contenders = t.explained
+	return f
+}
+
+// whereabouts is where a downstream stands: where the wish wants it, or, while the wish cannot be told, where the
+// status says it was.
+func (l *look) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
+	w := l.record.wish
+	if len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {
+		return w.Downstreams[i].Target, w.Downstreams[i].Hash, w.Downstreams[i].Wanted
+	}
+	if rec == nil {
+		return pipeline.Ref{}, "", false
+	}
+	return pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, "", true
+}
+
+// recorded reads the identifiers that the upstream's status has of its downstreams.
+func (l *look) recorded() []status.Recorded {
+	return l.pipeline.Recorded(l.upstream)
+}
+
+func recordedAs(list []status.Recorded, name string) *status.Recorded {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func (l *look) ownedByDownstream() [][]*drift.Live {
+	owned := make([][]*drift.Live, len(l.downstreams))
+	for i, s := range l.downstreams {
+		for _, live := range s.ownedBy(l.upstream.GetUID()) {
+			if !l.record.isGone(live, l.now) {
+				owned[i] = append(owned[i], live)
+			}
+		}
+	}
+	return owned
+}
+
+// owned lists every live object that bears the upstream's mark.
+func (l *look) owned() []*drift.Live {
+	var all []*drift.Live
+	seen := map[types.UID]bool{}
+	for _, list := range l.ownedByDownstream() {
+		for _, live := range list {
+			if !seen[live.UID] {
+				seen[live.UID] = true
+				all = append(all, live)
+			}
+		}
+	}
+	return all
+}
+
+func (l *look) hasFinalizer() bool {
+	f := l.pipeline.Config.Conventions.Finalizer
+	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f)
+}
+
+func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
+
+func (s *session) upstreamTarget(ref pipeline.Ref) apply.Target {
+	return apply.Target{GVR: s.pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+func (s *session) target(i int, ref pipeline.Ref) apply.Target {
+	return apply.Target{GVR: s.pipeline.Downstreams[i].Kind.GVR, Namespace: ref.Namespace, Name: ref.Name}
+}

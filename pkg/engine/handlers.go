@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Priorities: what a person or another controller just did goes before what a start or a resync lists.
+const (
+	priorityNow  = 0
+	priorityBulk = -100
+)
+
+func (s *session) enqueue(priority int, refs ...pipeline.Ref) {
+	if len(refs) > 0 {
+		s.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, refs...)
+	}
+}
+
+// upstreamHandler queues the upstream itself.
+func (s *session) upstreamHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if initial {
+				s.enqueue(priorityBulk, refsOf(obj)...)
+				return
+			}
+			s.enqueue(priorityNow, refsOf(obj)...)
+		},
+		UpdateFunc: func(before, after any) {
+			priority := priorityNow
+			if versionOf(before) == versionOf(after) {
+				priority = priorityBulk // a resync
+			}
+			s.enqueue(priority, refsOf(after)...)
+		},
+		DeleteFunc: func(obj any) { s.enqueue(priorityNow, refsOf(obj)...) },
+	}
+}
+
+// downstreamHandler queues the upstreams that an object's marks name, before and after the change: who lost a mark
+// must hear of it.
+func (s *session) downstreamHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			priority := priorityNow
+			if initial {
+				priority = priorityBulk
+			}
+			s.enqueue(priority, s.ownersOf(obj)...)
+		},
+		UpdateFunc: func(before, after any) {
+			s.enqueue(priorityNow, s.ownersOf(before)...)
+			s.enqueue(priorityNow, s.ownersOf(after)...)
+		},
+		DeleteFunc: func(obj any) {
+			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tomb.Obj
+			}
+			live, ok := obj.(*drift.Live)
+			if !ok {
+				return
+			}
+			for _, ref := range s.ownersOf(live) {
+				if r := s.memory.peek(ref); r != nil {
+					r.drop(live.UID)
+				}
+				s.enqueue(priorityNow, ref)
+			}
+		},
+	}
+}
+
+// namespaceHandler queues every upstream in a namespace whose labels may have changed.
+func (s *session) namespaceHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+		was, ok1 := before.(*unstructured.Unstructured)
+		is, ok2 := after.(*unstructured.Unstructured)
+		if !ok1 || !ok2 || s.nsSelector.Matches(labelsOf(was)) == s.nsSelector.Matches(labelsOf(is)) {
+			return
+		}
+		for _, sub := range s.upstreams {
+			objs, _ := sub.indexer().ByIndex(cache.NamespaceIndex, is.GetName())
+			for _, obj := range objs {
+				s.enqueue(priorityNow, refsOf(obj)...)
+			}
+		}
+	}}
+}
+
+func refsOf(obj any) []pipeline.Ref {
+	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tomb.Obj
+	}
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	return []pipeline.Ref{{Namespace: u.GetNamespace(), Name: u.GetName()}}
+}
+
+func versionOf(obj any) string {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.GetResourceVersion()
+	}
+	return ""
+}
+
+// ownersOf finds the upstreams that an object's marks name: by uid where the upstream is in the cache. Where it is not
+// (no longer selected, not seen yet), the name in the mark says what to look at; the look itself compares uids.
+func (s *session) ownersOf(obj any) []pipeline.Ref {
+	live, ok := obj.(*drift.Live)
+	if !ok {
+		return nil
+	}
+	var refs []pipeline.Ref
+	up := s.pipeline.Upstream
+	for _, ref := range live.Owners {
+		if ref.Kind != up.GVK.Kind {
+			continue
+		}
+		guess := pipeline.Ref{Name: ref.Name}
+		if up.Namespaced {
+			guess.Namespace = live.Namespace
+		}
+		refs = append(refs, s.byUID(string(ref.UID), guess))
+	}
+	if guess, uid, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+		refs = append(refs, s.byUID(uid, guess))
+	}
+	return refs
+}
+
+func groupOf(apiVersion string) string {
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	return gv.Group
+}
+
+func (s *session) byUID(uid string, guess pipeline.Ref) pipeline.Ref {
+	if up := s.upstreams.withUID(uid); up != nil {
+		return pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}
+	}
+	return guess
+}

@@ -1,0 +1,286 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+func TestMain(m *testing.M) {
+	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces))
+}
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	widgets    = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "widgets"}
+	gadgets    = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "gadgets"}
+	plains     = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "plains"}
+	teams      = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "teams"}
+	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// patience is how long a test waits for what should take milliseconds: long enough for a busy machine.
+const patience = 30 * time.Second
+
+// widgetConfig makes a ConfigMap of each Widget in a namespace. NS and NAME are filled in by operatorFor; what a test
+// changes, it replaces or adds by text.
+const widgetConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NAME}
+watch: {apiVersion: test.example.com/v1, kind: Widget, namespaces: [NS]}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata:
+        name: {{ .spec.name | default .metadata.name }}
+      data: {{ .spec.data }}
+    # downstream
+conventions:
+  fieldManager: NAME
+  labels: {NAME.example.com/managed: "yes"}
+  hash: {annotation: NAME.example.com/hash}
+  owner: {annotation: NAME.example.com/owner}
+  finalizer: NAME.example.com/cleanup
+  pause: {annotation: NAME.example.com/paused}
+status:
+  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
+  downstreams: .status.downstreams
+events: None
+retry: {minDelay: 1s, maxDelay: 10s}
+`
+
+// selector selects what the operator of that name made.
+func selector(name string) string { return name + ".example.com/managed=yes" }
+
+// metric sums a metric's samples that bear the operator's name and the other labels (name, value, name, value …).
+func metric(t *testing.T, name, operator string, labels ...string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			have := map[string]string{}
+			for _, l := range m.GetLabel() {
+				have[l.GetName()] = l.GetValue()
+			}
+			matches := have["operator"] == operator
+			for i := 0; i+1 < len(labels); i += 2 {
+				matches = matches && have[labels[i]] == labels[i+1]
+			}
+			if matches {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}
+
+// fill puts the test's namespace and an operator name of its own into a config.
+func fill(text, ns, name string) string {
+	return strings.NewReplacer("NS", ns, "NAME", name).Replace(text)
+}
+
+// running is an engine at work in this process.
+type running struct {
+	t    *testing.T
+	stop context.CancelFunc
+	done chan error
+	once bool
+	*engine.Engine
+}
+
+// start runs configs against cfg until the test ends or stop is called.
+func start(t *testing.T, cfg *rest.Config, texts ...string) *running {
+	t.Helper()
+	return startWith(t, cfg, func(*config.Operator) {}, texts...)
+}
+
+// startWith is start with what a config file could not say, such as a resync every second.
+func startWith(t *testing.T, cfg *rest.Config, change func(*config.Operator), texts ...string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	for i, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, errs := config.Load(config.Options{Files: []string{dir}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, f := range files {
+		change(&f.Operator)
+	}
+	mgr, err := manager.New(cfg, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logFor(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(cfg, mgr, files, engine.Options{Workers: 4, DiscoveryInterval: 200 * time.Millisecond, Log: logFor(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: t, stop: cancel, done: make(chan error, 1), Engine: e}
+	go func() { r.done <- mgr.Start(ctx) }()
+	t.Cleanup(r.halt)
+	return r
+}
+
+// logFor logs to the test as long as it runs: informers still log while they end.
+func logFor(t *testing.T) logr.Logger {
+	var mu sync.Mutex
+	over := false
+	t.Cleanup(func() { mu.Lock(); defer mu.Unlock(); over = true })
+	return funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			t.Log(prefix, args)
+		}
+	}, funcr.Options{Verbosity: 1})
+}
+
+// halt stops the engine and waits until it has drained.
+func (r *running) halt() {
+	if r.once {
+		return
+	}
+	r.once = true
+	r.stop()
+	select {
+	case err := <-r.done:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			r.t.Errorf("the engine ended with: %v", err)
+		}
+	case <-time.After(patience):
+		r.t.Error("the engine does not stop")
+	}
+}
+
+// ready waits until every operator runs.
+func (r *running) ready() *running {
+	r.t.Helper()
+	testkit.Eventually(r.t, patience, func() (bool, string) {
+		err := r.Ready(nil)
+		return err == nil, text(err)
+	})
+	return r
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// widget is a Widget in YAML.
+func widget(name, spec string) string {
+	return object("Widget", name, spec)
+}
+
+func object(kind, name, spec string) string {
+	return "apiVersion: test.example.com/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+}
+
+// condition returns status, reason and message of a condition, or why there is none.
+func condition(u *unstructured.Unstructured, kind string) (status, reason, message string) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range list {
+		m, _ := c.(map[string]any)
+		if m["type"] == kind {
+			status, _ = m["status"].(string)
+			reason, _ = m["reason"].(string)
+			message, _ = m["message"].(string)
+			return status, reason, message
+		}
+	}
+	return "", "", "no condition " + kind
+}
+
+// waitCondition waits until a condition has that status and returns the object.
+func waitCondition(t *testing.T, gvr schema.GroupVersionResource, ns, name, kind, want string) *unstructured.Unstructured {
+	t.Helper()
+	var u *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u = testkit.Find(t, gvr, ns, name); u == nil {
+			return false, name + " does not exist"
+		}
+		status, reason, message := condition(u, kind)
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		return status == want && observed == u.GetGeneration(), kind + " is " + status + ", " + reason + ": " + message
+	})
+	return u
+}
+
+// waitData waits until a ConfigMap has a value under a key.
+func waitData(t *testing.T, ns, name, key, want string) *unstructured.Unstructured {
+	t.Helper()
+	var u *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u = testkit.Find(t, configMaps, ns, name); u == nil {
+			return false, "ConfigMap " + name + " does not exist"
+		}
+		have, _, _ := unstructured.NestedString(u.Object, "data", key)
+		return have == want, "data." + key + " is " + have
+	})
+	return u
+}
+
+// waitGone waits until an object does not exist.
+func waitGone(t *testing.T, gvr schema.GroupVersionResource, ns, name string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return testkit.Find(t, gvr, ns, name) == nil, gvr.Resource + " " + name + " still exists"
+	})
+}
+
+var events = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+
+// waitEvent waits for an event about an upstream.
+func waitEvent(t *testing.T, ns, name, reason, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		var seen []string
+		for _, e := range testkit.List(t, events, ns, "") {
+			regarding, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+			r, _, _ := unstructured.NestedString(e.Object, "reason")
+			note, _, _ := unstructured.NestedString(e.Object, "note")
+			seen = append(seen, regarding+": "+r+": "+note)
+			if regarding == name && r == reason && strings.Contains(note, text) {
+				return true, ""
+			}
+		}
+		return false, "events are:\n" + strings.Join(seen, "\n")
+	})
+}

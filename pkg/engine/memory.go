@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// memory is what one operator remembers between two looks at an upstream. Nothing in it is needed to be right, only to
+// be cheap: it is gone after a restart, and what is lost with it costs a request at most.
+type memory struct {
+	mu      sync.Mutex
+	records map[pipeline.Ref]*record
+}
+
+// record is about one upstream. Only the worker that holds its key touches it, but for what mu guards.
+type record struct {
+	uid types.UID
+	// wish was made from the upstream at version, whose readable content has digest.
+	wish    *pipeline.Wish
+	version string
+	digest  drift.Sum
+	// upstream is what our own last write to it returned, while that is newer than the cache.
+	upstream *unstructured.Unstructured
+	targets  []target
+	retry    retryState
+	states   []pipeline.State
+	// told is what events have said already about the state that lasts.
+	told string
+
+	mu sync.Mutex
+	// read is, by downstream, what our last request about it returned, while that is newer than the cache.
+	read []freshly
+	// gone has the objects that the API server told us are deleted, while the cache may still show them.
+	gone map[types.UID]time.Time
+}
+
+// freshly is a live object as a response had it.
+type freshly struct {
+	live  *drift.Live
+	until time.Time
+}
+
+// target is what is remembered of one downstream.
+type target struct {
+	uid types.UID
+	// baseline is the projection that our last apply returned, where that is not what we sent.
+	baseline *drift.Sum
+	// verdict is what probes answered about uid at version for hash.
+	verdict    pipeline.Verdict
+	verdictFor verdictKey
+	repairs    int
+	lastRepair time.Time
+	// explained says which fields another writer changed, as of the last time that was asked.
+	explained string
+}
+
+type verdictKey struct {
+	uid           types.UID
+	version, hash string
+}
+
+// freshFor bounds how long a response is believed over the cache: an informer that is further behind is not worth waiting for.
+const freshFor = 15 * time.Second
+
+func newMemory() *memory { return &memory{records: map[pipeline.Ref]*record{}} }
+
+// record returns what is remembered of the upstream of that name and uid. One of another uid is forgotten.
+func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.records[ref]
+	if r == nil || r.uid != uid {
+		r = &record{uid: uid, targets: make([]target, downstreams), read: make([]freshly, downstreams)}
+		m.records[ref] = r
+	}
+	return r
+}
+
+// peek returns the record where there is one.
+func (m *memory) peek(ref pipeline.Ref) *record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.records[ref]
+}
+
+func (m *memory) forget(ref pipeline.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.records, ref)
+}
+
+// remember keeps a response until the cache has caught up with it.
+func (r *record) remember(i int, live *drift.Live, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read[i] = freshly{live: live, until: now.Add(freshFor)}
+}
+
+// letGo notes that an object was deleted or is no longer ours, whatever the cache still says of it.
+func (r *record) letGo(uid types.UID, now time.Time) {
+	r.drop(uid)
+	if r.gone == nil {
+		r.gone = map[types.UID]time.Time{}
+	}
+	for old, until := range r.gone {
+		if now.After(until) {
+			delete(r.gone, old)
+		}
+	}
+	r.gone[uid] = now.Add(freshFor)
+}
+
+// isGone tells whether what the cache shows is known to be gone. An object that is still being deleted is not.
+func (r *record) isGone(live *drift.Live, now time.Time) bool {
+	until, ok := r.gone[live.UID]
+	return ok && !live.Deleting && now.Before(until)
+}
+
+// drop forgets a response about an object that the watch has seen go.
+func (r *record) drop(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.read {
+		if l := r.read[i].live; l != nil && l.UID == uid {
+			r.read[i] = freshly{}
+		}
+	}
+}
+
+// latest chooses between what the cache has at a target and what our last response about it said.
+func (r *record) latest(i int, at pipeline.Ref, cached *drift.Live, now time.Time) *drift.Live {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cached != nil && r.isGone(cached, now) {
+		cached = nil
+	}
+	fresh := r.read[i]
+	if fresh.live == nil {
+		return cached
+	}
+	current := fresh.live.Namespace == at.Namespace && fresh.live.Name == at.Name && now.Before(fresh.until)
+	if !current || (cached != nil && !newer(fresh.live.ResourceVersion, cached.ResourceVersion)) {
+		r.read[i] = freshly{}
+		return cached
+	}
+	return fresh.live
+}
+
+// newer tells whether resource version a is later than b. Versions that cannot be compared are not.
+func newer(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c > 0
+}
+
+// verdictOf returns what probes answered, as long as the question is still the same.
+func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
+	if live == nil || t.verdictFor != (verdictKey{live.UID, live.ResourceVersion, hash}) {
+		return pipeline.Verdict{}
+	}
+	return t.verdict
+}
+
+func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {
+	v := t.verdictOf(live, hash)
+	change(&v)
+	t.verdict, t.verdictFor = v, verdictKey{live.UID, live.ResourceVersion, hash}
+}

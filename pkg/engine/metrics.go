@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// The metrics are registered once for the process, beside controller-runtime's own for queues and leader election.
+var (
+	outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_outcomes_total",
+		Help: "Decisions that led to a request, by operator, downstream and state.",
+	}, []string{"operator", "downstream", "state"})
+	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_failures_total",
+		Help: "Requests that failed, by operator, downstream (empty: the upstream itself) and reason.",
+	}, []string{"operator", "downstream", "reason"})
+	drifts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_drift_total",
+		Help: "Live objects found to be no longer what was applied, by operator and downstream.",
+	}, []string{"operator", "downstream"})
+	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_objects",
+		Help: "Downstreams by operator, downstream and state; state Invalid counts those that are not enforced since their upstream is invalid.",
+	}, []string{"operator", "downstream", "state"})
+	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "corollary_reconcile_seconds",
+		Help:    "How long one look at one upstream took, by operator.",
+		Buckets: prometheus.ExponentialBuckets(0.00001, 4, 10),
+	}, []string{"operator"})
+	renders = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_renders_total",
+		Help: "Upstreams whose rules and templates were evaluated, by operator.",
+	}, []string{"operator"})
+	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_requests_total",
+		Help: "Requests about objects, by operator, verb, resource and status code; 0: no answer.",
+	}, []string{"operator", "verb", "resource", "code"})
+	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_operator_state",
+		Help: "1 for the state that an operator as a whole is in, 0 for the others.",
+	}, []string{"operator", "reason"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState)
+}
+
+func countOutcome(operator, downstream, state string) {
+	outcomes.WithLabelValues(operator, downstream, state).Inc()
+}
+
+func countFailure(operator, downstream, reason string) {
+	failures.WithLabelValues(operator, downstream, reason).Inc()
+}
+
+func countDrift(operator, downstream string) { drifts.WithLabelValues(operator, downstream).Inc() }
+
+func countRender(operator string) { renders.WithLabelValues(operator).Inc() }
+
+func countRequest(operator, verb, resource string, code int) {
+	requests.WithLabelValues(operator, verb, resource, strconv.Itoa(code)).Inc()
+}
+
+func observeReconcile(operator string, d time.Duration) {
+	reconcileSeconds.WithLabelValues(operator).Observe(d.Seconds())
+}
+
+func setOperatorState(operator string, current reason) {
+	for _, r := range operatorReasons {
+		value := 0.0
+		if r == current {
+			value = 1
+		}
+		operatorState.WithLabelValues(operator, string(r)).Set(value)
+	}
+}
+
+// countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
+func (s *session) countStates(r *record, results []pipeline.Result) {
+	for i, state := range r.states {
+		objects.WithLabelValues(s.name, s.pipeline.Downstreams[i].Name, string(state)).Dec()
+	}
+	r.states = nil
+	for i, result := range results {
+		state := result.Outcome.State
+		objects.WithLabelValues(s.name, s.pipeline.Downstreams[i].Name, string(state)).Inc()
+		r.states = append(r.states, state)
+	}
+}

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// operator is one config and its life: waiting for its kinds, compiling, running, and starting over when a kind goes.
+type operator struct {
+	engine   *Engine
+	file     *config.File
+	name     string
+	client   *apply.Client
+	recorder events.EventRecorder
+	log      logr.Logger
+
+	mu        sync.Mutex
+	condition condition
+}
+
+// run keeps the operator going until ctx is done.
+func (o *operator) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		p := o.resolve(ctx)
+		if p == nil {
+			return
+		}
+		if err := o.serve(ctx, p); err != nil {
+			o.say(reasonWatchFailed, err.Error())
+			pause(ctx, o.engine.options.DiscoveryInterval)
+		}
+	}
+}
+
+// resolve waits until every kind of the config is served and the config compiles against their schemas. It returns nil
+// when ctx is done.
+func (o *operator) resolve(ctx context.Context) *pipeline.Pipeline {
+	for ctx.Err() == nil {
+		p, reason, err := o.compile()
+		if err == nil {
+			return p
+		}
+		o.say(reason, err.Error())
+		pause(ctx, o.engine.options.DiscoveryInterval)
+		o.engine.cluster.Invalidate()
+	}
+	return nil
+}
+
+func (o *operator) compile() (*pipeline.Pipeline, reason, error) {
+	p, problems, err := pipeline.Compile(o.file, pipeline.Options{Kinds: o.engine.cluster})
+	switch {
+	case err != nil:
+		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
+	case len(problems) > 0:
+		return nil, reasonConfigRefused, problems
+	}
+	for _, missing := range append([]kinds.Kind{p.Upstream}, downstreamKinds(p)...) {
+		if missing.GVR.Empty() {
+			return nil, reasonKindMissing, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition; it is picked up by itself",
+				missing.GVK.GroupVersion(), missing.GVK.Kind)
+		}
+	}
+	return p, "", nil
+}
+
+func downstreamKinds(p *pipeline.Pipeline) []kinds.Kind {
+	var list []kinds.Kind
+	for _, d := range p.Downstreams {
+		list = append(list, d.Kind)
+	}
+	return list
+}
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// watchFailed hears of a failing list or watch. Most pass and the informer tries again by itself; a kind that is gone
+// makes the operator start over, since the next one of that name may look different.
+func (o *operator) watchFailed(key watchKey, err error, gone context.CancelCauseFunc) {
+	where := "in all namespaces"
+	if key.Namespace != "" {
+		where = "in namespace " + key.Namespace
+	}
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
+	case apierrors.IsForbidden(err):
+		o.say(reasonForbidden, fmt.Sprintf("watching %s %s is forbidden: grant get, list and watch on %s (%v)",
+			key.GVR.GroupResource(), where, key.GVR.GroupResource(), err))
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled):
+	default:
+		o.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+	}
+}

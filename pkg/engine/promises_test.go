@@ -1,0 +1,160 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// The figures that are promised, counted at the transport over many objects: requests, not time.
+
+const many = 200
+
+func named(i int) string { return fmt.Sprintf("w-%03d", i) }
+
+// eachOf repeats what is done for one of the many.
+func eachOf(do func(name string, i int)) {
+	for i := range many {
+		do(named(i), i)
+	}
+}
+
+// quiet waits until no request has come for a while.
+func quiet(t *testing.T, c *testkit.Counter) {
+	t.Helper()
+	last, since := -1, time.Now()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if n := c.Total(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 700*time.Millisecond, fmt.Sprintf("requests still come: %v", c.Snapshot())
+	})
+}
+
+// atMost fails where more requests were made for each object than that.
+func atMost(t *testing.T, c *testkit.Counter, what string, limit float64) {
+	t.Helper()
+	per := float64(c.Total()) / many
+	t.Logf("%s: %.3f requests for each object: %v", what, per, c.Snapshot())
+	if per > limit {
+		t.Errorf("%s: %.3f requests for each object, promised are at most %.2f: %v", what, per, limit, c.Snapshot())
+	}
+}
+
+func TestPromisedRequests(t *testing.T) {
+	ns := testkit.Namespace(t)
+	counter := testkit.NewCounter()
+	cfg := counter.Wrap(testkit.Config())
+	name := testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	r := start(t, cfg, conf).ready()
+	allAre := func(gvrVersion string, check func(u *unstructured.Unstructured, i int) bool) {
+		t.Helper()
+		testkit.Eventually(t, 2*patience, func() (bool, string) {
+			list := testkit.List(t, widgets, ns, "")
+			for _, u := range list {
+				var i int
+				_, _ = fmt.Sscanf(u.GetName(), "w-%d", &i)
+				if !check(&u, i) {
+					return false, gvrVersion + ": not yet: " + u.GetName()
+				}
+			}
+			return len(list) == many, "not all there"
+		})
+	}
+	ready := func(u *unstructured.Unstructured, _ int) bool {
+		status, _, _ := condition(u, "Ready")
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		return status == "True" && observed == u.GetGeneration()
+	}
+
+	counter.Reset()
+	eachOf(func(name string, i int) { testkit.Apply(t, ns, widget(name, fmt.Sprintf(`{data: {key: "%d"}}`, i))) })
+	allAre("creation", ready)
+	quiet(t, counter)
+	atMost(t, counter, "a new object, to Ready", 2.05)
+
+	counter.Reset()
+	eachOf(func(name string, _ int) {
+		testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"elsewhere.example.com/note":"x"}}}`)
+	})
+	quiet(t, counter)
+	atMost(t, counter, "a foreign annotation", 0)
+
+	counter.Reset()
+	eachOf(func(name string, _ int) {
+		testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"key":"tampered"}}`)
+	})
+	eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprint(i)) })
+	quiet(t, counter)
+	atMost(t, counter, "drift", 1)
+	if counter.Total() != many {
+		t.Errorf("%d requests repaired %d objects", counter.Total(), many)
+	}
+
+	counter.Reset()
+	eachOf(func(name string, i int) {
+		testkit.Patch(t, widgets, ns, name, "somebody", fmt.Sprintf(`{"spec":{"data":{"key":"new-%d"}}}`, i))
+	})
+	eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprintf("new-%d", i)) })
+	allAre("update", ready)
+	quiet(t, counter)
+	atMost(t, counter, "a spec update", 2.05)
+
+	counter.Reset()
+	r.halt()
+	start(t, cfg, conf).ready()
+	quiet(t, counter)
+	restart := counter.Snapshot()
+	t.Logf("a restart: %v", restart)
+	for key, n := range restart {
+		if n > 5 {
+			t.Errorf("a restart: %d × %s for %d objects; the lists alone are promised", n, key, many)
+		}
+	}
+	if counter.Mutating() != 0 {
+		t.Errorf("a restart writes: %v", restart)
+	}
+
+	counter.Reset()
+	eachOf(func(name string, _ int) { testkit.Delete(t, widgets, ns, name) })
+	testkit.Eventually(t, 3*patience, func() (bool, string) {
+		left := len(testkit.List(t, configMaps, ns, selector(name)))
+		return left == 0, fmt.Sprintf("%d ConfigMaps left", left)
+	})
+	quiet(t, counter)
+	atMost(t, counter, "a deletion with owner references", 0)
+}
+
+// A resync looks at every object again and asks the API server nothing.
+func TestPromisedResync(t *testing.T) {
+	ns := testkit.Namespace(t)
+	counter := testkit.NewCounter()
+	name := testkit.Unique(t)
+	everySecond := func(op *config.Operator) { op.ResyncPeriod = config.Duration(time.Second) }
+	startWith(t, counter.Wrap(testkit.Config()), everySecond, fill(widgetConfig, ns, name)).ready()
+	for i := range 20 {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: a}}`))
+	}
+	for i := range 20 {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	quiet(t, counter)
+	counter.Reset()
+	looks := metric(t, "corollary_reconcile_seconds", name)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		n := metric(t, "corollary_reconcile_seconds", name) - looks
+		return n >= 60, fmt.Sprintf("%.0f looks since", n)
+	})
+	quiet(t, counter)
+	if n := counter.Total(); n != 0 {
+		t.Errorf("a resync made %d requests: %v", n, counter.Snapshot())
+	}
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// maxRounds bounds how often one look decides again after acting. A create, the answer to a probe, a repair and what
+// they leave over fit in; whatever does not is done at the next event.
+const maxRounds = 5
+
+// look is one reconcile of one upstream.
+type look struct {
+	*session
+	ref      pipeline.Ref
+	upstream *unstructured.Unstructured
+	record   *record
+	selected bool
+	now      time.Time
+	failures map[int]*pipeline.Failure
+	// atLeast is the longest wait that an answer of the API server asked for.
+	atLeast time.Duration
+	// again asks for another look after this time although nothing failed.
+	again time.Duration
+}
+
+// reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
+// how long to look again; zero means when something changes.
+func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
+	l, err := s.begin(ctx, ref)
+	if err != nil {
+		return s.failedLook(ref, err)
+	}
+	if l == nil {
+		return 0
+	}
+	if l.upstream.GetDeletionTimestamp() != nil {
+		return l.finalize(ctx)
+	}
+	if wait := l.record.retry.wait(l.record.digest, l.now); wait > 0 {
+		return wait
+	}
+	var decision pipeline.Decision
+	for range maxRounds {
+		in := l.gather(ctx)
+		decision = s.pipeline.Decide(in)
+		if !decision.Pending() || !l.act(ctx, &decision, in) {
+			break
+		}
+	}
+	return l.finish(ctx, decision)
+}
+
+// begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
+func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
+	cached, _ := s.upstreams.get(ref).(*unstructured.Unstructured)
+	if cached == nil {
+		return s.vanished(ctx, ref)
+	}
+	if s.isOwnDownstream(cached) {
+		return nil, nil
+	}
+	l := s.newLook(ref, cached)
+	l.selected = s.namespaceSelected(ref.Namespace)
+	if fresh := l.record.upstream; fresh != nil {
+		if newer(fresh.GetResourceVersion(), cached.GetResourceVersion()) {
+			l.upstream = fresh
+		} else {
+			l.record.upstream = nil
+		}
+	}
+	l.wish(ctx)
+	if !l.selected && !l.hasFinalizer() && len(l.owned()) == 0 {
+		s.forget(ref)
+		return nil, nil
+	}
+	return l, nil
+}
+
+func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
+	return &look{session: s, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{},
+		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams))}
+}
+
+// vanished is about an upstream that is not in the cache. Where the config selects by labels it may stand all the same,
+// without them: only reading it tells, and then its downstreams are unwanted.
+func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error) {
+	if !s.pipeline.SelectsLabels() {
+		s.forget(ref)
+		return nil, nil
+	}
+	up, err := s.client.Get(ctx, s.upstreamTarget(ref))
+	if apierrors.IsNotFound(err) {
+		s.forget(ref)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := s.newLook(ref, up)
+	if (len(l.owned()) == 0 && !l.hasFinalizer()) || s.isOwnDownstream(up) {
+		s.forget(ref)
+		return nil, nil
+	}
+	return l, nil
+}
+
+func (s *session) forget(ref pipeline.Ref) {
+	if r := s.memory.peek(ref); r != nil {
+		s.countStates(r, nil)
+		s.memory.forget(ref)
+	}
+}
+
+// failedLook is for the read that begin needed and did not get.
+func (s *session) failedLook(ref pipeline.Ref, err error) time.Duration {
+	f := apply.Classify(err)
+	countOutcome(s.name, "", f.Reason)
+	s.log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
+	return max(time.Duration(s.pipeline.Config.Retry.MinDelay), f.RetryAfter)
+}
+
+func (s *session) namespaceSelected(namespace string) bool {
+	if s.nsSelector == nil || namespace == "" {
+		return true
+	}
+	ns, _ := s.namespaces.get(pipeline.Ref{Name: namespace}).(*unstructured.Unstructured)
+	return ns != nil && s.nsSelector.Matches(labelsOf(ns))
+}
+
+// isOwnDownstream tells whether an object of the watched kind was made by this very operator: a copy is not copied.
+func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
+	same := false
+	for _, d := range s.pipeline.Downstreams {
+		same = same || d.GVK().GroupKind() == s.pipeline.Upstream.GVK.GroupKind()
+	}
+	if !same {
+		return false
+	}
+	conv := s.pipeline.Config.Conventions
+	if up.GetAnnotations()[conv.Hash.Annotation] == "" && up.GetLabels()[conv.Hash.Label] == "" {
+		return false
+	}
+	for _, ref := range up.GetOwnerReferences() {
+		if ref.Kind == s.pipeline.Upstream.GVK.Kind && groupOf(ref.APIVersion) == s.pipeline.Upstream.GVK.Group {
+			return true
+		}
+	}
+	return conv.Owner.Annotation != "" && up.GetAnnotations()[conv.Owner.Annotation] != ""
+}
+
+// wish makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
+func (l *look) wish(ctx context.Context) {
+	r := l.record
+	if r.wish != nil && r.version == l.upstream.GetResourceVersion() {
+		return
+	}
+	digest := l.digest()
+	if r.wish == nil || r.digest != digest {
+		r.wish, r.digest = l.pipeline.Wish(ctx, l.upstream), digest
+		countRender(l.name)
+	}
+	r.version = l.upstream.GetResourceVersion()
+}
+
+// digest is over what rules and templates can read: all but the bookkeeping of the API server, and the status unless
+// the config reads it.
+func (l *look) digest() drift.Sum {
+	readable := make(map[string]any, len(l.upstream.Object))
+	for key, value := range l.upstream.Object {
+		if key != "status" || l.pipeline.ReadsStatus() {
+			readable[key] = value
+		}
+	}
+	if meta, ok := readable["metadata"].(map[string]any); ok {
+		kept := make(map[string]any, len(meta))
+		for key, value := range meta {
+			if key != "resourceVersion" && key != "managedFields" {
+				kept[key] = value
+			}
+		}
+		readable["metadata"] = kept
+	}
+	return drift.Digest(readable)
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Reasons of events that tell of something done. An event that tells of a state has the state's word, one that tells of
+// a failure the failure's.
+const (
+	// EventCreated: a downstream was made.
+	EventCreated = "Created"
+	// EventUpdated: a downstream was changed because what its upstream asks for has changed.
+	EventUpdated = "Updated"
+	// EventRepaired: a downstream was brought back after another writer changed it.
+	EventRepaired = "Repaired"
+	// EventDeleted: a downstream was deleted.
+	EventDeleted = "Deleted"
+	// EventReleased: a downstream was kept and our marks were taken off.
+	EventReleased = "Released"
+	// EventFieldKept: a field was removed from the template, and stays because another manager owns it too.
+	EventFieldKept = "FieldKept"
+	// EventInvalid: a rule refuses the upstream.
+	EventInvalid = "Invalid"
+)
+
+// event tells of something about the upstream, as far as the config's policy wants it. Equal ones in a row are one:
+// the recorder counts them.
+func (l *look) event(warning bool, reason, action, format string, args ...any) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	switch l.pipeline.Config.Events {
+	case config.EventsNone:
+		return
+	case config.EventsWarnings:
+		if !warning {
+			return
+		}
+	}
+	l.recorder.Eventf(l.upstream, nil, kind, reason, action, format, args...)
+}
+
+func (l *look) eventCreated(o pipeline.Outcome) {
+	l.event(false, EventCreated, "Create", "%s created", l.what(o))
+}
+
+func (l *look) eventUpdated(o pipeline.Outcome) {
+	l.event(false, EventUpdated, "Apply", "%s updated: %s", l.what(o), o.Message)
+}
+
+func (l *look) eventRepaired(o pipeline.Outcome) {
+	text := l.record.targets[o.Downstream].explained
+	if text == "" {
+		text = "it was no longer what was applied"
+	}
+	l.event(true, EventRepaired, "Apply", "%s repaired: %s", l.what(o), text)
+}
+
+func (l *look) eventDrifted(o pipeline.Outcome, explained string) {
+	l.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left so: %s", l.what(o), explained)
+}
+
+func (l *look) eventDeleted(o pipeline.Outcome) {
+	l.event(false, EventDeleted, "Delete", "%s deleted: %s", l.what(o), o.Message)
+}
+
+func (l *look) eventReleased(o pipeline.Outcome) {
+	l.event(false, EventReleased, "Release", "%s released: %s", l.what(o), o.Message)
+}
+
+func (l *look) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
+	for _, f := range lost {
+		l.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", l.what(o), f.Path, f.Manager)
+		l.log.Info("a field that left the template stays", "upstream", l.ref.String(), "target", o.Target.String(), "field", f.Path, "manager", f.Manager)
+	}
+}
+
+func (l *look) what(o pipeline.Outcome) string {
+	return l.pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
+}
+
+// eventOutcomes tells of states and failures that a person must look at, when they begin.
+func (l *look) eventOutcomes(d pipeline.Decision) {
+	var now []string
+	for i, o := range d.Outcomes {
+		reason, text := string(o.State), o.Message
+		if f := l.failures[i]; f != nil {
+			reason, text = f.Reason, f.Message
+		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed {
+			continue
+		}
+		name := l.pipeline.Downstreams[i].Name
+		now = append(now, name+reason+text)
+		if !strings.Contains(l.record.told, name+reason+text) {
+			l.event(true, reason, "Reconcile", "%s: %s", name, text)
+		}
+	}
+	for _, f := range l.record.wish.Invalid {
+		now = append(now, f.String())
+		if !strings.Contains(l.record.told, f.String()) {
+			l.event(true, EventInvalid, "Validate", "%s", f.String())
+		}
+	}
+	l.record.told = strings.Join(now, "\n")
+}
+
+// tellDropped logs once which status fields the kind cannot store.
+func (l *look) tellDropped(report pipeline.Report) {
+	if len(report.Dropped) == 0 {
+		return
+	}
+	l.droppedTold.Do(func() {
+		l.log.Info("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
+			"kind", l.pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
+	})
+}

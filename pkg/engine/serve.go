@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// session is an operator at work: one compiled pipeline, its watches, its queue and its memory.
+type session struct {
+	*operator
+	pipeline    *pipeline.Pipeline
+	memory      *memory
+	queue       priorityqueue.PriorityQueue[pipeline.Ref]
+	upstreams   stores
+	namespaces  stores
+	downstreams []stores
+	nsSelector  labels.Selector
+	droppedTold sync.Once
+}
+
+// serve watches and works until ctx is done or a kind goes; then it returns the reason.
+func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
+	s := &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams))}
+	s.queue = priorityqueue.New[pipeline.Ref](o.name)
+	defer s.queue.ShutDown()
+	live, gone := context.WithCancelCause(ctx)
+	defer gone(nil)
+	defer s.closeWatches()
+	o.say(reasonSyncing, "")
+	if err := s.openWatches(gone); err != nil {
+		return err
+	}
+	if !s.waitForSync(live) {
+		return cause(ctx, live)
+	}
+	o.say(reasonStandby, "")
+	select {
+	case <-live.Done():
+		return cause(ctx, live)
+	case <-o.engine.elected:
+	}
+	o.say(reasonRunning, "")
+	s.work(live)
+	return cause(ctx, live)
+}
+
+// cause is why live ended; nil where the whole process is stopping.
+func cause(ctx, live context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(live)
+}
+
+// work runs the workers until live is done and what they hold is finished: the current piece of work is not cut off,
+// so that what was applied is also recorded.
+func (s *session) work(live context.Context) {
+	stop := context.AfterFunc(live, s.queue.ShutDown)
+	defer stop()
+	var wg sync.WaitGroup
+	for range s.engine.options.Workers {
+		wg.Go(func() {
+			for {
+				ref, _, shutdown := s.queue.GetWithPriority()
+				if shutdown {
+					return
+				}
+				s.one(live, ref)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *session) one(live context.Context, ref pipeline.Ref) {
+	defer s.queue.Done(ref)
+	if live.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
+	defer cancel()
+	start := time.Now()
+	after := s.reconcile(ctx, ref)
+	observeReconcile(s.name, time.Since(start))
+	if after > 0 {
+		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after}, ref)
+	}
+}
+
+// waitForSync waits for the first lists of every watch.
+func (s *session) waitForSync(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(), func() bool {
+		if !s.upstreams.synced() || !s.namespaces.synced() {
+			return false
+		}
+		for _, d := range s.downstreams {
+			if !d.synced() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (s *session) openWatches(gone context.CancelCauseFunc) error {
+	onError := func(key watchKey, err error) { s.watchFailed(key, err, gone) }
+	watch := s.pipeline.Config.Watch
+	selector, err := selectorText(watch.LabelSelector)
+	if err != nil {
+		return err
+	}
+	s.upstreams = stores{}
+	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
+		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: selector, View: wholeView}
+		sub, err := s.engine.watches.subscribe(key, keepWhole, s.upstreamHandler(), time.Duration(s.pipeline.Config.ResyncPeriod), onError)
+		if err != nil {
+			return err
+		}
+		s.upstreams[ns] = sub
+	}
+	if err := s.openNamespaces(onError); err != nil {
+		return err
+	}
+	for i, d := range s.pipeline.Downstreams {
+		if err := s.openDownstream(i, d, onError); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) openDownstream(i int, d *pipeline.Downstream, onError func(watchKey, error)) error {
+	s.downstreams[i] = stores{}
+	for _, ns := range namespacesOf(targetNamespaces(s.pipeline, d), d.Kind.Namespaced) {
+		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: d.Selector.String(), View: d.View.ID()}
+		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), 0, onError)
+		if err != nil {
+			return err
+		}
+		s.downstreams[i][ns] = sub
+	}
+	return nil
+}
+
+// openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels.
+func (s *session) openNamespaces(onError func(watchKey, error)) error {
+	selector := s.pipeline.Config.Watch.NamespaceSelector
+	if selector == nil {
+		return nil
+	}
+	var err error
+	if s.nsSelector, err = metav1.LabelSelectorAsSelector(selector); err != nil {
+		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
+	}
+	key := watchKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
+	sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), 0, onError)
+	if err != nil {
+		return err
+	}
+	s.namespaces = stores{"": sub}
+	return nil
+}
+
+func (s *session) closeWatches() {
+	s.upstreams.close()
+	s.namespaces.close()
+	for _, d := range s.downstreams {
+		d.close()
+	}
+}
+
+func selectorText(selector *metav1.LabelSelector) (string, error) {
+	if selector == nil {
+		return "", nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return "", fmt.Errorf("reading watch.labelSelector: %w", err)
+	}
+	return parsed.String(), nil
+}
+
+// namespacesOf lists the namespaces to watch; "" is all of them.
+func namespacesOf(names []string, namespaced bool) []string {
+	if len(names) == 0 || !namespaced {
+		return []string{""}
+	}
+	return names
+}
+
+// targetNamespaces is where a downstream may stand: no more is watched, so that no more rights are needed.
+func targetNamespaces(p *pipeline.Pipeline, d *pipeline.Downstream) []string {
+	switch d.Config.TargetNamespaces.From {
+	case config.NamespacesList:
+		return d.Config.TargetNamespaces.Names
+	case config.NamespacesSame:
+		return p.Config.Watch.Namespaces
+	}
+	return nil
+}

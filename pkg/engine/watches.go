@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// watchKey is what makes two watches one. Namespace "" is all; View tells what the transform keeps.
+type watchKey struct {
+	GVR       schema.GroupVersionResource
+	Namespace string
+	Selector  string
+	View      string
+}
+
+// watches shares informers by watchKey and stops the ones that nobody uses any more.
+type watches struct {
+	client dynamic.Interface
+
+	mu   sync.Mutex
+	live map[watchKey]*sharedWatch
+}
+
+type sharedWatch struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+
+	mu    sync.Mutex
+	users map[*subscription]struct{}
+}
+
+// subscription is one user's hold on a shared watch.
+type subscription struct {
+	key      watchKey
+	shared   *sharedWatch
+	owner    *watches
+	handle   cache.ResourceEventHandlerRegistration
+	onError  func(watchKey, error)
+	released sync.Once
+}
+
+func newWatches(client dynamic.Interface) *watches {
+	return &watches{client: client, live: map[watchKey]*sharedWatch{}}
+}
+
+// subscribe joins the watch of key, starting it where nobody has. onError hears of every failing list or watch; the
+// informer tries again by itself.
+func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler cache.ResourceEventHandler, resync time.Duration,
+	onError func(watchKey, error)) (*subscription, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shared := w.live[key]
+	if shared == nil {
+		var err error
+		if shared, err = w.start(key, transform); err != nil {
+			return nil, err
+		}
+		w.live[key] = shared
+	}
+	s := &subscription{key: key, shared: shared, owner: w, onError: onError}
+	shared.mu.Lock()
+	shared.users[s] = struct{}{}
+	shared.mu.Unlock()
+	var err error
+	if s.handle, err = shared.informer.AddEventHandlerWithResyncPeriod(handler, resync); err != nil {
+		w.releaseLocked(s)
+		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
+	}
+	return s, nil
+}
+
+func (w *watches) start(key watchKey, transform cache.TransformFunc) (*sharedWatch, error) {
+	tweak := func(o *metav1.ListOptions) { o.LabelSelector = key.Selector }
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, key.GVR, key.Namespace, 0, indexers, tweak).Informer()
+	ctx, stop := context.WithCancel(context.Background())
+	shared := &sharedWatch{informer: informer, stop: stop, users: map[*subscription]struct{}{}}
+	err := errors.Join(
+		informer.SetTransform(transform),
+		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			shared.failed(key, err)
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		}))
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
+	}
+	go informer.RunWithContext(ctx)
+	return shared, nil
+}
+
+func (s *sharedWatch) failed(key watchKey, err error) {
+	s.mu.Lock()
+	users := make([]*subscription, 0, len(s.users))
+	for u := range s.users {
+		users = append(users, u)
+	}
+	s.mu.Unlock()
+	for _, u := range users {
+		u.onError(key, err)
+	}
+}
+
+// close leaves the watch; the last user to leave stops it.
+func (s *subscription) close() {
+	s.released.Do(func() {
+		s.owner.mu.Lock()
+		defer s.owner.mu.Unlock()
+		s.owner.releaseLocked(s)
+	})
+}
+
+func (w *watches) releaseLocked(s *subscription) {
+	if s.handle != nil {
+		// The only error is that of an informer that has stopped already.
+		_ = s.shared.informer.RemoveEventHandler(s.handle)
+	}
+	s.shared.mu.Lock()
+	delete(s.shared.users, s)
+	last := len(s.shared.users) == 0
+	s.shared.mu.Unlock()
+	if last {
+		s.shared.stop()
+		delete(w.live, s.key)
+	}
+}
+
+func (s *subscription) synced() bool { return s.handle.HasSynced() }
+
+func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetIndexer() }
+
+// byOwner indexes downstreams by the uids in their owner marks, byUID upstreams by their own.
+const (
+	byOwner = "owner"
+	byUID   = "uid"
+)
+
+var indexers = cache.Indexers{
+	byOwner: func(obj any) ([]string, error) {
+		live, ok := obj.(*drift.Live)
+		if !ok {
+			return nil, nil
+		}
+		return ownersOf(live), nil
+	},
+	byUID: func(obj any) ([]string, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return nil, nil
+		}
+		return []string{string(u.GetUID())}, nil
+	},
+}
+
+// ownersOf lists the uids that an object's owner references and owner annotation name.
+func ownersOf(live *drift.Live) []string {
+	uids := make([]string, 0, len(live.Owners)+1)
+	for _, ref := range live.Owners {
+		uids = append(uids, string(ref.UID))
+	}
+	if _, uid, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+		uids = append(uids, uid)
+	}
+	return uids
+}
+
+// wholeView names the view of upstreams: everything but managedFields.
+const wholeView = "whole"
+
+// keepWhole is the transform of wholeView. It may change the object in place: nobody else has seen it yet.
+func keepWhole(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// stores finds objects in one or several informers of one kind: one for all namespaces, or one for each.
+type stores map[string]*subscription
+
+func (s stores) get(ref pipeline.Ref) any {
+	sub := s[""]
+	if sub == nil {
+		sub = s[ref.Namespace]
+	}
+	if sub == nil {
+		return nil
+	}
+	key := ref.Name
+	if ref.Namespace != "" {
+		key = ref.Namespace + "/" + ref.Name
+	}
+	// An in-memory store gives no errors.
+	obj, _, _ := sub.indexer().GetByKey(key)
+	return obj
+}
+
+func (s stores) live(ref pipeline.Ref) *drift.Live {
+	live, _ := s.get(ref).(*drift.Live)
+	return live
+}
+
+func (s stores) ownedBy(uid types.UID) []*drift.Live {
+	var owned []*drift.Live
+	for _, sub := range s {
+		objs, _ := sub.indexer().ByIndex(byOwner, string(uid))
+		for _, obj := range objs {
+			if live, ok := obj.(*drift.Live); ok {
+				owned = append(owned, live)
+			}
+		}
+	}
+	return owned
+}
+
+// withUID finds the upstream with a uid.
+func (s stores) withUID(uid string) *unstructured.Unstructured {
+	for _, sub := range s {
+		if objs, _ := sub.indexer().ByIndex(byUID, uid); len(objs) == 1 {
+			u, _ := objs[0].(*unstructured.Unstructured)
+			return u
+		}
+	}
+	return nil
+}
+
+func (s stores) synced() bool {
+	for _, sub := range s {
+		if !sub.synced() {
+			return false
+		}
+	}
+	return true
+}
+
+func (s stores) close() {
+	for _, sub := range s {
+		sub.close()
+	}
+}

@@ -1,0 +1,338 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+const (
+	upstreamUID = types.UID("up-1")
+	liveUID     = types.UID("live-1")
+	hash        = "v1-abc"
+)
+
+var (
+	now    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	wanted = drift.Digest(map[string]any{"data": "wanted"})
+	other  = drift.Digest(map[string]any{"data": "other"})
+	target = Ref{Namespace: "apps", Name: "web"}
+)
+
+// onePipeline is a pipeline of one ConfigMap, with what change does to its config.
+func onePipeline(change func(*config.Operator)) *Pipeline {
+	op := &config.Operator{
+		Conventions: config.Conventions{Finalizer: "tools.example.com/cleanup", Pause: &config.Pause{Annotation: "tools.example.com/paused"}},
+		Status:      config.Status{Downstreams: ".status.downstreams"},
+		Retry:       config.Retry{MinDelay: config.Duration(5 * time.Second), MaxDelay: config.Duration(5 * time.Minute)},
+		Downstreams: []config.Downstream{{
+			Name: "config", APIVersion: "v1", Kind: "ConfigMap",
+			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateApply, DeletionPolicy: config.DeletionDelete,
+			Drift: config.Drift{Policy: config.DriftEnforce},
+		}},
+	}
+	if change != nil {
+		change(op)
+	}
+	p := &Pipeline{Name: "test", Config: op}
+	for i := range op.Downstreams {
+		p.Downstreams = append(p.Downstreams, &Downstream{Index: i, Name: op.Downstreams[i].Name, Config: &op.Downstreams[i]})
+	}
+	return p
+}
+
+func upstreamObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
+	u.SetNamespace("apps")
+	u.SetName("web")
+	u.SetUID(upstreamUID)
+	return u
+}
+
+func ourLive() *drift.Live {
+	return &drift.Live{Namespace: "apps", Name: "web", UID: liveUID, ResourceVersion: "7", Hash: hash, P: wanted, Managed: true,
+		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true}}}
+}
+
+// inSync is the input of an upstream whose downstream is what it asks for.
+func inSync() Input {
+	return Input{
+		Upstream: upstreamObject(), Selected: true, Now: now,
+		Wish:  &Wish{Downstreams: []DownstreamWish{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
+		Facts: []Facts{{Live: ourLive(), Trusted: true, RecordedHash: hash}},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	yes, no := true, false
+	recreate := func(op *config.Operator) { op.Downstreams[0].UpdatePolicy = config.UpdateRecreate }
+	createOnly := func(op *config.Operator) { op.Downstreams[0].UpdatePolicy = config.UpdateCreateOnly }
+	adopt := func(op *config.Operator) { op.Downstreams[0].AdoptionPolicy = config.AdoptIfUnowned }
+	report := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftReport }
+	ignore := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftIgnore }
+	statusless := func(op *config.Operator) { op.Status.Enabled = &no }
+
+	for _, row := range []struct {
+		name    string
+		reason  string
+		config  func(*config.Operator)
+		change  func(*Input)
+		state   State
+		action  Action
+		message string
+	}{
+		{name: "in sync", reason: "equal hash and equal projection need nothing",
+			state: StateInSync},
+		{name: "nothing stands", reason: "a downstream that is missing is made",
+			change: func(in *Input) { in.Facts[0].Live = nil }, state: StateCreate, action: ActionCreate},
+		{name: "paused", reason: "a paused upstream is left alone, whatever stands",
+			change: func(in *Input) {
+				in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
+				in.Facts[0].Live = nil
+			}, state: StatePaused, message: "tools.example.com/paused"},
+		{name: "pause annotation says false", reason: "only the value true pauses",
+			change: func(in *Input) {
+				in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "false"})
+			}, state: StateInSync},
+		{name: "invalid", reason: "an invalid upstream takes nothing away and makes nothing",
+			change: func(in *Input) {
+				in.Wish = &Wish{Invalid: []rules.Failure{{Message: "too many"}}}
+				in.Facts[0].Live.P = other
+			},
+			state: StateInvalid},
+		{name: "render failed", reason: "an error in the template leaves things alone",
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{Err: errTest} }, state: StateRenderFailed, message: "test error"},
+		{name: "unwanted", reason: "when is false; what stands is a leftover and decided as such",
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{}; in.Facts[0].Live = nil }, state: StateUnwanted},
+		{name: "terminating", reason: "an apply to a terminating object would answer 200 and be lost with it",
+			change: func(in *Input) { in.Facts[0].Live.Deleting = true; in.Facts[0].Live.P = other }, state: StateWaiting},
+		{name: "somebody else's", reason: "an object without our mark is never taken by default",
+			change: func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}} },
+			state:  StateConflict, message: "adoptionPolicy: IfUnowned"},
+		{name: "adoption", reason: "an object that nobody owns may be adopted where the config says so", config: adopt,
+			change: func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}} },
+			state:  StateUpdate, action: ActionApply, message: "adopted"},
+		{name: "adoption of an owned object", reason: "a controller reference is respected even where adoption is allowed", config: adopt,
+			change: func(in *Input) {
+				in.Facts[0] = Facts{Live: &drift.Live{UID: "x", Owners: []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}}}}
+			}, state: StateConflict, message: "Thing else"},
+		{name: "two upstreams, one target", reason: "the second is in conflict, even where its status claims the object",
+			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2" }, state: StateConflict},
+		{name: "marks stripped", reason: "an object whose uid is recorded is ours without its marks",
+			change: func(in *Input) { in.Facts[0].Live.Owners = nil; in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
+		{name: "mark of unknown origin", reason: "a mark can be forged, so the object is inspected first",
+			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateWaiting, action: ActionInspect},
+		{name: "forged mark", reason: "what has more than we would give it was not made here",
+			change: func(in *Input) {
+				in.Facts[0].Trusted = false
+				in.Facts[0].Verdict = Verdict{Inspected: true, Beyond: []string{".data.evil"}}
+			}, state: StateConflict, message: ".data.evil"},
+		{name: "mark from a crash", reason: "made, but not recorded before the process died: it has nothing more and is ours",
+			change: func(in *Input) { in.Facts[0].Trusted = false; in.Facts[0].Verdict = Verdict{Inspected: true} }, state: StateInSync},
+		{name: "no status to record in", reason: "then managedFields decide: nothing foreign, no question", config: statusless,
+			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateInSync},
+		{name: "no status, foreign fields", reason: "then managedFields raise the question", config: statusless,
+			change: func(in *Input) { in.Facts[0].Trusted = false; in.Facts[0].Live.Foreign = true }, state: StateWaiting, action: ActionInspect},
+		{name: "server's spelling", reason: "the projection that our own apply returned counts as in sync",
+			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Baseline = &other }, state: StateInSync},
+		{name: "hash differs but projection is baseline", reason: "both must hold",
+			change: func(in *Input) {
+				in.Facts[0].Live.Hash = "v1-old"
+				in.Facts[0].RecordedHash = "v1-old"
+				in.Facts[0].Live.P, in.Facts[0].Baseline = other, &other
+			}, state: StateUpdate, action: ActionApply},
+		{name: "update", reason: "the recorded hash is not what is asked for now",
+			change: func(in *Input) { in.Facts[0].RecordedHash = "v1-old"; in.Facts[0].Live.Hash = "v1-old" }, state: StateUpdate, action: ActionApply},
+		{name: "hash annotation stripped", reason: "the wish has not changed, so it is drift",
+			change: func(in *Input) { in.Facts[0].Live.Hash = "" }, state: StateRepair, action: ActionApply},
+		{name: "drift", reason: "the wish is the same, the live object is not",
+			change: func(in *Input) { in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
+		{name: "added keys", reason: "keys that others add to an exclusive field are drift",
+			change: func(in *Input) { in.Facts[0].Live.Extra = true }, state: StateRepair, action: ActionApply},
+		{name: "drift ignored", reason: "policy Ignore", config: ignore,
+			change: func(in *Input) { in.Facts[0].Live.P = other }, state: StateInSync, message: "ignored"},
+		{name: "drift to settle", reason: "policy Report asks by dry run first", config: report,
+			change: func(in *Input) { in.Facts[0].Live.P = other }, state: StateWaiting, action: ActionSettle},
+		{name: "drift settled", reason: "a dry run that changes nothing is no drift", config: report,
+			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.Settled = &yes }, state: StateInSync},
+		{name: "drift reported", reason: "policy Report writes nothing", config: report,
+			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.Settled = &no }, state: StateDrifted},
+		{name: "update under Report", reason: "Report is about drift; a changed wish is applied", config: report,
+			change: func(in *Input) { in.Facts[0].RecordedHash = "v1-old"; in.Facts[0].Live.Hash = "v1-old" }, state: StateUpdate, action: ActionApply},
+		{name: "contested", reason: "a writer that undid three repairs is not fought at full speed",
+			change: func(in *Input) {
+				in.Facts[0].Live.P, in.Facts[0].Repairs, in.Facts[0].LastRepair = other, contestedAfter, now.Add(-time.Second)
+				in.Facts[0].Verdict.Contenders = ".data.x (last written by kubectl-edit)"
+			}, state: StateContested, message: "kubectl-edit"},
+		{name: "contested, waited", reason: "after the back-off there is another repair",
+			change: func(in *Input) {
+				in.Facts[0].Live.P, in.Facts[0].Repairs, in.Facts[0].LastRepair = other, contestedAfter, now.Add(-6*time.Second)
+			}, state: StateRepair, action: ActionApply},
+		{name: "create only", reason: "what exists and is ours is left as it is", config: createOnly,
+			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Live.Hash = "v1-old" }, state: StateInSync},
+		{name: "create only, finished and gone", reason: "a Job that succeeded is not run again", config: createOnly,
+			change: func(in *Input) { in.Facts[0] = Facts{RecordedHash: hash, Finished: true} }, state: StateInSync, message: "finished"},
+		{name: "create only, finished, other wish", reason: "a changed wish is a new piece of work", config: createOnly,
+			change: func(in *Input) { in.Facts[0] = Facts{RecordedHash: "v1-old", Finished: true} }, state: StateCreate, action: ActionCreate},
+		{name: "create only, deleted by hand", reason: "what had not finished is made again", config: createOnly,
+			change: func(in *Input) { in.Facts[0] = Facts{RecordedHash: hash} }, state: StateCreate, action: ActionCreate},
+		{name: "immutable", reason: "a refusal that a dry run under the same name does not share: make it anew", config: recreate,
+			change: func(in *Input) {
+				in.Facts[0].Live.Hash, in.Facts[0].RecordedHash = "v1-old", "v1-old"
+				in.Facts[0].Verdict.Immutable = true
+			}, state: StateRecreate, action: ActionDelete},
+		{name: "immutable without the policy", reason: "nothing is ever deleted that the config does not allow",
+			change: func(in *Input) {
+				in.Facts[0].Live.Hash, in.Facts[0].RecordedHash = "v1-old", "v1-old"
+				in.Facts[0].Verdict.Immutable = true
+			}, state: StateUpdate, action: ActionApply},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in := inSync()
+			if row.change != nil {
+				row.change(&in)
+			}
+			got := onePipeline(row.config).Decide(in).Outcomes[0]
+			if got.State != row.state || got.Action != row.action || !strings.Contains(got.Message, row.message) {
+				t.Errorf("%s:\n got %s/%q: %s\nwant %s/%q: …%s…", row.reason, got.State, got.Action, got.Message, row.state, row.action, row.message)
+			}
+		})
+	}
+}
+
+type testError struct{}
+
+func (testError) Error() string { return "test error" }
+
+var errTest = testError{}
+
+func TestDecideLeftovers(t *testing.T) {
+	old := func() *drift.Live {
+		l := ourLive()
+		l.Name, l.UID = "old", "live-0"
+		return l
+	}
+	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
+	twoOfAKind := func(op *config.Operator) {
+		second := op.Downstreams[0]
+		second.Name = "second"
+		op.Downstreams = append(op.Downstreams, second)
+	}
+	for _, row := range []struct {
+		name   string
+		reason string
+		config func(*config.Operator)
+		change func(*Input)
+		state  State
+		action Action
+	}{
+		{name: "successor stands", reason: "after a rename the old one goes", state: StateSuperseded, action: ActionDelete},
+		{name: "successor is being made", reason: "the old one serves until the new one stands",
+			change: func(in *Input) { in.Facts[0].Live = nil }, state: StateSuperseded},
+		{name: "successor is in conflict", reason: "a failure takes nothing away",
+			change: func(in *Input) { in.Facts[0].Live = &drift.Live{UID: "x"}; in.Facts[0].Trusted = false }, state: StateSuperseded},
+		{name: "upstream is invalid", reason: "an invalid upstream takes nothing away",
+			change: func(in *Input) { in.Wish = &Wish{Invalid: []rules.Failure{{}}} }, state: StateSuperseded},
+		{name: "template fails", reason: "a broken template takes nothing away",
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{Err: errTest} }, state: StateSuperseded},
+		{name: "unwanted", reason: "when turned false",
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionDelete},
+		{name: "unwanted, kept", reason: "deletionPolicy Orphan keeps the object and takes our marks off", config: orphan,
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionRelease},
+		{name: "unselected", reason: "losing the label is the same",
+			change: func(in *Input) { in.Selected = false }, state: StateUnwanted, action: ActionDelete},
+		{name: "going already", reason: "a terminating object is not deleted again",
+			change: func(in *Input) { in.Leftovers[0].Live.Deleting = true }, state: StateSuperseded},
+		{name: "whose it was is in doubt", reason: "with two downstreams of a kind, one failing, nothing unrecorded is deleted", config: twoOfAKind,
+			change: func(in *Input) {
+				in.Leftovers[0].Certain = false
+				in.Wish.Downstreams = append(in.Wish.Downstreams, DownstreamWish{Err: errTest})
+				in.Facts = append(in.Facts, Facts{})
+			}, state: StateSuperseded},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in := inSync()
+			in.Leftovers = []Owned{{Live: old(), Certain: true}}
+			if row.change != nil {
+				row.change(&in)
+			}
+			got := onePipeline(row.config).Decide(in).Leftovers[0]
+			if got.State != row.state || got.Action != row.action {
+				t.Errorf("%s: got %s/%q (%s), want %s/%q", row.reason, got.State, got.Action, got.Message, row.state, row.action)
+			}
+			if got.UID != "live-0" {
+				t.Errorf("the outcome is about %q, not about the leftover", got.UID)
+			}
+		})
+	}
+}
+
+func TestDecideFinalizer(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		reason string
+		change func(*Input)
+		want   FinalizerWish
+	}{
+		{name: "reference", reason: "an owner reference cleans up by itself", want: FinalizerLeave},
+		{name: "annotation", reason: "nothing else cleans up across namespaces",
+			change: func(in *Input) { in.Wish.Downstreams[0].Reference = false }, want: FinalizerAdd},
+		{name: "annotation, has it", reason: "once is enough",
+			change: func(in *Input) { in.Wish.Downstreams[0].Reference = false; in.HasFinalizer = true }, want: FinalizerLeave},
+		{name: "no longer needed", reason: "a finalizer that guards nothing only gets stuck",
+			change: func(in *Input) { in.HasFinalizer = true }, want: FinalizerRemove},
+		{name: "invalid", reason: "what stands is left alone, and so is its guard",
+			change: func(in *Input) { in.Wish = &Wish{Invalid: []rules.Failure{{}}}; in.HasFinalizer = true }, want: FinalizerLeave},
+		{name: "leftover elsewhere", reason: "a superseded object in another namespace still needs it",
+			change: func(in *Input) {
+				in.HasFinalizer = true
+				l := ourLive()
+				l.UID, l.Owners, l.OwnerMark = "live-0", nil, "apps/web/"+string(upstreamUID)
+				in.Leftovers = []Owned{{Live: l, Certain: true}}
+			}, want: FinalizerLeave},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in := inSync()
+			if row.change != nil {
+				row.change(&in)
+			}
+			d := onePipeline(nil).Decide(in)
+			if d.Finalizer != row.want {
+				t.Errorf("%s: got %d, want %d", row.reason, d.Finalizer, row.want)
+			}
+		})
+	}
+}
+
+func TestDecideDeletion(t *testing.T) {
+	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
+	annotated := ourLive()
+	annotated.Owners, annotated.OwnerMark = nil, "apps/web/"+string(upstreamUID)
+	for _, row := range []struct {
+		name   string
+		reason string
+		config func(*config.Operator)
+		live   *drift.Live
+		state  State
+		action Action
+	}{
+		{name: "referenced", reason: "the garbage collector does it", live: ourLive(), state: StateDelete},
+		{name: "annotated", reason: "nobody else does it", live: annotated, state: StateDelete, action: ActionDelete},
+		{name: "kept", reason: "Orphan takes the marks off", config: orphan, live: annotated, state: StateRelease, action: ActionRelease},
+		{name: "kept, with a reference", reason: "from before the policy changed: the reference must go before the upstream does", config: orphan, live: ourLive(), state: StateRelease, action: ActionRelease},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := onePipeline(row.config).DecideDeletion(Input{Upstream: upstreamObject(), Leftovers: []Owned{{Live: row.live, Certain: true}}})
+			if got := d.Leftovers[0]; got.State != row.state || got.Action != row.action {
+				t.Errorf("%s: got %s/%q, want %s/%q", row.reason, got.State, got.Action, row.state, row.action)
+			}
+		})
+	}
+}

@@ -1,0 +1,304 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/render"
+)
+
+// document renders one downstream and adds conventions, marks and hash.
+func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured) (*DownstreamWish, error) {
+	data := render.Data{Upstream: upstream.Object}
+	doc, err := d.template.Execute(data)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+	}
+	w := &DownstreamWish{Wanted: true}
+	if w.Target, err = p.target(d, upstream, doc); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+	}
+	p.dropForeignMarks(doc)
+	if err := p.addConventions(d, data, doc); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+	}
+	canonical, err := drift.Canonical(doc)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+	}
+	w.Hash = drift.Hash(p.algorithm, without(canonical, d.initial))
+	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
+	p.mark(canonical, upstream, w)
+	w.document = canonical
+	w.Sum = drift.Desired(canonical, &d.View)
+	return w, nil
+}
+
+// target checks what the template says of identity, completes it in place, and returns where the object shall stand.
+func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (Ref, error) {
+	for key, want := range map[string]string{"apiVersion": d.Config.APIVersion, "kind": d.Config.Kind} {
+		if have, ok := doc[key]; ok && have != want {
+			return Ref{}, fmt.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", key, have, want)
+		}
+		doc[key] = want
+	}
+	if _, ok := doc["status"]; ok {
+		return Ref{}, fmt.Errorf("status is set: leave it out, it belongs to whoever runs the %s", d.Config.Kind)
+	}
+	meta, ok := doc["metadata"].(map[string]any)
+	if !ok {
+		return Ref{}, fmt.Errorf("metadata is missing: a name is needed")
+	}
+	if err := checkMetadata(meta); err != nil {
+		return Ref{}, err
+	}
+	namespace, err := p.namespace(d, upstream, meta)
+	if err != nil {
+		return Ref{}, err
+	}
+	name, _ := meta["name"].(string)
+	if problems := nameProblems(d, name); len(problems) > 0 {
+		return Ref{}, fmt.Errorf("metadata.name %q is no name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
+	}
+	return Ref{Namespace: namespace, Name: name}, nil
+}
+
+var allowedMetadata = []string{"annotations", "labels", "name", "namespace"}
+
+// checkMetadata holds the template to name, namespace, labels and annotations, and these to their types.
+func checkMetadata(meta map[string]any) error {
+	for _, key := range sortedKeys(meta) {
+		if !slices.Contains(allowedMetadata, key) {
+			return fmt.Errorf("metadata.%s is set: a template may set %s there and nothing else", key, strings.Join(allowedMetadata, ", "))
+		}
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		entries, ok := meta[key].(map[string]any)
+		if !ok && meta[key] != nil {
+			return fmt.Errorf("metadata.%s is %T, not a map", key, meta[key])
+		}
+		texts := make(map[string]string, len(entries))
+		for _, k := range sortedKeys(entries) {
+			s, ok := entries[k].(string)
+			if !ok {
+				return fmt.Errorf("metadata.%s[%s] is %v, not a string: quote it", key, k, entries[k])
+			}
+			texts[k] = s
+		}
+		if errs := checkTexts(key, texts); len(errs) > 0 {
+			return errs.ToAggregate()
+		}
+	}
+	return nil
+}
+
+func checkTexts(key string, texts map[string]string) field.ErrorList {
+	at := field.NewPath("metadata", key)
+	if key == "labels" {
+		return metavalidation.ValidateLabels(texts, at)
+	}
+	return validation.ValidateAnnotations(texts, at)
+}
+
+// namespace decides where the downstream stands: an upstream chooses only among the namespaces that the config allows.
+func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured, meta map[string]any) (string, error) {
+	asked, _ := meta["namespace"].(string)
+	if !d.Kind.Namespaced {
+		if asked != "" {
+			return "", fmt.Errorf("metadata.namespace is %q, but a %s has none: leave it out", asked, d.Config.Kind)
+		}
+		delete(meta, "namespace")
+		return "", nil
+	}
+	own := upstream.GetNamespace()
+	if asked == "" {
+		asked = own
+	}
+	allowed := d.Config.TargetNamespaces
+	switch {
+	case asked == "":
+		return "", fmt.Errorf("metadata.namespace is missing: the upstream has none, so the template must say where the %s goes", d.Config.Kind)
+	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
+		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", "))
+	case allowed.From == config.NamespacesSame && own != "" && asked != own:
+		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked, own)
+	case allowed.From == config.NamespacesSame && own == "" && !p.ownNamespace(upstream, asked):
+		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or say Any", asked)
+	}
+	if problems := utilvalidation.IsDNS1123Label(asked); len(problems) > 0 {
+		return "", fmt.Errorf("metadata.namespace %q: %s", asked, strings.Join(problems, "; "))
+	}
+	meta["namespace"] = asked
+	return asked, nil
+}
+
+// ownNamespace tells whether the upstream is that very Namespace: "the same namespace" of a Namespace is itself.
+func (p *Pipeline) ownNamespace(upstream *unstructured.Unstructured, namespace string) bool {
+	return p.Config.Watch.APIVersion == "v1" && p.Config.Watch.Kind == "Namespace" && upstream.GetName() == namespace
+}
+
+// nameProblems checks a name as its kind wants it. Most kinds take a DNS subdomain; those whose names become host or
+// label names take a DNS label; RBAC names may hold anything that fits a path segment.
+func nameProblems(d *Downstream, name string) []string {
+	if name == "" {
+		return []string{"it is empty"}
+	}
+	gk := d.GVK().GroupKind()
+	switch {
+	case gk.Group == "rbac.authorization.k8s.io":
+		return path.IsValidPathSegmentName(name)
+	case gk.Group == "" && gk.Kind == "Service":
+		return validation.NameIsDNSLabel(name, false)
+	case gk.Group == "" && gk.Kind == "Namespace":
+		return validation.NameIsDNSLabel(name, false)
+	}
+	return validation.NameIsDNSSubdomain(name, false)
+}
+
+// addConventions merges the config's labels and annotations over the template's: conventions win.
+func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[string]any) error {
+	meta := doc["metadata"].(map[string]any)
+	for _, part := range []struct {
+		key     string
+		entries []textEntry
+	}{{"labels", d.labels}, {"annotations", d.annotations}} {
+		if len(part.entries) == 0 {
+			continue
+		}
+		merged := make(map[string]any, len(part.entries))
+		for k, v := range asMap(meta[part.key]) {
+			merged[k] = v
+		}
+		texts := make(map[string]string, len(part.entries))
+		for _, e := range part.entries {
+			s, err := e.text.Execute(data)
+			if err != nil {
+				return fmt.Errorf("conventions.%s[%s]: %w", part.key, e.key, err)
+			}
+			texts[e.key], merged[e.key] = s, s
+		}
+		if errs := checkTexts(part.key, texts); len(errs) > 0 {
+			return fmt.Errorf("conventions: %w", errs.ToAggregate())
+		}
+		meta[part.key] = merged
+	}
+	return nil
+}
+
+// dropForeignMarks takes the keys of our own marks out of what the template gave: a template that copies the upstream's
+// labels or annotations must not let them say who owns the document.
+func (p *Pipeline) dropForeignMarks(doc map[string]any) {
+	meta := doc["metadata"].(map[string]any)
+	for part, keys := range map[string][]string{
+		"annotations": {p.Config.Conventions.Owner.Annotation, p.hashKey.Annotation},
+		"labels":      {p.hashKey.Label},
+	} {
+		entries := asMap(meta[part])
+		for _, key := range keys {
+			if _, ok := entries[key]; ok && key != "" {
+				entries = maps.Clone(entries)
+				delete(entries, key)
+				meta[part] = entries
+			}
+		}
+	}
+}
+
+// Document returns the whole document to send for downstream i: what Wish hashed, and the fields that are set at
+// creation only (drift.initialFields) as the live object wants them. live is nil at creation.
+//
+// Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
+// once another manager owns it.
+func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured, live *drift.Live) (map[string]any, error) {
+	d, dw := p.Downstreams[i], &w.Downstreams[i]
+	doc := dw.document
+	if doc == nil {
+		again, err := p.document(d, upstream)
+		if err != nil {
+			return nil, err
+		}
+		doc = again.document
+	}
+	if live == nil || len(d.initial) == 0 {
+		return doc, nil
+	}
+	doc = without(doc, d.initial)
+	for k, at := range d.initial {
+		if f := live.Initial[k]; f.Ours && !f.Others && f.Present {
+			if err := fieldpath.Set(doc, at, f.Value); err != nil {
+				return nil, fmt.Errorf("rendering %s: keeping %s: %w", d.Name, at, err)
+			}
+		}
+	}
+	return doc, nil
+}
+
+// without returns obj less the paths; obj itself is returned where there are none.
+func without(obj map[string]any, paths []fieldpath.Path) map[string]any {
+	if len(paths) == 0 {
+		return obj
+	}
+	obj = runtime.DeepCopyJSON(obj)
+	for _, at := range paths {
+		fieldpath.Remove(obj, at)
+	}
+	return obj
+}
+
+// mark adds who owns the document and its hash, last of all.
+func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DownstreamWish) {
+	meta := doc["metadata"].(map[string]any)
+	if w.Reference {
+		meta["ownerReferences"] = []any{map[string]any{
+			"apiVersion": upstream.GetAPIVersion(),
+			"kind":       upstream.GetKind(),
+			"name":       upstream.GetName(),
+			"uid":        string(upstream.GetUID()),
+			"controller": true,
+		}}
+	} else {
+		setText(meta, "annotations", p.Config.Conventions.Owner.Annotation, OwnerMark(upstream))
+	}
+	if p.hashKey.Label != "" {
+		setText(meta, "labels", p.hashKey.Label, w.Hash)
+	} else {
+		setText(meta, "annotations", p.hashKey.Annotation, w.Hash)
+	}
+}
+
+func setText(meta map[string]any, part, key, value string) {
+	entries := asMap(meta[part])
+	if entries == nil {
+		entries = map[string]any{}
+		meta[part] = entries
+	}
+	entries[key] = value
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

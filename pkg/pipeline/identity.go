@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Recorded reads the identifiers of downstreams that the upstream's status has; none where status is off.
+func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
+	path := p.Config.Status.Downstreams
+	if !p.StatusEnabled() || path == "" {
+		return nil
+	}
+	list, ok := fieldpath.Get(upstream.Object, p.downstreamsPath)
+	if !ok {
+		return nil
+	}
+	return status.RecordedFrom(list)
+}
+
+// Marks say on an object that it is ours.
+type Marks struct {
+	// OwnerUID is the upstream's, in an owner reference.
+	OwnerUID types.UID
+	// Labels and Annotations are keys.
+	Labels      []string
+	Annotations []string
+}
+
+// Marks are what is taken off an object of downstream i when it is released.
+func (p *Pipeline) Marks(owner types.UID, i int) Marks {
+	d := p.Downstreams[i]
+	m := Marks{OwnerUID: owner}
+	for _, e := range d.labels {
+		m.Labels = append(m.Labels, e.key)
+	}
+	for _, e := range d.annotations {
+		m.Annotations = append(m.Annotations, e.key)
+	}
+	if p.hashKey.Label != "" {
+		m.Labels = append(m.Labels, p.hashKey.Label)
+	} else {
+		m.Annotations = append(m.Annotations, p.hashKey.Annotation)
+	}
+	if key := p.Config.Conventions.Owner.Annotation; key != "" {
+		m.Annotations = append(m.Annotations, key)
+	}
+	sort.Strings(m.Labels)
+	sort.Strings(m.Annotations)
+	return m
+}
+
+// Beyond lists what a live object has that a dry-run create of our document has not. Where the upstream's status
+// cannot record uids, labels and annotations of others do not count: an object would be disowned at each restart for a
+// label that any tool may add.
+func (p *Pipeline) Beyond(live, want *unstructured.Unstructured) []string {
+	list := drift.Beyond(live, want)
+	if p.Records() {
+		return list
+	}
+	return slices.DeleteFunc(list, func(path string) bool { return strings.HasPrefix(path, ".metadata.") })
+}
+
+// OwnConditions returns a status with our condition types alone, for an apply: what it holds becomes ours.
+func (p *Pipeline) OwnConditions(want map[string]any) map[string]any {
+	all, _ := want["conditions"].([]any)
+	own := p.ownTypes()
+	var ours []any
+	for _, c := range all {
+		condition, _ := c.(map[string]any)
+		if t, _ := condition["type"].(string); slices.Contains(own, t) {
+			ours = append(ours, c)
+		}
+	}
+	out := make(map[string]any, len(want))
+	for key, value := range want {
+		out[key] = value
+	}
+	if len(all) > 0 {
+		out["conditions"] = ours
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Pipeline is one compiled config. It is immutable and safe for concurrent use.
+type Pipeline struct {
+	// Name is metadata.name of the config.
+	Name   string
+	Config *config.Operator
+	// Upstream is the watched kind; GVR and Schema are empty where the kind was not known at compile time.
+	Upstream kinds.Kind
+	// Downstreams are in the config's order.
+	Downstreams []*Downstream
+	// Storable is what the upstream's status can hold; nil where status is off.
+	Storable *status.Storable
+	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a look.
+	Warnings []config.Error
+
+	validator       *rules.Validator
+	fields          []statusField
+	readsStatus     bool
+	downstreamsPath fieldpath.Path
+	algorithm       drift.Algorithm
+	hashKey         drift.Key
+}
+
+// Downstream is one compiled downstream of a config.
+type Downstream struct {
+	Index  int
+	Name   string
+	Config *config.Downstream
+	Kind   kinds.Kind
+	// View is what the cache keeps of a live object.
+	View drift.View
+	// Selector is what the constant labels select: the server-side filter of the watch.
+	Selector labels.Set
+
+	when        *rules.Program
+	template    *render.Template
+	labels      []textEntry
+	annotations []textEntry
+	ready       []readyRule
+	failed      []readyRule
+	messageFrom *rules.Program
+	initial     []fieldpath.Path
+	exclusive   []fieldpath.Path
+}
+
+type textEntry struct {
+	key  string
+	text *render.Text
+}
+
+type readyRule struct {
+	program *rules.Program
+	message string
+}
+
+type statusField struct {
+	path    fieldpath.Path
+	program *rules.Program
+}
+
+// GVK returns the downstream's group, version and kind as the config names them.
+func (d *Downstream) GVK() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(d.Config.APIVersion, d.Config.Kind)
+}
+
+// Holes lists every hole of the downstream's template.
+func (d *Downstream) Holes() []render.Hole { return d.template.Holes() }
+
+// ReadsStatus tells whether a rule or template reads the upstream's own status: then a change of status renders again.
+func (p *Pipeline) ReadsStatus() bool { return p.readsStatus }
+
+// Paused tells whether the upstream bears the config's pause annotation with the value "true".
+func (p *Pipeline) Paused(upstream *unstructured.Unstructured) bool {
+	pause := p.Config.Conventions.Pause
+	return pause != nil && upstream.GetAnnotations()[pause.Annotation] == "true"
+}
+
+// SelectsLabels tells whether the config selects upstreams by their labels or their namespace's.
+func (p *Pipeline) SelectsLabels() bool {
+	return p.Config.Watch.LabelSelector != nil || p.Config.Watch.NamespaceSelector != nil
+}
+
+// StatusEnabled tells whether the config lets us write the upstream's status.
+func (p *Pipeline) StatusEnabled() bool {
+	return p.Config.Status.Enabled == nil || *p.Config.Status.Enabled
+}
+
+// Records tells whether the upstream's status records the uids of its downstreams. Where it cannot, an object's own
+// managedFields are all there is to tell a forged owner mark by.
+func (p *Pipeline) Records() bool {
+	return p.StatusEnabled() && p.Config.Status.Downstreams != "" && (p.Storable == nil || p.Storable.Stores(p.Config.Status.Downstreams))
+}
+
+// sameOwnerScope tells whether an owner reference from a downstream at target to the upstream is legal and wanted:
+// a namespaced owner may own in its own namespace only, a cluster-scoped one anywhere. What shall outlive its upstream
+// bears no reference, since the garbage collector would take it.
+func (p *Pipeline) referenceLegal(d *Downstream, upstreamNamespace string, target Ref) bool {
+	if r := p.Config.Conventions.Owner.Reference; r != nil && !*r {
+		return false
+	}
+	if d.Config.DeletionPolicy == config.DeletionOrphan {
+		return false
+	}
+	return upstreamNamespace == "" || upstreamNamespace == target.Namespace
+}
+
+// OwnerMark is the value of the owner annotation, which stands where a reference is not legal: namespace/name/uid of
+// the upstream. Only the uid says who owns; the rest is for people, and to find the upstream again.
+func OwnerMark(upstream *unstructured.Unstructured) string {
+	return upstream.GetNamespace() + "/" + upstream.GetName() + "/" + string(upstream.GetUID())
+}
+
+// ParseOwnerMark splits an owner annotation. A malformed one gives ok false.
+func ParseOwnerMark(mark string) (ref Ref, uid string, ok bool) {
+	parts := strings.Split(mark, "/")
+	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+		return Ref{}, "", false
+	}
+	return Ref{Namespace: parts[0], Name: parts[1]}, parts[2], true
+}

@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"fmt"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Failure is why an action could not be carried out.
+type Failure struct {
+	// Reason is the documented word for its class.
+	Reason string
+	// Message is for whoever must act.
+	Message string
+}
+
+// Result is a downstream after its actions were carried out: the last Outcome, the live object as the API server last
+// returned it (nil where none stands), and what failed.
+type Result struct {
+	Outcome Outcome
+	Live    *drift.Live
+	Failure *Failure
+}
+
+// fact tells what a downstream contributes to the upstream's conditions.
+func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
+	f := status.Fact{Name: d.Name, Reason: string(r.Outcome.State), Message: r.Outcome.Message}
+	switch {
+	case r.Failure != nil:
+		f.Progressing, f.Reason, f.Message = true, r.Failure.Reason, r.Failure.Message
+		return f
+	case r.Outcome.Finished:
+		f.Ready = true
+		return f
+	}
+	switch r.Outcome.State {
+	case StateRenderFailed, StateConflict, StateContested:
+		f.Failed = true
+	case StateInSync, StateDrifted, StatePaused:
+		if r.Live != nil {
+			return p.health(d, r, vars, budget)
+		}
+		f.Progressing = true
+	default:
+		f.Progressing = true
+	}
+	return f
+}
+
+// health asks kstatus first, which compares generations, and then the config's own rules.
+func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
+	f := status.Fact{Name: d.Name, Message: r.Live.StatusMessage}
+	vars.Downstream = r.Live.Kept
+	if failed, message := firstTrue(d.failed, vars, budget); failed {
+		f.Failed, f.Reason, f.Message = true, status.ReasonFailed, p.message(d, message, vars, budget)
+		return f
+	}
+	switch r.Live.Status {
+	case kstatus.FailedStatus:
+		f.Failed, f.Reason = true, status.ReasonFailed
+		f.Message = p.message(d, f.Message, vars, budget)
+		return f
+	case kstatus.CurrentStatus:
+	default:
+		f.Progressing, f.Reason = true, status.ReasonProgressing
+		f.Message = p.message(d, f.Message, vars, budget)
+		return f
+	}
+	if message := firstUnmet(d.ready, vars, budget); message != "" {
+		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, p.message(d, message, vars, budget)
+		return f
+	}
+	f.Ready, f.Reason = true, status.ReasonReady
+	f.Message = p.message(d, "", vars, budget)
+	if r.Outcome.State != StateInSync {
+		f.Reason, f.Message = string(r.Outcome.State), r.Outcome.Message
+	}
+	return f
+}
+
+// message is what the config's messageFrom says, where it says anything.
+func (p *Pipeline) message(d *Downstream, fallback string, vars rules.Vars, budget *rules.Budget) string {
+	if d.messageFrom == nil {
+		return fallback
+	}
+	if v, err := d.messageFrom.Eval(vars, budget); err == nil {
+		if s, _ := v.(string); s != "" {
+			return s
+		}
+	}
+	return fallback
+}
+
+// firstTrue finds the first rule that holds. One that gives an error does not: an error never makes anything fail.
+func firstTrue(list []readyRule, vars rules.Vars, budget *rules.Budget) (bool, string) {
+	for _, r := range list {
+		if v, err := r.program.Eval(vars, budget); err == nil && v == true {
+			return true, r.message
+		}
+	}
+	return false, ""
+}
+
+// firstUnmet finds the first rule that does not hold and says why. One that gives an error does not hold.
+func firstUnmet(list []readyRule, vars rules.Vars, budget *rules.Budget) string {
+	for _, r := range list {
+		v, err := r.program.Eval(vars, budget)
+		if err != nil {
+			return fmt.Sprintf("%s (%v)", r.message, err)
+		}
+		if v != true {
+			return r.message
+		}
+	}
+	return ""
+}
+
+// finished tells whether a downstream that is made once only has done its work, well or badly.
+func (p *Pipeline) finished(d *Downstream, r Result, f status.Fact) bool {
+	if r.Outcome.Finished {
+		return true
+	}
+	return r.Live != nil && (f.Failed || (f.Ready && len(d.ready) > 0)) && r.Failure == nil && r.Outcome.State == StateInSync
+}

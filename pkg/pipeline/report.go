@@ -1,0 +1,203 @@
+package pipeline
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Report is what the upstream's status shall say.
+type Report struct {
+	// Facts are about the downstreams, in the config's order; unwanted ones are left out.
+	Facts []status.Fact
+	// Conditions are ours only.
+	Conditions []metav1.Condition
+	// Status is the whole of our part of the status, cut down to what the kind can store; nil where status is off or
+	// nothing can be stored.
+	Status map[string]any
+	// Dropped names the status fields that the kind's schema cannot store.
+	Dropped []string
+	// Changed tells whether Status says anything that the upstream's status does not say yet.
+	Changed bool
+}
+
+// Report computes the upstream's status from the results of its downstreams. now is the transition time of conditions
+// that change.
+func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructured, w *Wish, results []Result, now metav1.Time) Report {
+	budget := rules.NewBudget(ctx)
+	vars := rules.Vars{Self: upstream.Object}
+	summary := p.summary(upstream)
+	summary.Paused = p.Paused(upstream)
+	var recorded []status.Recorded
+	var report Report
+	for _, f := range w.Invalid {
+		summary.Invalid = append(summary.Invalid, f.String())
+	}
+	for i, d := range p.Downstreams {
+		if len(w.Invalid) == 0 && results[i].Outcome.State != StateUnwanted {
+			report.Facts = append(report.Facts, p.fact(d, results[i], vars, budget))
+		}
+		if r, ok := p.record(d, w, results[i], lastFact(report.Facts)); ok {
+			recorded = append(recorded, r)
+		}
+	}
+	summary.Downstreams = report.Facts
+	report.Conditions = status.Summarize(summary)
+	if p.Storable == nil {
+		return report
+	}
+	p.fill(&report, upstream, recorded, results, vars, budget, now)
+	return report
+}
+
+func (p *Pipeline) summary(upstream *unstructured.Unstructured) status.Summary {
+	return status.Summary{Generation: p.observed(upstream), Types: status.Types(p.Config.Status.Conditions)}
+}
+
+// observed is the generation that the status speaks of; zero, which is left out, where a status write would itself be
+// a new generation: that would be chased for ever.
+func (p *Pipeline) observed(upstream *unstructured.Unstructured) int64 {
+	if !p.Upstream.HasStatus {
+		return 0
+	}
+	return upstream.GetGeneration()
+}
+
+func lastFact(facts []status.Fact) status.Fact {
+	if len(facts) == 0 {
+		return status.Fact{}
+	}
+	return facts[len(facts)-1]
+}
+
+// record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
+// the object, so that a name once recorded is never lost before it is cleaned up.
+func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact) (status.Recorded, bool) {
+	dw := wishOf(w, d.Index)
+	live := r.Live
+	switch {
+	case r.Outcome.Finished && dw != nil:
+		return p.recordedOf(d, dw.Target, "", dw.Hash, status.StateFinished), true
+	case live == nil || r.Outcome.State == StateConflict:
+		return status.Recorded{}, false
+	}
+	state := string(r.Outcome.State)
+	if d.Config.UpdatePolicy == config.UpdateCreateOnly && p.finished(d, r, f) {
+		state = status.StateFinished
+	}
+	rec := p.recordedOf(d, refOf(live), live.UID, live.Hash, state)
+	return rec, true
+}
+
+func (p *Pipeline) recordedOf(d *Downstream, at Ref, uid types.UID, hash, state string) status.Recorded {
+	r := status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind, Namespace: at.Namespace, ObjectName: at.Name,
+		UID: uid, Hash: hash, State: state}
+	if d.Config.Kind == "Secret" && d.Config.APIVersion == "v1" {
+		// The digest of a Secret would let whoever may read the upstream test guesses against it.
+		r.Hash = ""
+	}
+	return r
+}
+
+// fill puts the status together, cuts it down to what can be stored, and compares it with what stands.
+func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, recorded []status.Recorded, results []Result, vars rules.Vars, budget *rules.Budget, now metav1.Time) {
+	have, _ := upstream.Object["status"].(map[string]any)
+	haveConditions, _ := have["conditions"].([]any)
+	merged := status.Merge(haveConditions, report.Conditions, p.ownTypes(), now)
+	content := map[string]any{"conditions": merged}
+	if generation := p.observed(upstream); generation != 0 {
+		content["observedGeneration"] = generation
+	}
+	want := map[string]any{"status": content}
+	if p.downstreamsPath != nil {
+		// The loader lets only maps stand on the way.
+		_ = fieldpath.Set(want, p.downstreamsPath, status.RecordedList(recorded))
+	}
+	p.setFields(want, upstream, results, vars, budget)
+	stored, dropped := p.Storable.Prune(content)
+	report.Dropped = dropped
+	if len(stored) == 0 {
+		return
+	}
+	report.Status = stored
+	report.Changed = !p.says(have, stored)
+}
+
+func (p *Pipeline) ownTypes() []string {
+	t := p.Config.Status.Conditions
+	var own []string
+	for _, name := range []string{t.Ready, t.Valid, t.Reconciling, t.Stalled} {
+		if name != "" {
+			own = append(own, name)
+		}
+	}
+	return own
+}
+
+// setFields evaluates status.fields. An expression that gives an error leaves its field as it is.
+func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstructured, results []Result, vars rules.Vars, budget *rules.Budget) {
+	if len(p.fields) == 0 {
+		return
+	}
+	vars.Downstreams = make(map[string]any, len(p.Downstreams))
+	for i, d := range p.Downstreams {
+		vars.Downstreams[d.Name] = map[string]any{}
+		if live := results[i].Live; live != nil && live.Kept != nil {
+			vars.Downstreams[d.Name] = live.Kept
+		}
+	}
+	for _, f := range p.fields {
+		value, err := f.program.Eval(vars, budget)
+		if err != nil {
+			old, ok := fieldpath.Get(upstream.Object, f.path)
+			if !ok {
+				continue
+			}
+			value = runtime.DeepCopyJSONValue(old)
+		}
+		_ = fieldpath.Set(want, f.path, value)
+	}
+}
+
+// says tells whether have says all that want says: equal where want has a value, and none of our conditions beyond it.
+func (p *Pipeline) says(have, want map[string]any) bool {
+	for key, value := range want {
+		if key == "conditions" {
+			if !equality.Semantic.DeepEqual(have[key], value) {
+				return false
+			}
+			continue
+		}
+		if !contains(have[key], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// contains tells whether have equals want, maps key by key: other writers' keys beside ours do not matter.
+func contains(have, want any) bool {
+	w, ok := want.(map[string]any)
+	if !ok {
+		return equality.Semantic.DeepEqual(have, want)
+	}
+	h, ok := have.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key, value := range w {
+		if !contains(h[key], value) {
+			return false
+		}
+	}
+	return true
+}

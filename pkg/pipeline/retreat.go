@@ -1,0 +1,203 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// decideLeftovers is about objects of ours that stand at no target: superseded ones go once their successor stands,
+// those of a downstream that is no longer wanted go at once. What failed or waits takes nothing away, and neither does
+// doubt: where several downstreams are of one kind and nothing records whose an object was, all of them must stand.
+func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
+	for _, own := range in.Leftovers {
+		current := out.Outcomes[own.Downstream]
+		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
+		switch {
+		case !own.Certain && !p.kindSettled(own.Downstream, out.Outcomes):
+			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind stands"
+		case current.State == StateUnwanted:
+			o.State, o.Message = StateUnwanted, current.Message
+			o.Action = p.retreat(own)
+		case stands(current):
+			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has taken its place", current.Target)
+			o.Action = p.retreat(own)
+		default:
+			o.State, o.Message = StateSuperseded, "it stays until its successor stands"
+		}
+		out.Leftovers = append(out.Leftovers, o)
+	}
+}
+
+func stands(o Outcome) bool {
+	return o.State == StateInSync || o.State == StateDrifted || o.State == StateContested
+}
+
+func (p *Pipeline) kindSettled(i int, outcomes []Outcome) bool {
+	gk := p.Downstreams[i].GVK().GroupKind()
+	for j, d := range p.Downstreams {
+		if d.GVK().GroupKind() == gk && !stands(outcomes[j]) && outcomes[j].State != StateUnwanted {
+			return false
+		}
+	}
+	return true
+}
+
+// Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
+// that bear the upstream's mark; recorded is what the upstream's status records. A nil wish has no targets: everything
+// is left over, as at deletion. Objects that our field manager never applied are nobody's but their owner's and left out.
+func (p *Pipeline) Leftovers(w *Wish, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
+	var left []Owned
+	seen := map[types.UID]bool{}
+	for i := range p.Downstreams {
+		for _, live := range owned[i] {
+			if seen[live.UID] || p.isTarget(w, i, live) {
+				continue
+			}
+			home, certain := p.homeOf(i, live, recorded)
+			if !live.Managed && !certain {
+				continue
+			}
+			seen[live.UID] = true
+			left = append(left, Owned{Downstream: home, Live: live, Certain: certain || p.soleOfKind(i)})
+		}
+	}
+	return left
+}
+
+func (p *Pipeline) isTarget(w *Wish, i int, live *drift.Live) bool {
+	if w == nil {
+		return false
+	}
+	gk := p.Downstreams[i].GVK().GroupKind()
+	for j, dw := range w.Downstreams {
+		if dw.Wanted && dw.Err == nil && dw.Target == refOf(live) && p.Downstreams[j].GVK().GroupKind() == gk {
+			return true
+		}
+	}
+	return false
+}
+
+// homeOf says whose object live was: what the status records, else the downstream in whose watch it was seen.
+func (p *Pipeline) homeOf(i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
+	for _, r := range recorded {
+		if r.UID != live.UID {
+			continue
+		}
+		for j, d := range p.Downstreams {
+			if d.Name == r.Name {
+				return j, true
+			}
+		}
+	}
+	return i, false
+}
+
+func (p *Pipeline) soleOfKind(i int) bool {
+	gk := p.Downstreams[i].GVK().GroupKind()
+	for j, d := range p.Downstreams {
+		if j != i && d.GVK().GroupKind() == gk {
+			return false
+		}
+	}
+	return true
+}
+
+// retreat is what deletionPolicy asks for an object that is to go.
+func (p *Pipeline) retreat(own Owned) Action {
+	switch {
+	case own.Live.Deleting:
+		return ActionNone
+	case p.keeps(own):
+		return ActionRelease
+	}
+	return ActionDelete
+}
+
+// keeps tells whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
+// says Orphan saves it.
+func (p *Pipeline) keeps(own Owned) bool {
+	gk := p.Downstreams[own.Downstream].GVK().GroupKind()
+	for j, d := range p.Downstreams {
+		same := j == own.Downstream || (!own.Certain && d.GVK().GroupKind() == gk)
+		if same && d.Config.DeletionPolicy == config.DeletionOrphan {
+			return true
+		}
+	}
+	return false
+}
+
+// decideUnselected is about an upstream that lost the label (or whose namespace did): all its downstreams are unwanted.
+func (p *Pipeline) decideUnselected(in Input) Decision {
+	var out Decision
+	for i := range p.Downstreams {
+		out.Outcomes = append(out.Outcomes, Outcome{Downstream: i, State: StateUnwanted, Message: "the upstream is no longer selected"})
+	}
+	p.decideLeftovers(in, &out)
+	if in.HasFinalizer && len(in.Leftovers) == 0 {
+		out.Finalizer = FinalizerRemove
+	}
+	return out
+}
+
+// DecideDeletion says what is to be done about the objects of an upstream that is being deleted. It needs neither
+// rules nor templates, so a broken one holds nothing. Objects with an owner reference are left to the garbage
+// collector; the others are deleted or released, and when none is left the finalizer may go.
+func (p *Pipeline) DecideDeletion(in Input) Decision {
+	var out Decision
+	for _, own := range in.Leftovers {
+		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live), State: StateDelete, Message: "the upstream is being deleted"}
+		if p.keeps(own) {
+			o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
+		}
+		if !referenced(own.Live, in) || o.State == StateRelease {
+			o.Action = p.retreat(own)
+		}
+		out.Leftovers = append(out.Leftovers, o)
+	}
+	return out
+}
+
+func referenced(live *drift.Live, in Input) bool {
+	for _, ref := range live.Owners {
+		if ref.UID == in.Upstream.GetUID() {
+			return true
+		}
+	}
+	return false
+}
+
+func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
+
+// finalizerWish asks for the finalizer where something stands, or is about to, that no owner reference cleans up.
+func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
+	if p.Config.Conventions.Finalizer == "" {
+		return FinalizerLeave
+	}
+	for i, o := range out.Outcomes {
+		w := wishOf(in.Wish, i)
+		switch {
+		case o.State == StatePaused, o.State == StateInvalid, o.State == StateRenderFailed:
+			// What stands is left alone, and so is what guards it.
+			return FinalizerLeave
+		case w != nil && w.Wanted && !w.Reference && o.State != StateConflict:
+			if in.HasFinalizer {
+				return FinalizerLeave
+			}
+			return FinalizerAdd
+		}
+	}
+	for _, o := range out.Leftovers {
+		if !referenced(o.Live, in) {
+			return FinalizerLeave
+		}
+	}
+	if in.HasFinalizer {
+		return FinalizerRemove
+	}
+	return FinalizerLeave
+}

@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// State is what Decide says of one downstream. The same word stands in the upstream's status, in metrics, events and
+// in what commands print.
+type State string
+
+// The states of a downstream.
+const (
+	// StateInvalid: a rule of the config refuses the upstream. Standing downstreams are left alone until it changes.
+	StateInvalid State = "Invalid"
+	// StateRenderFailed: the template, or `when`, gave an error for this upstream. Left alone until it changes.
+	StateRenderFailed State = "RenderFailed"
+	// StateWaiting: something must go first, such as a terminating object under the same name.
+	StateWaiting State = "Waiting"
+	// StateCreate: nothing stands at the target; it is made.
+	StateCreate State = "Create"
+	// StateUpdate: what the upstream asks for has changed since the last apply.
+	StateUpdate State = "Update"
+	// StateRepair: the upstream asks for the same as before, but the live object is no longer that.
+	StateRepair State = "Repair"
+	// StateRecreate: the API server refuses a change to an immutable field; the object is deleted and made anew.
+	StateRecreate State = "Recreate"
+	// StateInSync: the live object is what the upstream asks for.
+	StateInSync State = "InSync"
+	// StateDrifted: the live object differs and drift.policy says to report that only.
+	StateDrifted State = "Drifted"
+	// StateConflict: an object that is not ours stands at the target.
+	StateConflict State = "Conflict"
+	// StateContested: another writer keeps undoing what we apply; repairs are spaced out.
+	StateContested State = "Contested"
+	// StatePaused: the upstream bears the pause annotation.
+	StatePaused State = "Paused"
+	// StateUnwanted: `when` is false, or the upstream is no longer selected; deletionPolicy applies to what stands.
+	StateUnwanted State = "Unwanted"
+	// StateSuperseded: an object of ours that is no longer the target, such as after a rename.
+	StateSuperseded State = "Superseded"
+	// StateDelete: the upstream is being deleted and the downstream goes with it.
+	StateDelete State = "Delete"
+	// StateRelease: the downstream is kept and our marks are taken off.
+	StateRelease State = "Release"
+)
+
+// States lists every State, for metrics and documentation.
+func States() []State {
+	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate,
+		StateInSync, StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded,
+		StateDelete, StateRelease}
+}
+
+// Action is the one request (or pair of requests) that an Outcome asks for.
+type Action string
+
+// The actions.
+const (
+	// ActionNone asks for nothing.
+	ActionNone Action = ""
+	// ActionCreate is the create-only apply: it fails where any object has the name.
+	ActionCreate Action = "Create"
+	// ActionApply is the apply that carries the live object's uid.
+	ActionApply Action = "Apply"
+	// ActionDelete deletes by uid.
+	ActionDelete Action = "Delete"
+	// ActionRelease takes our marks off and leaves the object.
+	ActionRelease Action = "Release"
+	// ActionInspect compares a live object whose mark may be forged with a dry-run create of what we want; the answer
+	// comes back as Verdict.Beyond.
+	ActionInspect Action = "Inspect"
+	// ActionSettle makes a dry-run apply to learn whether a mismatch is drift or the API server's own spelling; the
+	// answer comes back as Verdict.Settled.
+	ActionSettle Action = "Settle"
+)
+
+// Outcome is the decision on one live or wished-for object.
+type Outcome struct {
+	// Downstream is the index of the downstream in the config.
+	Downstream int
+	State      State
+	Action     Action
+	// Message says why, for people. It holds nothing that changes from one look to the next.
+	Message string
+	// Target is where the object stands or shall stand.
+	Target Ref
+	// UID is the object that Apply, Delete and Release are about; empty for Create.
+	UID types.UID
+	// Live is that object as it was seen; nil where none is known.
+	Live *drift.Live
+	// RequeueAfter asks for another look after this time; zero: only when something changes.
+	RequeueAfter time.Duration
+	// Finished is true where the object had done its work and must not be made again.
+	Finished bool
+}
+
+// Ref is where an object stands. Namespace is empty for a cluster-scoped one.
+type Ref struct {
+	Namespace string
+	Name      string
+}
+
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// Decision is what is to be done about one upstream.
+type Decision struct {
+	// Outcomes has the downstreams of the config, in order: the outcome for each one's target.
+	Outcomes []Outcome
+	// Leftovers are objects of ours that are no target (any more).
+	Leftovers []Outcome
+	// Finalizer says whether the upstream must bear the config's finalizer.
+	Finalizer FinalizerWish
+}
+
+// FinalizerWish says what is to happen to the config's finalizer on the upstream.
+type FinalizerWish int
+
+// What is to happen to the finalizer.
+const (
+	// FinalizerLeave: nothing to do.
+	FinalizerLeave FinalizerWish = iota
+	// FinalizerAdd: add it before anything is made that needs it.
+	FinalizerAdd
+	// FinalizerRemove: nothing that needs it stands any more.
+	FinalizerRemove
+)
+
+// Pending tells whether any outcome asks for an action.
+func (d *Decision) Pending() bool {
+	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
+		if o.Action != ActionNone {
+			return true
+		}
+	}
+	return d.Finalizer != FinalizerLeave
+}

@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// Wish is what one upstream asks for. It depends on the upstream and the pipeline alone, so it is remembered by the
+// upstream's digest until either changes.
+type Wish struct {
+	// Invalid holds the rules that failed; then Downstreams is empty.
+	Invalid []rules.Failure
+	// Downstreams are in the config's order.
+	Downstreams []DownstreamWish
+}
+
+// DownstreamWish is what an upstream asks for of one downstream.
+type DownstreamWish struct {
+	// Err is why it cannot be told: `when` or the template failed.
+	Err error
+	// Wanted is false where `when` says so.
+	Wanted bool
+	// Target is where it shall stand.
+	Target Ref
+	// Reference tells whether it is marked by an owner reference; else by the owner annotation.
+	Reference bool
+	// Hash is H: the digest of the document with conventions, without owner marks and without itself.
+	Hash string
+	// Sum is the digest that the projection of the live object has where the API server changed nothing.
+	Sum drift.Sum
+
+	document map[string]any
+}
+
+// Wish evaluates rules, `when` and templates for an upstream. Failures are part of the result.
+func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured) *Wish {
+	budget := rules.NewBudget(ctx)
+	vars := rules.Vars{Self: upstream.Object}
+	w := &Wish{}
+	if p.validator != nil {
+		if w.Invalid = p.validator.Validate(vars, budget); len(w.Invalid) > 0 {
+			return w
+		}
+	}
+	w.Downstreams = make([]DownstreamWish, len(p.Downstreams))
+	for i, d := range p.Downstreams {
+		w.Downstreams[i] = p.wishOne(d, upstream, vars, budget)
+	}
+	p.refuseSharedTargets(w)
+	return w
+}
+
+func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, vars rules.Vars, budget *rules.Budget) DownstreamWish {
+	if d.when != nil {
+		wanted, err := d.when.Eval(vars, budget)
+		if err != nil {
+			return DownstreamWish{Err: fmt.Errorf("evaluating when: %w", err)}
+		}
+		if wanted != true {
+			return DownstreamWish{}
+		}
+	}
+	doc, err := p.document(d, upstream)
+	if err != nil {
+		return DownstreamWish{Err: err}
+	}
+	return *doc
+}
+
+// refuseSharedTargets fails all but the first of several downstreams that render one and the same object: two
+// documents for one object would undo each other.
+func (p *Pipeline) refuseSharedTargets(w *Wish) {
+	type target struct {
+		gk  string
+		ref Ref
+	}
+	seen := map[target]string{}
+	for i := range w.Downstreams {
+		dw := &w.Downstreams[i]
+		if dw.Err != nil || !dw.Wanted || len(w.Downstreams) == 1 {
+			continue
+		}
+		key := target{p.Downstreams[i].GVK().GroupKind().String(), dw.Target}
+		if first, ok := seen[key]; ok {
+			*dw = DownstreamWish{Err: fmt.Errorf("%s is the object of downstream %s already: give one of them another name", dw.Target, first)}
+			continue
+		}
+		seen[key] = p.Downstreams[i].Name
+	}
+}
+
+// Forget drops the rendered documents, which are large; Document renders again.
+func (w *Wish) Forget() *Wish {
+	for i := range w.Downstreams {
+		w.Downstreams[i].document = nil
+	}
+	return w
+}
