@@ -33,7 +33,9 @@ func Compile(text string, o Options) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.probe()
+	if !c.unprobed {
+		c.probe()
+	}
 	return c.done()
 }
 
@@ -48,6 +50,7 @@ type compiler struct {
 
 	current   string              // the template that is being rewritten
 	printing  map[string][]string // the templates that a template prints, holes included
+	unprobed  bool                // its text could be mistaken for placeholders
 	printsAny bool                // one prints a template whose name is computed
 }
 

@@ -21,9 +21,11 @@ const (
 	kindList  = 'l' // an item that stands for a list's items; "- " precedes
 )
 
-// marksWritten finds the marks in an author's text, also written as YAML escapes: an escape would make a mark that
-// is seen only after parsing.
-var marksWritten = regexp.MustCompile(`[\x{E000}\x{E001}]|\\u[eE]00[01]|\\U0000[eE]00[01]`)
+// marksEscaped finds the marks as YAML escapes, which would become marks when the skeleton is parsed.
+var marksEscaped = regexp.MustCompile(`\\u[eE]00[01]|\\U0000[eE]00[01]`)
+
+// marksWritten finds the marks in an author's text, escaped or not.
+var marksWritten = regexp.MustCompile(`[\x{E000}\x{E001}]|` + marksEscaped.String())
 
 func appendPlaceholder(b []byte, kind byte, record int) []byte {
 	if kind == kindList {

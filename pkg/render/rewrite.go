@@ -2,6 +2,7 @@ package render
 
 import (
 	"text/template/parse"
+	"unicode/utf8"
 )
 
 // tree rewrites one template in place. Its body is enclosed in calls that count how deep templates nest.
@@ -67,7 +68,12 @@ func (c *compiler) text(n *parse.TextNode) {
 		return
 	}
 	c.textPos[&n.Text[0]] = n.Pos
+	if !utf8.Valid(n.Text) {
+		c.unprobed = true
+		c.errorf(n.Pos, "save it as UTF-8", "the template is not UTF-8")
+	}
 	if at := marksWritten.FindIndex(n.Text); at != nil {
+		c.unprobed = true
 		c.errorf(n.Pos+parse.Pos(at[0]), "leave them out; in the values of an upstream they are harmless",
 			"the characters U+E000 and U+E001 are used to mark holes and cannot stand in a template")
 	}

@@ -22,6 +22,9 @@ func (e *skeletonError) Error() string { return e.problem }
 
 // parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
 func parseSkeleton(text []byte) (*skeleton, error) {
+	if marksEscaped.Match(text) { // put together from pieces, else compiling would have found it
+		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot stand in a template"}
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -40,7 +43,7 @@ func parseSkeleton(text []byte) (*skeleton, error) {
 	for root.Kind == yaml.AliasNode {
 		root = root.Alias
 	}
-	b := &builder{built: map[*yaml.Node]*node{}, size: len(text)}
+	b := &builder{text: text, built: map[*yaml.Node]*node{}, size: len(text)}
 	if err := checkRoot(root); err != nil {
 		return nil, err
 	}
@@ -98,6 +101,7 @@ func syntaxError(text []byte, err error) error {
 
 // builder turns YAML nodes into a tree.
 type builder struct {
+	text  []byte
 	built map[*yaml.Node]*node // nil while a node is being built: an alias inside its own anchor
 	size  int
 }
@@ -154,7 +158,7 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 		}
 		return &node{kind: textNode, parts: parts}, nil
 	}
-	value, err := authorScalar(n)
+	value, err := b.authorScalar(n)
 	if err != nil {
 		return nil, b.fail(n, err.Error(), "")
 	}
@@ -165,14 +169,29 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 }
 
 // authorScalar resolves a scalar without holes, before it takes the types of a document.
-func authorScalar(n *yaml.Node) (any, error) {
+func (b *builder) authorScalar(n *yaml.Node) (any, error) {
 	switch {
+	case n.Style == 0 && b.bareTag(n):
+		return n.Value, nil
 	case n.Style&yaml.TaggedStyle != 0:
 		return taggedScalar(n.Tag, n.Value)
 	case n.Style == 0:
 		return plainScalar(n.Value), nil
 	}
 	return n.Value, nil
+}
+
+// bareTag reports the tag `!` without a name, which makes a string of any scalar. The parser does not tell.
+func (b *builder) bareTag(n *yaml.Node) bool {
+	if !bytes.Contains(b.text, []byte("!")) {
+		return false
+	}
+	line := bytes.Split(b.text, []byte("\n"))[n.Line-1]
+	at := string([]rune(string(line))[n.Column-1:])
+	if n.Anchor != "" {
+		at = strings.TrimLeft(strings.TrimPrefix(at, "&"+n.Anchor), " \t")
+	}
+	return strings.HasPrefix(at, "!")
 }
 
 func (b *builder) sequence(n *yaml.Node) (*node, error) {
@@ -249,7 +268,7 @@ func (b *builder) entry(k, v *yaml.Node) (entry, error) {
 }
 
 func (b *builder) constKey(e *entry, k *yaml.Node) error {
-	resolved, err := authorScalar(k)
+	resolved, err := b.authorScalar(k)
 	if err != nil {
 		return b.fail(k, err.Error(), "")
 	}
