@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -265,6 +266,61 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	}
+}
+
+// TestReadmesConfigIsGood: the config that a newcomer copies first loads without an error.
+func TestReadmesConfigIsGood(t *testing.T) {
+	_, rest, _ := strings.Cut(read(t, "../README.md"), "```yaml\n")
+	text, _, ok := strings.Cut(rest, "```\n")
+	if !ok {
+		t.Fatal("README.md shows no config")
+	}
+	if _, errs := config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
+
+// TestContributingListsDependencies: every module that the code imports has a line of reason.
+func TestContributingListsDependencies(t *testing.T) {
+	listed := regexp.MustCompile(`[a-z0-9.]+\.[a-z]+/[A-Za-z0-9./_-]+`).FindAllString(section(t, read(t, "../CONTRIBUTING.md"), "## Dependencies"), -1)
+	used := map[string]bool{}
+	err := filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if _, module := os.Stat(filepath.Join(name, "go.mod")); entry.IsDir() && name != ".." && (module == nil || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			path := literal(spec.Path)
+			domain, _, _ := strings.Cut(path, "/")
+			if !strings.Contains(domain, ".") || strings.HasPrefix(path, "github.com/corollary-dev/") {
+				continue
+			}
+			i := slices.IndexFunc(listed, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") })
+			if i < 0 {
+				t.Errorf("%s imports %s, which CONTRIBUTING.md does not list", name, path)
+				continue
+			}
+			used[listed[i]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range listed {
+		if !used[m] {
+			t.Errorf("CONTRIBUTING.md lists %s, which nothing imports", m)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // TestRefusals holds what the API server's refusals of a document are classified as, in particular those that it
 // answers with a 500 that says nothing but prose.
 func TestRefusals(t *testing.T) {
-	in := func(old, new string) string { return strings.Replace(deployment, old, new, 1) }
+	in := func(from, to string) string { return strings.Replace(deployment, from, to, 1) }
 	image := `image: "registry.example.com/web:1"`
 	widgetWith := func(spec string) string {
 		return `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: web}, spec: {` + spec + `}}`
@@ -127,6 +128,32 @@ func TestMissing(t *testing.T) {
 	wants(t, err, ErrGone, ReasonNotFound) // with its namespace
 }
 
+// TestRemovedKind holds what a CRD that goes away while objects of it are kept up looks like.
+func TestRemovedKind(t *testing.T) {
+	f := setup(t)
+	testkit.InstallCRDs(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: passings.tools.example.com}
+spec:
+  group: tools.example.com
+  scope: Namespaced
+  names: {plural: passings, singular: passing, kind: Passing}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`)
+	tg := f.target(schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "passings"}, "a")
+	made := f.create(tg, `{apiVersion: tools.example.com/v1, kind: Passing, metadata: {name: a, labels: {a: b}}}`)
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	testkit.Delete(t, crds, "", "passings.tools.example.com")
+	var err error
+	testkit.Eventually(t, eventually, func() (bool, string) {
+		_, err = f.c.Apply(t.Context(), tg, made.GetUID(), made.Object)
+		return Classify(err).Reason == ReasonKindNotServed, fmt.Sprintf("an apply gives %v", err)
+	})
+	_, err = f.c.Create(t.Context(), tg, made.Object)
+	wants(t, err, nil, ReasonKindNotServed)
+}
+
 // TestTerminatingNamespace holds it with a namespace that nothing finalizes, since no namespace controller runs here.
 func TestTerminatingNamespace(t *testing.T) {
 	f := setup(t)
@@ -136,7 +163,9 @@ func TestTerminatingNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground)
+	if err := f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
+		t.Fatal(err)
+	}
 	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of it by a watch
 		_, err = f.c.Create(t.Context(), Target{GVR: configMaps, Namespace: name, Name: testkit.Unique(t)}, doc(t, configMap))
 		return err != nil, "objects can still be created"

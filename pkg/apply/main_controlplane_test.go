@@ -123,7 +123,7 @@ func wants(t testing.TB, err, meaning error, reason string) {
 		t.Errorf("the error is %v, want %v", err, meaning)
 	}
 	for _, m := range []error{ErrExists, ErrGone, ErrReplaced, ErrConflict} {
-		if m != meaning && errors.Is(err, m) {
+		if errors.Is(err, m) && !errors.Is(meaning, m) {
 			t.Errorf("the error says %q, too: %v", m, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,6 +99,16 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err = f.c.RemoveFinalizer(t.Context(), tg, stale, "example.com/hold")
 	wants(t, err, ErrGone, ReasonNotFound)
+}
+
+// TestFinalizerRights holds that the right on the finalizers subresource is not the one that is needed.
+func TestFinalizerRights(t *testing.T) {
+	admin := setup(t)
+	made := admin.create(admin.target(configMaps, "a"), configMap)
+	f := setupFor(t, testkit.User(t, "finalizer", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps/finalizers"}, Verbs: []string{"patch", "update"}}))
+	_, err := f.c.AddFinalizer(t.Context(), admin.target(configMaps, "a"), made, "example.com/hold")
+	wants(t, err, nil, ReasonForbidden)
+	says(t, err, "needs: patch configmaps in namespace "+admin.ns)
 }
 
 func TestFinalizerWhileTerminating(t *testing.T) {
@@ -196,9 +207,11 @@ func TestReleaseSoleManager(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	live, marks := f.marked()
-	if live, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/hold"); err != nil { // an Update entry of ours beside
+	live, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/hold") // makes an Update entry of ours beside
+	if err != nil {
 		t.Fatal(err)
-	} else if live, err = f.c.RemoveFinalizer(t.Context(), tg, live, "example.com/hold"); err != nil {
+	}
+	if _, err = f.c.RemoveFinalizer(t.Context(), tg, live, "example.com/hold"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.c.Release(t.Context(), tg, f.get(tg), marks); err != nil {

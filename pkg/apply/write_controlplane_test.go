@@ -5,10 +5,12 @@ package apply
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -224,6 +226,37 @@ func TestLeavingOut(t *testing.T) {
 			t.Errorf("replicas are %v, want the autoscaler's 7", got)
 		}
 	})
+}
+
+// TestCreatedByPost holds why nothing is ever created by POST: the Update entry that it makes keeps owning the fields
+// beside our Apply entry, so that no later apply can remove them.
+func TestCreatedByPost(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	obj := doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1", drop: "1"}}`)
+	made, err := f.c.resource(tg).Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{FieldManager: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.apply(tg, made.GetUID(), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1", drop: "1"}}`)
+	out := f.apply(tg, made.GetUID(), configMap)
+	if field(t, out, "data", "drop") != "1" {
+		t.Error("a field from a POST was removed by an apply")
+	}
+}
+
+// TestLongestKey holds that a key of the greatest length that is sent at all is understood.
+func TestLongestKey(t *testing.T) {
+	f := setup(t)
+	free := map[string]any{strings.Repeat("k", maxKey): "v"}
+	out, err := f.c.Create(t.Context(), f.target(widgets, "a"), map[string]any{
+		"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": map[string]any{"free": free}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(free, field(t, out, "spec", "free")); diff != "" {
+		t.Errorf("stored (-sent +stored):\n%s", diff)
+	}
 }
 
 // TestOneNameTwice holds why the main resource is applied whole: a second apply by one name drops the first's.

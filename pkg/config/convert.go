@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxNodes bounds what aliases may expand to: nine aliases of nine aliases of … is a bomb.
-	maxNodes = 200_000
+	maxNodes = 100_000
 	// maxDepth bounds nesting; an alias to a map around itself has no end.
 	maxDepth = 100
 )
@@ -20,8 +20,9 @@ const (
 type converter struct {
 	*document
 	budget int
-	spent  bool         // the budget's error was given
-	within []*yaml.Node // the aliased nodes that are being converted
+	spent  bool               // the budget's error was given
+	within []*yaml.Node       // the aliased nodes that are being converted
+	known  map[*yaml.Node]any // scalars that were read already, for aliases repeat them
 }
 
 // convert returns the value of n, which stands at p; line is where its key stands. ok is false where nothing
@@ -29,7 +30,8 @@ type converter struct {
 func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok bool) {
 	if c.budget--; c.budget < 0 || len(p) > maxDepth {
 		if !c.spent {
-			c.fail(line, display(p[:min(len(p), 2)]), "write the values out", "aliases and nesting make the document too large")
+			at := display(p[:min(len(p), 2)])
+			c.fail(c.index.find(at).line, at, "write the values out", "aliases and nesting make the document too large")
 		}
 		c.spent = true
 		return nil, false
@@ -61,12 +63,16 @@ func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok
 }
 
 func (c *converter) scalar(n *yaml.Node, p fieldpath.Path) (any, bool) {
+	if v, ok := c.known[n]; ok {
+		return v, true
+	}
 	v, err := scalarValue(n)
 	if err != nil {
 		c.fail(n.Line, display(p), "quote it if it is text", "%s is no value that JSON has", clip(n.Value))
 		c.broken = append(c.broken, display(p))
 		return nil, false
 	}
+	c.known[n] = v
 	return v, true
 }
 

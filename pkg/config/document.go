@@ -36,7 +36,7 @@ func parseDocument(name string, data []byte) *document {
 		d.fail(root.Line, "", "begin with apiVersion: "+APIVersion, "the file holds %s, not an operator", nodeName(root))
 		return d
 	}
-	c := converter{document: d, budget: maxNodes}
+	c := converter{document: d, budget: maxNodes, known: map[*yaml.Node]any{}}
 	if v, ok := c.convert(root, nil, root.Line); ok {
 		d.values, _ = v.(map[string]any)
 	}

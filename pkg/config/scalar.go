@@ -101,10 +101,17 @@ var errNoKey = errors.New("no key")
 
 // keyText returns the text that kubectl makes of a scalar key: "1" of 1, "true" of on.
 func keyText(n *yaml.Node) (string, error) {
-	if n.Style&^yaml.FlowStyle != 0 || strings.ContainsAny(n.Value, "\n\u0085\u2028\u2029") {
+	key := n.Value
+	if n.Style&yaml.TaggedStyle != 0 {
+		quoted, err := json.Marshal(n.Value)
+		if err != nil {
+			return "", err
+		}
+		key = n.ShortTag() + " " + string(quoted)
+	} else if n.Style&^yaml.FlowStyle != 0 || strings.ContainsAny(n.Value, "\n\u0085\u2028\u2029") {
 		return n.Value, nil
 	}
-	m, err := readMap(n.Value + ": 0")
+	m, err := readMap(key + ": 0")
 	if err != nil {
 		return "", err
 	}

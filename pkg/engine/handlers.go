@@ -32,13 +32,7 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 			}
 			s.enqueue(priorityNow, refsOf(obj)...)
 		},
-		UpdateFunc: func(before, after any) {
-			priority := priorityNow
-			if versionOf(before) == versionOf(after) {
-				priority = priorityBulk // a resync
-			}
-			s.enqueue(priority, refsOf(after)...)
-		},
+		UpdateFunc: func(_, after any) { s.enqueue(priorityNow, refsOf(after)...) },
 		DeleteFunc: func(obj any) { s.enqueue(priorityNow, refsOf(obj)...) },
 	}
 }
@@ -102,13 +96,6 @@ func refsOf(obj any) []pipeline.Ref {
 		return nil
 	}
 	return []pipeline.Ref{{Namespace: u.GetNamespace(), Name: u.GetName()}}
-}
-
-func versionOf(obj any) string {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.GetResourceVersion()
-	}
-	return ""
 }
 
 // ownersOf finds the upstreams that an object's marks name: by uid where the upstream is in the cache. Where it is not

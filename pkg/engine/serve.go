@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -27,13 +28,14 @@ type session struct {
 	downstreams []stores
 	nsSelector  labels.Selector
 	droppedTold sync.Once
+	ended       sync.Once
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s := &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams))}
 	s.queue = priorityqueue.New[pipeline.Ref](o.name)
-	defer s.queue.ShutDown()
+	defer s.shutDown()
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
@@ -66,9 +68,10 @@ func cause(ctx, live context.Context) error {
 // work runs the workers until live is done and what they hold is finished: the current piece of work is not cut off,
 // so that what was applied is also recorded.
 func (s *session) work(live context.Context) {
-	stop := context.AfterFunc(live, s.queue.ShutDown)
+	stop := context.AfterFunc(live, s.shutDown)
 	defer stop()
 	var wg sync.WaitGroup
+	wg.Go(func() { s.resync(live) })
 	for range s.engine.options.Workers {
 		wg.Go(func() {
 			for {
@@ -81,6 +84,22 @@ func (s *session) work(live context.Context) {
 		})
 	}
 	wg.Wait()
+}
+
+// shutDown ends the queue, which takes it once only.
+func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
+
+// resync looks at every upstream again from time to time, behind everything else. It finds what no event announced, and
+// costs no request where there is nothing to find.
+func (s *session) resync(live context.Context) {
+	period := time.Duration(s.pipeline.Config.ResyncPeriod)
+	for period > 0 {
+		pause(live, period+rand.N(period/10+1))
+		if live.Err() != nil {
+			return
+		}
+		s.enqueue(priorityBulk, s.upstreams.keys()...)
+	}
 }
 
 func (s *session) one(live context.Context, ref pipeline.Ref) {
@@ -123,7 +142,7 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	s.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
 		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: selector, View: wholeView}
-		sub, err := s.engine.watches.subscribe(key, keepWhole, s.upstreamHandler(), time.Duration(s.pipeline.Config.ResyncPeriod), onError)
+		sub, err := s.engine.watches.subscribe(key, keepWhole, s.upstreamHandler(), onError)
 		if err != nil {
 			return err
 		}
@@ -144,7 +163,7 @@ func (s *session) openDownstream(i int, d *pipeline.Downstream, onError func(wat
 	s.downstreams[i] = stores{}
 	for _, ns := range namespacesOf(targetNamespaces(s.pipeline, d), d.Kind.Namespaced) {
 		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: d.Selector.String(), View: d.View.ID()}
-		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), 0, onError)
+		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), onError)
 		if err != nil {
 			return err
 		}
@@ -164,7 +183,7 @@ func (s *session) openNamespaces(onError func(watchKey, error)) error {
 		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
 	}
 	key := watchKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
-	sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), 0, onError)
+	sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), onError)
 	if err != nil {
 		return err
 	}

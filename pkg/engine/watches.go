@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,7 +59,7 @@ func newWatches(client dynamic.Interface) *watches {
 
 // subscribe joins the watch of key, starting it where nobody has. onError hears of every failing list or watch; the
 // informer tries again by itself.
-func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler cache.ResourceEventHandler, resync time.Duration,
+func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler cache.ResourceEventHandler,
 	onError func(watchKey, error)) (*subscription, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +76,7 @@ func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler
 	shared.users[s] = struct{}{}
 	shared.mu.Unlock()
 	var err error
-	if s.handle, err = shared.informer.AddEventHandlerWithResyncPeriod(handler, resync); err != nil {
+	if s.handle, err = shared.informer.AddEventHandler(handler); err != nil {
 		w.releaseLocked(s)
 		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
 	}
@@ -236,6 +235,17 @@ func (s stores) withUID(uid string) *unstructured.Unstructured {
 		}
 	}
 	return nil
+}
+
+// keys lists every object.
+func (s stores) keys() []pipeline.Ref {
+	var refs []pipeline.Ref
+	for _, sub := range s {
+		for _, obj := range sub.indexer().List() {
+			refs = append(refs, refsOf(obj)...)
+		}
+	}
+	return refs
 }
 
 func (s stores) synced() bool {
