@@ -55,14 +55,21 @@ func (t *Template) document(r *run) (map[string]any, error) {
 func (t *Template) locate(r *run, d Data, s *skeletonError) error {
 	out := &Error{Problem: s.problem, Mend: s.mend}
 	if s.record >= 0 && s.record < len(r.recs) {
-		at := &t.sites[r.recs[s.record].site]
-		out.Line, out.Column = at.line, at.column
-		return out
+		return s.at(&t.sites[r.recs[s.record].site])
 	}
 	if err := r.execute(d, true); err != nil {
 		return err
 	}
 	out.Line = t.place(r.buf, r.trace, s.line)
+	return out
+}
+
+// at puts the error at the hole that is to blame.
+func (e *skeletonError) at(s *site) *Error {
+	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Mend: e.mend}
+	if e.named {
+		out.Problem = s.text + " " + e.problem
+	}
 	return out
 }
 

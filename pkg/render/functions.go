@@ -39,7 +39,7 @@ var (
 func resultType(name string) reflect.Type {
 	f := any(nil)
 	if bind, ok := runFunctions[name]; ok {
-		f = bind(nil)
+		f = bind(&run{})
 	} else if f, ok = functions[name]; !ok {
 		return builtinResults[name]
 	}

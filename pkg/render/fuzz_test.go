@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -119,7 +120,7 @@ func FuzzHoles(f *testing.F) {
 	for _, s := range nasty {
 		f.Add(s, int64(1<<53+1), math.Copysign(0, -1))
 	}
-	f.Add(strings.Repeat("0123456789abcde\n", 1<<16), int64(math.MinInt64), 1e300)
+	f.Add(strings.Repeat("0123456789abcde ", 1<<16), int64(math.MinInt64), 1e300)
 	type pair struct {
 		t        *Template
 		harmless map[string]any
@@ -140,7 +141,7 @@ func FuzzHoles(f *testing.F) {
 				t.Errorf("%s: %q: %v", name, clip(s), err)
 				continue
 			}
-			if want := substitute(p.harmless, s); !cmp.Equal(want, any(got)) {
+			if want := substitute(p.harmless, s); !reflect.DeepEqual(want, any(got)) {
 				t.Errorf("%s: %q changed the document:\ngot  %q\nwant %q", name, clip(s), clip(got), clip(want))
 			}
 		}

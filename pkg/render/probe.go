@@ -24,6 +24,7 @@ type printer struct {
 	*compiler
 	taken  func(*parse.BranchNode) bool
 	splice byte // what toYaml is taken to print
+	blank  bool // the text begins a line
 	buf    []byte
 	recs   []record
 	trace  []traced
@@ -92,7 +93,7 @@ func branchOf(n parse.Node) *parse.BranchNode {
 
 // run prints and parses one probe. It gives the error of the YAML, if any.
 func (p *prober) run(taken func(*parse.BranchNode) bool, splice byte) *Error {
-	q := &printer{compiler: p.compiler, taken: taken, splice: splice}
+	q := &printer{compiler: p.compiler, taken: taken, splice: splice, blank: true}
 	q.list(p.trees[p.name].Root)
 	tree, err := parseSkeleton(q.buf)
 	if err == nil {
@@ -106,14 +107,10 @@ func (p *prober) run(taken func(*parse.BranchNode) bool, splice byte) *Error {
 	if !errors.As(err, &s) {
 		return &Error{Problem: err.Error()}
 	}
-	out := &Error{Problem: s.problem, Mend: s.mend}
 	if s.record >= 0 && s.record < len(q.recs) {
-		at := &p.sites[q.recs[s.record].site]
-		out.Line, out.Column = at.line, at.column
-	} else {
-		out.Line = p.place(q.buf, q.trace, s.line)
+		return s.at(&p.sites[q.recs[s.record].site])
 	}
-	return out
+	return &Error{Line: p.place(q.buf, q.trace, s.line), Problem: s.problem, Mend: s.mend}
 }
 
 // sight walks a parsed probe and notes where its holes stand.
@@ -240,14 +237,15 @@ func (q *printer) action(n *parse.ActionNode) {
 	}
 	q.trace = append(q.trace, traced{offset: len(q.buf), pos: -1, site: a.site})
 	s := &q.sites[a.site]
+	alone := s.newline || (&run{buf: q.buf, blank: q.blank}).atLineStart()
 	text := ""
 	if a.include != "" {
-		inner := &printer{compiler: q.compiler, taken: q.taken, splice: q.splice, recs: q.recs, depth: q.depth}
+		inner := &printer{compiler: q.compiler, taken: q.taken, splice: q.splice, recs: q.recs, depth: q.depth, blank: alone}
 		inner.template(a.include)
 		text, q.recs = string(inner.buf), inner.recs
 	} else {
 		kind := byte(kindValue)
-		if r := (&run{buf: q.buf, blank: true}); s.mode == modeYAML && (s.newline || r.atLineStart()) {
+		if s.mode == modeYAML && alone {
 			kind = q.splice
 		}
 		q.recs = append(q.recs, record{site: a.site})

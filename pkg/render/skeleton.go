@@ -16,6 +16,7 @@ import (
 type skeletonError struct {
 	line, record  int
 	problem, mend string
+	named         bool // the problem's sentence begins with what the hole prints
 }
 
 func (e *skeletonError) Error() string { return e.problem }
@@ -89,19 +90,39 @@ func syntaxError(text []byte, err error) error {
 		return out
 	}
 	out.problem = "not YAML: " + message
-	switch lines := bytes.Split(text, []byte("\n")); {
-	case out.line > len(lines):
-	case bytes.Contains(lines[out.line-1], []byte(openMark+string(kindMap))):
-		out.mend = "here toYaml prints the entries of a map; they must stand where entries of a mapping stand"
-	case bytes.Contains(lines[out.line-1], []byte(openMark+string(kindList))):
-		out.mend = "here toYaml prints the items of a list; they must stand where items of a list stand"
-	}
+	blameSplice(out, text)
 	return out
+}
+
+var spliceMark = regexp.MustCompile(`- \x{E000}l(\d+)\x{E001}|\x{E000}m(\d+)\x{E001}:`)
+
+// blameSplice looks for a hole whose toYaml printed a list where the author's text has room for a map, or the other
+// way round: with the other form in its place, the skeleton is YAML.
+func blameSplice(out *skeletonError, text []byte) {
+	const most = 20
+	for _, m := range spliceMark.FindAllSubmatchIndex(text, most) {
+		have, room, digits := "a list", "the entries of a map", m[2:4]
+		kind := byte(kindMap)
+		if digits[0] < 0 {
+			have, room, digits = "a map", "the items of a list", m[4:6]
+			kind = kindList
+		}
+		record, _ := strconv.Atoi(string(text[digits[0]:digits[1]]))
+		other := appendPlaceholder(bytes.Clone(text[:m[0]]), kind, record)
+		var doc yaml.Node
+		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
+			out.record = record
+			out.problem = "is " + have + ", and the template places " + room + " there"
+			out.named = true
+			return
+		}
+	}
 }
 
 // builder turns YAML nodes into a tree.
 type builder struct {
 	text  []byte
+	lines []string             // of text, once something needs them
 	built map[*yaml.Node]*node // nil while a node is being built: an alias inside its own anchor
 	size  int
 }
@@ -181,13 +202,22 @@ func (b *builder) authorScalar(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
+// lineBreak is what YAML 1.1 takes for the end of a line.
+var lineBreak = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
+
 // bareTag reports the tag `!` without a name, which makes a string of any scalar. The parser does not tell.
 func (b *builder) bareTag(n *yaml.Node) bool {
 	if !bytes.Contains(b.text, []byte("!")) {
 		return false
 	}
-	line := bytes.Split(b.text, []byte("\n"))[n.Line-1]
-	at := string([]rune(string(line))[n.Column-1:])
+	if b.lines == nil {
+		b.lines = lineBreak.Split(string(b.text), -1)
+	}
+	if n.Line > len(b.lines) {
+		return false // the empty value at the very end
+	}
+	line := []rune(b.lines[n.Line-1])
+	at := string(line[min(n.Column-1, len(line)):])
 	if n.Anchor != "" {
 		at = strings.TrimLeft(strings.TrimPrefix(at, "&"+n.Anchor), " \t")
 	}
