@@ -123,6 +123,10 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+	if problem, mend := misread(n, c.lines); problem != "" {
+		c.fail(n.Line, display(p), mend, "%s", problem)
+		return "", false
+	}
 	text, err := "", error(nil)
 	if n.Kind == yaml.ScalarNode {
 		text, err = keyText(n)

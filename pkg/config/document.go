@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +25,7 @@ type document struct {
 // parseDocument reads one YAML document. It returns nil values where nothing can be made of the text at all;
 // the reasons are in errs.
 func parseDocument(name string, data []byte) *document {
-	d := &document{name: name, lines: strings.Split(string(data), "\n"), index: index{"": {line: 1}}}
+	d := &document{name: name, lines: lineBreak.Split(string(data), -1), index: index{"": {line: 1}}}
 	root, err := d.soleNode(data)
 	if err != nil {
 		d.errs = append(d.errs, err)
@@ -104,6 +103,9 @@ func invalidUTF8(data []byte) (line int) {
 	return line
 }
 
+// lineBreak matches what ends a line to YAML 1.1, which the parser's line numbers go by.
+var lineBreak = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
+
 // lineReader hands out a line at a time and counts them: the parser reads no further than it has to, so the
 // count tells where it stopped. The line in its own message is often that of the map around.
 type lineReader struct {
@@ -118,8 +120,8 @@ func (r *lineReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	line := r.rest
-	if i := bytes.IndexByte(line, '\n'); i >= 0 {
-		line = line[:i+1]
+	if at := lineBreak.FindIndex(line); at != nil {
+		line = line[:at[1]]
 	}
 	if !r.mid {
 		r.lines++
