@@ -2,10 +2,11 @@ package render
 
 import (
 	"reflect"
+	"slices"
+	"text/template/parse"
 
 	"github.com/Masterminds/sprig/v3"
 	"github.com/agnivade/levenshtein"
-	"text/template/parse"
 )
 
 // functions are what templates can call, besides text/template's own and those that need the execution (runFunctions).
@@ -50,7 +51,11 @@ func resultType(name string) reflect.Type {
 	return out
 }
 
+// isFunction reports a function that an author can call.
 func isFunction(name string) bool {
+	if name[0] == '_' {
+		return false // rewriting's own
+	}
 	if _, ok := runFunctions[name]; ok {
 		return true
 	}
@@ -70,9 +75,6 @@ func (c *compiler) call(cmd *parse.CommandNode, name string) {
 	if name == "omitempty" {
 		c.errorf(cmd.Pos, "for a value to fall back to, use `default`", "omitempty works only at the end of a hole")
 		return
-	}
-	if name[0] == '_' {
-		return // put here by rewriting; an author's own underscore is unknown below
 	}
 	if !isFunction(name) {
 		mend := "the functions are those of text/template and sprig"
@@ -105,7 +107,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 func nearestFunction(name string) string {
 	var names []string
 	names = append(names, sortedKeys(functions)...)
-	names = append(names, sortedKeys(runFunctions)...)
+	names = append(names, slices.DeleteFunc(sortedKeys(runFunctions), func(n string) bool { return n[0] == '_' })...)
 	names = append(names, sortedKeys(builtinResults)...)
 	names = append(names, "omitempty")
 	return nearest(name, names)
@@ -169,7 +171,7 @@ func from(first int) func(i, n int) bool {
 
 // takesNull says whether argument i of n may be null. What is no function takes nothing and complains by itself.
 func takesNull(name string, i, n int) bool {
-	if name == "" || name[0] == '_' {
+	if name == "" {
 		return true
 	}
 	f, ok := nullArguments[name]

@@ -29,6 +29,7 @@ type printer struct {
 	recs   []record
 	trace  []traced
 	depth  int
+	walked map[*node]bool
 }
 
 // probe runs the probes and notes the holes and errors that they find.
@@ -93,7 +94,7 @@ func branchOf(n parse.Node) *parse.BranchNode {
 
 // run prints and parses one probe. It gives the error of the YAML, if any.
 func (p *prober) run(taken func(*parse.BranchNode) bool, splice byte) *Error {
-	q := &printer{compiler: p.compiler, taken: taken, splice: splice, blank: true}
+	q := &printer{compiler: p.compiler, taken: taken, splice: splice, blank: true, walked: map[*node]bool{}}
 	q.list(p.trees[p.name].Root)
 	tree, err := parseSkeleton(q.buf)
 	if err == nil {
@@ -115,6 +116,10 @@ func (p *prober) run(taken func(*parse.BranchNode) bool, splice byte) *Error {
 
 // sight walks a parsed probe and notes where its holes stand.
 func (p *prober) sight(q *printer, n *node, path string) {
+	if q.walked[n] {
+		return // an alias: its anchor was seen
+	}
+	q.walked[n] = true
 	note := func(record int, f func(*sighting)) {
 		s := &p.sights[q.recs[record].site]
 		s.path = path

@@ -1,0 +1,200 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHolesSayWhereStructureEnters(t *testing.T) {
+	tmpl := compiled(t, `{{ define "name" }}{{ .metadata.name }}-x{{ end -}}
+{{ define "port" }}{{ .port }}{{ end -}}
+# {{ .comment }}
+metadata:
+  name: {{ include "name" . | trunc 63 }}
+  labels:
+    {{- toYaml .labels | nindent 4 }}
+    {{ .key }}: "{{ .quoted }}"
+spec:
+  {{- if .never }}
+  replicas: {{ .replicas | default 1 }}
+  {{- else }}
+  image: {{ .registry }}/{{ .image }}
+  {{- end }}
+  port: {{ include "port" . }}
+  env:
+    {{- range .env }}
+    - value: {{ .value | quote }}
+    {{- end }}
+  upper: {{ upper .x }}
+  text: |
+    {{ .block }} {{ "}}" }}
+  {{ toYaml .a.b | indent 0 }}
+`)
+	var got []string
+	for _, h := range tmpl.Holes() {
+		flags := ""
+		for _, f := range []struct {
+			on   bool
+			name string
+		}{{h.Structure, " structure"}, {h.Key, " key"}, {h.String, " string"}} {
+			if f.on {
+				flags += f.name
+			}
+		}
+		got = append(got, fmt.Sprintf("%d:%d %s at %s:%s", h.Line, h.Column, h.Text, h.Path, flags))
+	}
+	want := strings.Split(strings.TrimSpace(`
+1:23 {{ .metadata.name }} at : string
+2:23 {{ .port }} at .spec.port: structure
+3:6 {{ .comment }} at : string
+5:12 {{ include "name" . | trunc 63 }} at .metadata.name: string
+7:9 {{- toYaml .labels | nindent 4 }} at .metadata.labels: structure
+8:8 {{ .key }} at .metadata.labels: key string
+8:21 {{ .quoted }} at .metadata.labels[*]: string
+11:16 {{ .replicas | default 1 }} at .spec.replicas: structure
+13:13 {{ .registry }} at .spec.image: string
+13:29 {{ .image }} at .spec.image: string
+18:17 {{ .value | quote }} at .spec.env[].value: string
+20:13 {{ upper .x }} at .spec.upper: string
+22:8 {{ .block }} at .spec.text: string
+22:21 {{ "}}" }} at .spec.text: string
+23:6 {{ toYaml .a.b | indent 0 }} at .spec: structure`), "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s", diff)
+	}
+}
+
+func TestReadsStatus(t *testing.T) {
+	for _, c := range []struct {
+		template string
+		want     bool
+		reason   string
+	}{
+		{"a: {{ .spec.x }}", false, "another field"},
+		{"a: {{ .status.x }}", true, "the field"},
+		{"a: {{ $.status.x }}", true, "by the root variable"},
+		{"a: {{ toYaml . }}", true, "the whole"},
+		{"a: {{ $x := . }}{{ $x.spec }}", true, "the whole under another name"},
+		{"a: {{ (index . \"spec\") }}", true, "cannot be told"},
+		{"a:{{ range .spec.l }} {{ . }} {{ .status }}{{ end }}", false, "another dot"},
+		{"a:{{ with .spec }} {{ . }} {{ $.spec }}{{ end }}", false, "another dot"},
+		{"a:{{ with .spec }} {{ . }} {{ $.status }}{{ end }}", true, "the root stays"},
+		{"a:{{ with .spec }}{{ else }}{{ .status }}{{ end }}", true, "dot is the root in else"},
+		{"{{ define \"n\" }}{{ .metadata.name }}{{ end }}a: {{ include \"n\" . }}", false, "handed over, not read"},
+		{"{{ define \"n\" }}{{ .status.x }}{{ end }}a: {{ template \"n\" $ }}", true, "read by what it is handed to"},
+		{"{{ define \"n\" }}{{ .status.x }}{{ end }}a: {{ include \"n\" .spec }}", false, "another dot"},
+		{"{{ define \"n\" }}{{ .status.x }}{{ end }}a: {{ include .spec.n . }}", true, "a computed name"},
+		{"{{ define \"n\" }}{{ . }}{{ end }}a: {{ include \"n\" (dict \"x\" .) }}", true, "handed to a function"},
+		{"{{ define \"n\" }}{{ template \"n\" . }}{{ end }}a: {{ include \"n\" . }}", false, "recursion ends"},
+		{"{{ if .status }}{{ end }}a: 1", true, "in a condition"},
+		{"a: {{ (.status).x }}", true, "in parentheses"},
+	} {
+		if got := compiled(t, c.template).ReadsStatus(); got != c.want {
+			t.Errorf("%s (%s): %v", c.template, c.reason, got)
+		}
+	}
+}
+
+func TestParamsAndInputs(t *testing.T) {
+	tmpl := compiled(t, `{{ define "x" }}{{ param "b" }}{{ end }}a: {{ param "a" }}{{ (input "i").data.x | quote }}{{ include "x" . }}`)
+	if diff := cmp.Diff([][]string{{"a", "b"}, {"i"}}, [][]string{tmpl.Params(), tmpl.Inputs()}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDelimiters(t *testing.T) {
+	tmpl, err := Compile("a: [[ .v ]]\nb: \"{{ .v }}\"\nc: [[[ .v ]]]\n", Options{Left: "[[", Right: "]]"})
+	if err == nil {
+		t.Fatal("a third bracket is the template's, not YAML's: a space is needed")
+	}
+	tmpl, err = Compile("a: [[ .v ]]\nb: \"{{ .v }}\"\nc: [ [[ .v ]]]\n[[- if false ]]x[[ end ]]", Options{Left: "[[", Right: "]]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := tmpl.Execute(Data{Upstream: m{"v": int64(1)}})
+	if diff := cmp.Diff(m{"a": int64(1), "b": "{{ .v }}", "c": l{int64(1)}}, doc); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	if got := tmpl.Holes()[0].Text; got != "[[ .v ]]" {
+		t.Errorf("the hole's text is %q", got)
+	}
+}
+
+func TestMarksInTheTemplate(t *testing.T) {
+	for _, text := range []string{
+		"a: \uE000", "a: \uE001", "a: \"\\uE000v0\\uE001\"", "a: \"\\ue001\"", "a: \"\\U0000E000\"", "# \uE000\na: 1", "{{ if .x }}a: \"\\uE000\"{{ end }}",
+		"a: \xee{{ if true }}\x80\x80{{ end }}v0", "a: \xff",
+	} {
+		_, err := Compile(text, Options{})
+		var e *Error
+		if !errors.As(err, &e) || e.Line != 1 || !strings.Contains(e.Problem, "U+E000") && !strings.Contains(e.Problem, "UTF-8") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	pieces := compiled(t, "a: {{ .v }}\nb: \"\\uE0{{ if true }}00v0\\uE0{{ end }}{{ if true }}01{{ end }}\"")
+	if doc, err := pieces.Execute(Data{Upstream: m{"v": "secret"}}); err == nil {
+		t.Errorf("an escape put together from pieces passes: %v", doc)
+	}
+	doc, err := compiled(t, `a: {{ "\ue000v0\ue001" }}`).Execute(Data{})
+	if err != nil || doc["a"] != "\uE000v0\uE001" {
+		t.Errorf("a constant is a value: %v, %v", doc, err)
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, c := range []struct{ template, want, err, reason string }{
+		{"shop", "shop", "", "a constant"},
+		{"", "", "", "an empty constant"},
+		{"{{ .metadata.name }}-{{ .port }}", "shop-8080", "", "text with values"},
+		{"a: [{{ .word }}", "a: [w", "", "there is no YAML in it"},
+		{"{{ .text }}", "a\nb\n", "", "as it is"},
+		{"{{ .map | toJson }}{{ .version | quote }}", `{"a":2,"b":"1.10"}"1.10"`, "", "the text that Helm prints"},
+		{"{{ toYaml .map | nindent 2 }}", "\n  a: 2\n  b: \"1.10\"", "", "the text that Helm prints"},
+		{"{{ .nope }}", "", "line 1: .nope is not set", "never <no value>"},
+		{"x\n{{ .map }}", "", "line 2: .map: a map cannot stand inside text", "say toJson"},
+		{"{{ .nope | omitempty }}", "", "a text has none", "nothing to remove"},
+		{"{{ now }}", "", "not available", "as in a document"},
+		{"{{ if }}", "", "line 1: missing value for if", "the template's own syntax"},
+	} {
+		text, err := CompileText(c.template, Options{})
+		got := ""
+		if err == nil {
+			got, err = text.Execute(rowData(t))
+		}
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%q (%s): %q, %v", c.template, c.reason, got, err)
+		}
+		if text == nil {
+			continue
+		}
+		constant, ok := text.Constant()
+		if isConstant := !strings.Contains(c.template, "{{"); ok != isConstant || ok && constant != c.want {
+			t.Errorf("%q: constant %q, %v", c.template, constant, ok)
+		}
+	}
+}
+
+func TestSameInputSameBytes(t *testing.T) {
+	tmpl := compiled(t, "a: {{ keys .m | join \",\" }}\nb: {{ toJson .m | quote }}\nc: |\n  {{- toYaml .m | nindent 2 }}\nd: \"{{ range $k, $v := .m }}{{ $k }}{{ end }}\"\ne: {{ values .m | join \",\" }}")
+	many := m{}
+	for i := range 100 {
+		many[fmt.Sprint("k", i*7919%1000)] = int64(i)
+	}
+	var first m
+	for range 20 {
+		doc, err := tmpl.Execute(Data{Upstream: m{"m": many}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = doc
+		}
+		if diff := cmp.Diff(first, doc); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
