@@ -19,7 +19,7 @@ var systemMetadata = append([]string{"generateName", "deletionTimestamp", "delet
 // Of maps it is the keys that count. Items of lists are matched by their keys where want's managedFields name some;
 // items of other lists must stand in want with the same value, since their value is all they are.
 func Beyond(live, want *unstructured.Unstructured) []string {
-	b := beyond{es: entries(want), want: want.Object}
+	b := beyond{}
 	shape := func(obj map[string]any) map[string]any {
 		out := make(map[string]any, len(obj))
 		for k, value := range obj {
@@ -32,7 +32,7 @@ func Beyond(live, want *unstructured.Unstructured) []string {
 		}
 		return out
 	}
-	b.maps(shape(live.Object), shape(want.Object), nil)
+	b.maps(shape(live.Object), shape(want.Object), ownersOf(entries(want)), nil)
 	es := entries(live)
 	b.found = slices.DeleteFunc(b.found, func(p fieldpath.Path) bool { return statusAnnotation(es, p) })
 	out := make([]string, len(b.found))
@@ -75,24 +75,22 @@ func statusAnnotation(es []entry, p fieldpath.Path) bool {
 	return byStatus
 }
 
-type beyond struct {
-	want  map[string]any
-	es    []entry
-	found []fieldpath.Path
-}
+type beyond struct{ found []fieldpath.Path }
 
-func (b *beyond) values(live, want any, at *trail) {
+// maps and lists compare with want; held is how want's managers hold the place.
+
+func (b *beyond) values(live, want any, held owners, at *trail) {
 	switch live := live.(type) {
 	case map[string]any:
 		want, _ := want.(map[string]any)
-		b.maps(live, want, at)
+		b.maps(live, want, held, at)
 	case []any:
 		want, _ := want.([]any)
-		b.lists(live, want, at)
+		b.lists(live, want, held, at)
 	}
 }
 
-func (b *beyond) maps(live, want map[string]any, at *trail) {
+func (b *beyond) maps(live, want map[string]any, held owners, at *trail) {
 	for k, value := range live {
 		wanted, ok := want[k]
 		below := &trail{parent: at, field: k}
@@ -100,13 +98,14 @@ func (b *beyond) maps(live, want map[string]any, at *trail) {
 			b.leaves(value, below)
 			continue
 		}
-		b.values(value, wanted, below)
+		b.values(value, wanted, held.field(k), below)
 	}
 }
 
-func (b *beyond) lists(live, want []any, at *trail) {
-	names := namesAt(b.es, b.want, at.path())
-	twins := names.index(want)
+func (b *beyond) lists(live, want []any, held owners, at *trail) {
+	within := held.items()
+	names := named(within, -1)
+	twins := names.twins(want)
 	same := make(map[Sum]bool, len(want))
 	for _, item := range want {
 		same[Digest(item)] = true
@@ -115,10 +114,9 @@ func (b *beyond) lists(live, want []any, at *trail) {
 		if same[Digest(item)] {
 			continue
 		}
-		step := names.step(item, i)
-		step.parent = at
-		if j, ok := twins[names.name(item)]; ok {
-			b.values(item, want[j], step)
+		step := names.step(item, i, at)
+		if j, ok := twins.find(item); ok {
+			b.values(item, want[j], held.item(within, want[j], j), step)
 			continue
 		}
 		b.leaves(item, step)

@@ -32,42 +32,45 @@ const Masked = "(masked)"
 // what Project returns for the answer to an apply of it.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
 	es := entries(live)
-	d := differ{live: live.Object, es: es, our: split(es, v.Manager), secret: isSecret(live.Object)}
-	var owned fields
-	if d.our >= 0 {
-		owned = es[d.our].owned
-	}
+	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object)}
+	root := ownersOf(es)
 	initial := make([]fieldpath.Path, len(v.Initial))
 	for i, p := range v.Initial {
-		initial[i] = owned.resolve(live.Object, p)
+		initial[i] = root.of(d.our).owned.resolve(live.Object, p)
 	}
-	d.maps(shape(desired, v.Initial), shape(live.Object, initial), owned, nil)
-	for _, p := range Extras(live, desired, v.Exclusive) {
-		value, _ := fieldpath.Get(live.Object, p)
-		d.found = append(d.found, d.difference(p, nil, value))
-	}
+	d.maps(shape(desired, v.Initial), shape(live.Object, initial), root, nil)
+	d.extras(live, desired, v.Exclusive)
 	slices.SortFunc(d.found, func(a, b Difference) int { return comparePaths(a.Path, b.Path) })
 	return slices.CompactFunc(d.found, func(a, b Difference) bool { return a.Path.Equal(b.Path) })
 }
 
 type differ struct {
-	live   map[string]any
 	es     []entry
 	our    int
 	secret bool
 	found  []Difference
 }
 
-func (d *differ) add(at *trail, want, have any) {
-	d.found = append(d.found, d.difference(at.path(), want, have))
+func (d *differ) add(at *trail, want, have any, held owners) {
+	d.addPath(at.path(), want, have, held)
 }
 
-func (d *differ) difference(p fieldpath.Path, want, have any) Difference {
-	out := Difference{Path: p, Want: want, Have: have, Manager: lastWriter(d.live, d.es, d.our, p)}
+func (d *differ) addPath(p fieldpath.Path, want, have any, held owners) {
 	if d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
-		out.Want, out.Have = masked(want), masked(have)
+		want, have = masked(want), masked(have)
 	}
-	return out
+	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Manager: held.lastWriter(d.es, d.our)})
+}
+
+func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) {
+	for _, p := range Extras(live, desired, exclusive) {
+		value, _ := fieldpath.Get(live.Object, p)
+		held := make(owners, len(d.es))
+		for i := range d.es {
+			held[i].owned, held[i].holding = d.es[i].owned.follow(live.Object, p)
+		}
+		d.addPath(p, nil, value, held)
+	}
 }
 
 func masked(v any) any {
@@ -85,130 +88,98 @@ func masked(v any) any {
 	}
 }
 
-func (d *differ) values(want, have any, owned fields, at *trail) {
+func (d *differ) values(want, have any, held owners, at *trail) {
 	switch want := want.(type) {
 	case map[string]any:
-		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !owned.leaf()) {
-			d.maps(want, have, owned, at)
-			d.atomicRest(want, have, owned, at)
+		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !held.of(d.our).whole()) {
+			d.maps(want, have, held, at)
+			d.atomicRest(want, have, held, at)
 			return
 		}
 	case []any:
 		if have, ok := have.([]any); ok {
-			d.lists(want, have, owned, at)
+			d.lists(want, have, held, at)
 			return
 		}
 	}
 	if Digest(want) != Digest(have) {
-		d.add(at, want, have)
+		d.add(at, want, have, held)
 	}
 }
 
-func (d *differ) maps(want, have map[string]any, owned fields, at *trail) {
+func (d *differ) maps(want, have map[string]any, held owners, at *trail) {
 	for k, value := range want {
-		below, _ := owned.field(k)
-		d.values(value, have[k], below, &trail{parent: at, field: k})
+		d.values(value, have[k], held.field(k), &trail{parent: at, field: k})
 	}
-	for key := range owned {
-		name, _ := cutField(key)
-		below, ok := owned.below(key)
+	for key := range held.of(d.our).owned {
+		name, ok := cutField(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.gone(value, below, &trail{parent: at, field: name})
+			d.gone(value, held.field(name), &trail{parent: at, field: name})
 		}
 	}
 }
 
 // gone reports what we own of a value that is no longer desired.
-func (d *differ) gone(have any, owned fields, at *trail) {
+func (d *differ) gone(have any, held owners, at *trail) {
+	ours := held.of(d.our)
 	m, ok := have.(map[string]any)
-	if !ok || owned.leaf() {
-		d.add(at, nil, have)
-		return
+	switch {
+	case ours.holding == holdsNothing:
+	case !ok || ours.whole():
+		d.add(at, nil, have, held)
+	default:
+		d.maps(nil, m, held, at)
 	}
-	d.maps(nil, m, owned, at)
 }
 
 // atomicRest reports the keys that a map has too many where managers own it only as a whole: then an apply replaces all
 // of it, and whatever desired has not would go.
-func (d *differ) atomicRest(want, have map[string]any, owned fields, at *trail) {
-	if !owned.leaf() || len(have) == 0 {
-		return
-	}
-	p, whole := at.path(), false
-	for _, e := range d.es {
-		node, holding := e.owned.follow(d.live, p)
-		if holding == holdsHere && !node.leaf() {
+func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
+	whole := false
+	for _, o := range held {
+		if o.holding == holdsHere && !o.owned.leaf() {
 			return
 		}
-		whole = whole || holding != holdsNothing
+		whole = whole || o.whole()
+	}
+	if !whole {
+		return
 	}
 	for k, value := range have {
-		if _, ok := want[k]; !ok && whole {
-			d.add(&trail{parent: at, field: k}, nil, value)
+		if _, ok := want[k]; !ok {
+			d.add(&trail{parent: at, field: k}, nil, value, held)
 		}
 	}
 }
 
 // lists compares item by item where some manager owns the items by their keys, else as a whole.
-func (d *differ) lists(want, have []any, owned fields, at *trail) {
-	own := owned.items()
-	names := own
-	if !names.keyed() {
-		names = namesAt(d.es, d.live, at.path())
-	}
+func (d *differ) lists(want, have []any, held owners, at *trail) {
+	within := held.items()
+	names := named(within, d.our)
 	if !names.keyed() {
 		if Digest(want) != Digest(have) {
-			d.add(at, want, have)
+			d.add(at, want, have, held)
 		}
 		return
 	}
-	twins := names.index(have)
 	matched := make([]bool, len(have))
+	twins := names.twins(have)
 	for i, item := range want {
-		step := names.step(item, i)
-		step.parent = at
-		j, ok := twins[names.name(item)]
+		step := names.step(item, i, at)
+		j, ok := twins.find(item)
 		if !ok {
-			j, ok = names.match(item, have)
-		}
-		if !ok {
-			d.add(step, item, nil)
+			d.add(step, item, nil, nil)
 			continue
 		}
 		matched[j] = true
-		below, _ := own.of(have[j], j)
-		d.values(item, have[j], below, step)
+		d.values(item, have[j], held.item(within, have[j], j), step)
 	}
 	for j, item := range have {
-		if _, ok := own.of(item, j); ok && !matched[j] {
-			step := names.step(item, j)
-			step.parent = at
-			d.add(step, nil, item)
+		if below := held.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
+			d.add(names.step(item, j, at), nil, item, below)
 		}
 	}
-}
-
-// lastWriter returns the manager that wrote what stands at p last; see Difference.Manager.
-func lastWriter(obj map[string]any, es []entry, our int, p fieldpath.Path) string {
-	var writers []entry
-	mine := ""
-	for i, e := range es {
-		if _, holding := e.owned.follow(obj, p); holding == holdsNothing {
-			continue
-		}
-		if i == our {
-			mine = e.manager
-			continue
-		}
-		writers = append(writers, e)
-	}
-	if len(writers) == 0 {
-		return mine
-	}
-	return slices.MinFunc(writers, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.manager, b.manager))
-	}).manager
 }
 
 func sortPaths(paths []fieldpath.Path) { slices.SortFunc(paths, comparePaths) }

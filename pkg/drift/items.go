@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // items finds what is owned of a list's items. fieldsV1 names an item by its keys (k:{"name":"app"}), by its value
@@ -173,76 +171,8 @@ func (it *items) lookup() (fields, bool) {
 	return f, ok && f != nil
 }
 
-// name returns the k: name of an item by the key fields in use, "" where it lacks some.
-func (it *items) name(item any) string {
-	m, _ := item.(map[string]any)
-	for _, names := range it.keys {
-		var ok bool
-		if it.buf, ok = appendName(it.buf[:0], m, names); ok {
-			return string(it.buf)
-		}
-	}
-	return ""
-}
-
-// index returns the numbers of a list's items by name; of several with one name the first counts.
-func (it *items) index(list []any) map[string]int {
-	out := make(map[string]int, len(list))
-	for i, item := range list {
-		name := it.name(item)
-		if _, ok := out[name]; !ok && name != "" {
-			out[name] = i
-		}
-	}
-	return out
-}
-
-// match returns the first item of list that has those keys that item has. It is for items that leave out a key that the
-// API server defaults.
-func (it *items) match(item any, list []any) (int, bool) {
-	m, ok := item.(map[string]any)
-	if !ok {
-		return 0, false
-	}
-	for _, names := range it.keys {
-		for j := range list {
-			if have, ok := list[j].(map[string]any); ok && sameItem(m, have, names) {
-				return j, true
-			}
-		}
-	}
-	return 0, false
-}
-
-func sameItem(want, have map[string]any, names []string) bool {
-	some := false
-	for _, n := range names {
-		w, ok := want[n]
-		if !ok {
-			continue
-		}
-		if h, ok := have[n]; !ok || plainText(w) != plainText(h) {
-			return false
-		}
-		some = true
-	}
-	return some
-}
-
-// namesAt returns how managers name the items of the list at p: the first one's names that uses keys.
-func namesAt(es []entry, live any, p fieldpath.Path) *items {
-	for i := range es {
-		if node, holding := es[i].owned.follow(live, p); holding == holdsHere {
-			if names := node.items(); names.keyed() {
-				return names
-			}
-		}
-	}
-	return fields(nil).items()
-}
-
 // step names an item the way a path does: by its keys where it is owned by them, else by its number.
-func (it *items) step(item any, i int) *trail {
+func (it *items) step(item any, i int, parent *trail) *trail {
 	m, _ := item.(map[string]any)
 	for _, names := range it.keys {
 		keys := make(map[string]string, len(names))
@@ -252,10 +182,10 @@ func (it *items) step(item any, i int) *trail {
 			}
 		}
 		if len(keys) > 0 {
-			return &trail{keys: keys}
+			return &trail{parent: parent, keys: keys}
 		}
 	}
-	return &trail{index: i, isIndex: true}
+	return &trail{parent: parent, index: i, isIndex: true}
 }
 
 // appendName writes the k: name of an item by the given key fields, which are sorted. It fails where the item lacks one.

@@ -66,7 +66,7 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 		UID:             types.UID(text(metadata, "uid")),
 		ResourceVersion: text(metadata, "resourceVersion"),
 		Hash:            v.Hash.read(metadata),
-		Owners:          owners(metadata),
+		Owners:          ownerRefs(metadata),
 		Deleting:        text(metadata, "deletionTimestamp") != "",
 	}
 	l.Generation, _ = metadata["generation"].(int64)
@@ -190,7 +190,7 @@ func keep(out, obj map[string]any, chain []string) map[string]any {
 	return out
 }
 
-func owners(metadata map[string]any) []OwnerRef {
+func ownerRefs(metadata map[string]any) []OwnerRef {
 	list, _ := metadata["ownerReferences"].([]any)
 	if len(list) == 0 {
 		return nil

@@ -23,90 +23,64 @@ func Lost(before, after *unstructured.Unstructured, manager string) []CoOwnedFie
 	if !ok {
 		return nil
 	}
-	now, _ := ours(after, manager)
 	es := entries(after)
-	l := loser{after: after.Object, es: es, our: split(es, manager)}
-	l.walk(old, now, before.Object, after.Object, nil)
+	l := loser{es: es, our: split(es, manager)}
+	l.fields(old, before.Object, after.Object, ownersOf(es), nil)
 	slices.SortFunc(l.lost, func(a, b CoOwnedField) int { return comparePaths(a.Path, b.Path) })
 	return l.lost
 }
 
 type loser struct {
-	after map[string]any
-	es    []entry
-	our   int
-	lost  []CoOwnedField
+	es   []entry
+	our  int
+	lost []CoOwnedField
 }
 
-// walk goes over what was owned. before and after are the live values at the same place.
-func (l *loser) walk(old, now fields, before, after any, at *trail) {
-	beforeList, _ := before.([]any)
-	if beforeList != nil {
-		l.list(old, now, beforeList, after, at)
+// place looks at one place that lives on: old is what we owned of it, held how it is held now. A place that was owned
+// itself is lost where nothing of it is ours any more and something of it is another's; of others what is below may be.
+func (l *loser) place(old fields, before, after any, held owners, at *trail) {
+	if held.of(l.our).holding == holdsNothing && old.member() {
+		if held.others(l.our) {
+			l.lost = append(l.lost, CoOwnedField{Path: at.path(), Manager: held.lastWriter(l.es, l.our)})
+		}
 		return
 	}
-	beforeMap, _ := before.(map[string]any)
-	afterMap, _ := after.(map[string]any)
-	for key := range old {
-		name, ok := cutField(key)
-		value, lives := afterMap[name]
-		if !ok || !lives {
-			continue
-		}
-		was, _ := old.field(name)
-		is, still := now.field(name)
-		l.place(was, is, still, beforeMap[name], value, &trail{parent: at, field: name})
+	if old.leaf() || held.of(l.our).whole() {
+		return
+	}
+	switch before := before.(type) {
+	case map[string]any:
+		l.fields(old, before, after, held, at)
+	case []any:
+		l.items(old, before, after, held, at)
 	}
 }
 
-func (l *loser) list(old, now fields, before []any, after any, at *trail) {
+func (l *loser) fields(old fields, before map[string]any, after any, held owners, at *trail) {
+	lives, _ := after.(map[string]any)
+	for key := range old {
+		name, ok := cutField(key)
+		value, still := lives[name]
+		was, owned := old.below(key)
+		if ok && still && owned {
+			l.place(was, before[name], value, held.field(name), &trail{parent: at, field: name})
+		}
+	}
+}
+
+func (l *loser) items(old fields, before []any, after any, held owners, at *trail) {
 	list, _ := after.([]any)
-	oldItems, nowItems := old.items(), now.items()
-	twins := oldItems.index(before)
+	names, within := old.items(), held.items()
+	twins := names.twins(before)
 	for i, item := range list {
-		was, owned := oldItems.of(item, i)
+		was, owned := names.of(item, i)
 		if !owned {
 			continue
 		}
-		is, still := nowItems.of(item, i)
-		step := oldItems.step(item, i)
-		step.parent = at
 		var twin any
-		if j, ok := twins[oldItems.name(item)]; ok {
+		if j, ok := twins.find(item); ok {
 			twin = before[j]
 		}
-		l.place(was, is, still, twin, item, step)
+		l.place(was, twin, item, held.item(within, item, i), names.step(item, i, at))
 	}
-}
-
-// place looks at one place that lives on. A place that was owned itself is lost where nothing of it is ours any more and
-// something of it is another's; of others what is below may be.
-func (l *loser) place(was, is fields, still bool, before, after any, at *trail) {
-	if still || !was.member() {
-		if !was.leaf() {
-			l.walk(was, is, before, after, at)
-		}
-		return
-	}
-	p := at.path()
-	if l.our >= 0 {
-		if _, holding := l.es[l.our].owned.follow(l.after, p); holding == holdsThrough {
-			return // ours as part of something larger now
-		}
-	}
-	if l.ownedByOthers(p) {
-		l.lost = append(l.lost, CoOwnedField{Path: p, Manager: lastWriter(l.after, l.es, l.our, p)})
-	}
-}
-
-func (l *loser) ownedByOthers(p fieldpath.Path) bool {
-	for i := range l.es {
-		if i == l.our {
-			continue
-		}
-		if _, holding := l.es[i].owned.follow(l.after, p); holding != holdsNothing {
-			return true
-		}
-	}
-	return false
 }

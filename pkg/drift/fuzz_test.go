@@ -1,0 +1,110 @@
+package drift_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+func fuzzViews() []*drift.View {
+	paths := func(texts ...string) []fieldpath.Path {
+		var out []fieldpath.Path
+		for _, s := range texts {
+			out = append(out, fieldpath.MustParse(s))
+		}
+		return out
+	}
+	return []*drift.View{
+		{Manager: manager},
+		{
+			Manager: manager, Hash: drift.Key{Label: "a"}, OwnerAnnotation: "b", KeepWhole: true,
+			Initial: paths(".spec.replicas", ".spec.template.spec.containers[0].image", ".list[1].x", ".list[name=a]"), Exclusive: paths(".data", ".metadata.labels", ".list[name=a].m"),
+		},
+	}
+}
+
+// FuzzProject takes any object, whatever its managedFields say: nothing panics, the object stays as it is, the result is
+// no larger than the object, the same each time, and P is its digest.
+func FuzzProject(f *testing.F) {
+	files, err := filepath.Glob("testdata/live/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	for _, fieldsV1 := range []string{
+		`null`, `[]`, `"x"`, `{}`, `{".":{}}`, `{"f:list":{}}`, `{"f:list":{"k:{\"name\":\"a\"}":{},"k:{\"name\":\"a\",\"n\":1}":{}}}`, `{"f:list":{"v:1":{},"i:1":{".":{}}}}`,
+		`{"f:list":{"k:":{},"k:{":{},"k:{\"":{},"k:{\"a\":}":{},"k:{\"a\":1,}":{},"k:{,\"a\":1}":{},"v:\"\\u0061\"":{},"k:{\"n\\u0061me\":\"a\"}":{}}}`,
+	} {
+		f.Add([]byte(`{"metadata":{"managedFields":[{"manager":"` + manager + `","operation":"Apply","fieldsV1":` + fieldsV1 + `}]},"list":[{"name":"a","n":1,"m":{"x":"y"}},1,"a",null,[]],"data":{"a":"b"}}`))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var obj map[string]any
+		if json.Unmarshal(data, &obj) != nil || obj == nil {
+			return
+		}
+		obj, err := drift.Canonical(obj)
+		if err != nil {
+			return
+		}
+		u := &unstructured.Unstructured{Object: obj}
+		before := drift.Digest(obj)
+		projection, ok := drift.Project(u, manager)
+		for i, v := range fuzzViews() {
+			l, err := v.Live(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Managed != ok {
+				t.Fatalf("managed %v, but there is a projection: %v", l.Managed, ok)
+			}
+			if i == 0 && ok && l.P != drift.Digest(projection) {
+				t.Error("P is not the digest of the projection")
+			}
+			if again, _ := v.Live(u); again.P != l.P || again.CoOwned != l.CoOwned || again.Foreign != l.Foreign || again.Extra != l.Extra {
+				t.Error("a second look says something else")
+			}
+			l.DeepCopyObject()
+			drift.Changed(projection, u, v)
+			drift.Changed(nil, u, v)
+			drift.Extras(u, projection, v.Exclusive)
+		}
+		if ok {
+			if size(t, projection) > size(t, obj) {
+				t.Error("the projection is larger than the object")
+			}
+			if d := drift.Beyond(&unstructured.Unstructured{Object: projection}, u); len(d) > 0 {
+				t.Errorf("the projection has more than the object: %v", d)
+			}
+		}
+		if lost := drift.Lost(u, u, manager); len(lost) > 0 {
+			t.Errorf("lost without a change: %v", lost)
+		}
+		if d := drift.Beyond(u, u); len(d) > 0 {
+			t.Errorf("more than itself: %v", d)
+		}
+		if drift.Digest(obj) != before {
+			t.Error("the object was changed")
+		}
+	})
+}
+
+func size(t *testing.T, v any) int {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(text)
+}

@@ -1,0 +1,212 @@
+package drift_test
+
+import (
+	"strings"
+	"testing"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+const deploymentText = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: apps
+  uid: u-1
+  resourceVersion: "42"
+  generation: 7
+  labels: {hash: by-label}
+  annotations: {tools.example.com/spec-hash: v1-abc, tools.example.com/owner: mark}
+  ownerReferences:
+    - {apiVersion: tools.example.com/v1, kind: Appoperator, name: web, uid: u-0, controller: true}
+    - {apiVersion: v1, kind: ConfigMap, name: other, uid: u-9}
+spec: {replicas: 1}
+status: {observedGeneration: 6}
+`
+
+func TestLive(t *testing.T) {
+	v := &drift.View{Manager: manager, Hash: drift.Key{Annotation: "tools.example.com/spec-hash"}, OwnerAnnotation: "tools.example.com/owner"}
+	got, err := v.Live(object(t, deploymentText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &drift.Live{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "apps", Name: "web", UID: "u-1", ResourceVersion: "42", Generation: 7,
+		Hash: "v1-abc", OwnerMark: "mark",
+		Owners: []drift.OwnerRef{{Kind: "Appoperator", Name: "web", UID: "u-0", Controller: true}, {Kind: "ConfigMap", Name: "other", UID: "u-9"}},
+		Status: kstatus.InProgressStatus, StatusMessage: "Deployment generation is 7, but latest observed generation is 6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	v.Hash = drift.Key{Label: "hash"}
+	if got, _ = v.Live(object(t, deploymentText)); got.Hash != "by-label" {
+		t.Errorf("hash %q, want the label's", got.Hash)
+	}
+	v.Hash = drift.Key{}
+	if got, _ = v.Live(object(t, deploymentText)); got.Hash != "" {
+		t.Errorf("hash %q without a key", got.Hash)
+	}
+}
+
+func TestLiveOfNothing(t *testing.T) {
+	v := &drift.View{Manager: manager}
+	for _, u := range []*unstructured.Unstructured{nil, {}} {
+		if l, err := v.Live(u); err == nil || err.Error() != "reading a live object: there is none" {
+			t.Errorf("got %v, %v", l, err)
+		}
+	}
+}
+
+// TestLiveStatus: kstatus judges the whole object; one of an odd shape has an unknown status and is no error.
+func TestLiveStatus(t *testing.T) {
+	for reason, test := range map[string]struct {
+		object, message string
+		status          kstatus.Status
+	}{
+		"no status is no obstacle":          {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "", kstatus.CurrentStatus},
+		"a message of Current says nothing": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'True', message: fine}]}}", "", kstatus.CurrentStatus},
+		"not ready":                         {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'False', message: not yet}]}}", "not yet", kstatus.InProgressStatus},
+		"stalled":                           {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Stalled, status: 'True', message: never}]}}", "never", kstatus.FailedStatus},
+		"going":                             {"{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}", "Resource scheduled for deletion", kstatus.TerminatingStatus},
+		"generation is text":                {"{apiVersion: v1, kind: ConfigMap, metadata: {generation: x}}", "computing the status: ", kstatus.UnknownStatus},
+		"status is text":                    {"{apiVersion: apps/v1, kind: Deployment, status: x}", "computing the status: ", kstatus.UnknownStatus},
+		"conditions are a map":              {"{apiVersion: apps/v1, kind: Deployment, status: {conditions: {}}}", "computing the status: ", kstatus.UnknownStatus},
+		"metadata is a list":                {"{apiVersion: apps/v1, kind: Deployment, metadata: [x]}", "computing the status: ", kstatus.UnknownStatus},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			l, err := (&drift.View{Manager: manager}).Live(object(t, test.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Status != test.status || !strings.HasPrefix(l.StatusMessage, test.message) || test.message == "" && l.StatusMessage != "" {
+				t.Errorf("got %s %q, want %s %q", l.Status, l.StatusMessage, test.status, test.message)
+			}
+		})
+	}
+}
+
+func TestTransform(t *testing.T) {
+	v := &drift.View{Manager: manager, Keep: [][]string{{"spec"}}}
+	transform := v.Transform()
+	u := object(t, deploymentText)
+	before := u.DeepCopy()
+	once, err := transform(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, ok := once.(*drift.Live)
+	if !ok {
+		t.Fatalf("got a %T", once)
+	}
+	if diff := cmp.Diff(before, u); diff != "" {
+		t.Errorf("the object was changed:\n%s", diff)
+	}
+	if twice, err := transform(live); err != nil || twice != any(live) {
+		t.Errorf("a second transform gives %v, %v", twice, err)
+	}
+	type tombstone struct{ Obj any }
+	for _, other := range []any{tombstone{u}, nil, "text", (*unstructured.Unstructured)(nil)} {
+		if got, err := transform(other); err != nil || got != other {
+			t.Errorf("%v becomes %v, %v", other, got, err)
+		}
+	}
+	u.Object["spec"].(map[string]any)["replicas"] = int64(99)
+	if live.Kept["spec"].(map[string]any)["replicas"] != int64(1) {
+		t.Error("what is kept lies in the object's memory")
+	}
+}
+
+// TestLiveIsAnObject: caches and queues read an object's identity through these interfaces.
+func TestLiveIsAnObject(t *testing.T) {
+	v := &drift.View{Manager: manager, Keep: [][]string{{"spec"}}, Initial: []fieldpath.Path{fieldpath.MustParse(".spec")}}
+	l, err := v.Live(object(t, deploymentText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := meta.Accessor(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.GetName() != "web" || m.GetNamespace() != "apps" || m.GetUID() != "u-1" || m.GetResourceVersion() != "42" || m.GetGeneration() != 7 || m.GetDeletionTimestamp() != nil {
+		t.Errorf("another identity: %+v", m)
+	}
+	refs := m.GetOwnerReferences()
+	if len(refs) != 2 || refs[0].UID != "u-0" || refs[0].Controller == nil || !*refs[0].Controller || refs[1].Controller != nil {
+		t.Errorf("other owners: %+v", refs)
+	}
+	if got, want := l.GetObjectKind().GroupVersionKind(), (schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}); got != want {
+		t.Errorf("kind %s, want %s", got, want)
+	}
+	twin := l.DeepCopyObject().(*drift.Live)
+	if diff := cmp.Diff(l, twin); diff != "" {
+		t.Errorf("the copy differs:\n%s", diff)
+	}
+	twin.Kept["spec"].(map[string]any)["replicas"] = int64(5)
+	twin.Owners[0].Name, twin.Initial[0].Value.(map[string]any)["replicas"] = "x", int64(5)
+	if l.Kept["spec"].(map[string]any)["replicas"] != int64(1) || l.Owners[0].Name != "web" || l.Initial[0].Value.(map[string]any)["replicas"] != int64(1) {
+		t.Error("the copy shares memory")
+	}
+}
+
+func TestViewID(t *testing.T) {
+	path := func(s string) []fieldpath.Path { return []fieldpath.Path{fieldpath.MustParse(s)} }
+	views := map[string]drift.View{
+		"nothing":              {},
+		"manager":              {Manager: "a"},
+		"hash annotation":      {Hash: drift.Key{Annotation: "a"}},
+		"hash label":           {Hash: drift.Key{Label: "a"}},
+		"owner annotation":     {OwnerAnnotation: "a"},
+		"initial":              {Initial: path(".a")},
+		"exclusive":            {Exclusive: path(".a")},
+		"keep":                 {Keep: [][]string{{"a"}}},
+		"keep a chain":         {Keep: [][]string{{"a", "b"}}},
+		"keep a key with dots": {Keep: [][]string{{"a.b"}}},
+		"keep all":             {KeepWhole: true},
+	}
+	seen := map[string]string{}
+	for name, v := range views {
+		if other := seen[v.ID()]; other != "" {
+			t.Errorf("%s and %s have one ID", name, other)
+		}
+		seen[v.ID()] = name
+	}
+	a, b := drift.View{Keep: [][]string{{"a"}, {"b"}}}, drift.View{Keep: [][]string{{"b"}, {"a"}}}
+	if a.ID() != b.ID() {
+		t.Error("the order in which fields are kept counts")
+	}
+}
+
+func TestWithout(t *testing.T) {
+	for reason, test := range map[string]struct{ in, path, want string }{
+		"a field":                      {"{a: {b: 1, c: 2}}", ".a.b", "{a: {c: 2}}"},
+		"parents that become empty go": {"{a: {b: {c: 1}}, d: 1}", ".a.b.c", "{d: 1}"},
+		"parents that were empty stay": {"{a: {b: {}}}", ".a.b.c", "{a: {b: {}}}"},
+		"nothing is left":              {"{a: {b: 1}}", ".a", "{}"},
+		"a list's item":                {"{a: [{name: x}, {name: z}]}", ".a[name=x]", "{a: [{name: z}]}"},
+		"a list's last item":           {"{a: [{name: x}], b: 1}", ".a[0]", "{b: 1}"},
+		"a field in an item":           {"{a: [{name: x, v: 1}]}", ".a[name=x].v", "{a: [{name: x}]}"},
+		"an item that becomes empty":   {"{a: [{v: 1}, {v: 2}]}", ".a[0].v", "{a: [{v: 2}]}"},
+		"what is not there":            {"{a: 1}", ".a.b", "{a: 1}"},
+		"a null":                       {"{a: null, b: 1}", ".a", "{b: 1}"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			in := parse(t, test.in)
+			got := drift.Without(in, []fieldpath.Path{fieldpath.MustParse(test.path)})
+			if diff := cmp.Diff(parse(t, test.want), got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(parse(t, test.in), in); diff != "" {
+				t.Errorf("the input was changed:\n%s", diff)
+			}
+		})
+	}
+}

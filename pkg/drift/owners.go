@@ -1,0 +1,184 @@
+package drift
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// owners tells for each of an object's managers how it holds one place. It is carried along when an object is walked, so
+// that asking about a place costs no walk of its own.
+type owners []owner
+
+type owner struct {
+	owned   fields
+	holding holding
+}
+
+// ownersOf returns how managers hold the object's root. Nobody owns an object as a whole.
+func ownersOf(es []entry) owners {
+	out := make(owners, len(es))
+	for i := range es {
+		if !es[i].owned.leaf() {
+			out[i] = owner{owned: es[i].owned, holding: holdsHere}
+		}
+	}
+	return out
+}
+
+// whole reports whether the place, or one above it, is held as a whole.
+func (o owner) whole() bool {
+	return o.holding == holdsThrough || o.holding == holdsHere && o.owned.leaf()
+}
+
+func (o owner) below(f fields, ok bool) owner {
+	switch {
+	case o.whole():
+		return owner{owned: o.owned, holding: holdsThrough}
+	case ok:
+		return owner{owned: f, holding: holdsHere}
+	default:
+		return owner{}
+	}
+}
+
+// field returns how the place's field is held.
+func (os owners) field(name string) owners {
+	out := make(owners, len(os))
+	for i, o := range os {
+		out[i] = o.below(o.owned.field(name))
+	}
+	return out
+}
+
+// items returns what each manager owns of a list's items.
+func (os owners) items() []*items {
+	out := make([]*items, len(os))
+	for i, o := range os {
+		if !o.whole() {
+			out[i] = o.owned.items()
+		}
+	}
+	return out
+}
+
+// item returns how the list's item number n is held; held is what items returned.
+func (os owners) item(held []*items, item any, n int) owners {
+	out := make(owners, len(os))
+	for i, o := range os {
+		if held[i] == nil {
+			out[i] = o.below(nil, false)
+			continue
+		}
+		out[i] = o.below(held[i].of(item, n))
+	}
+	return out
+}
+
+// of returns the manager number i, one that holds nothing where there is none.
+func (os owners) of(i int) owner {
+	if i < 0 || i >= len(os) {
+		return owner{}
+	}
+	return os[i]
+}
+
+// others reports whether a manager other than number our holds the place.
+func (os owners) others(our int) bool {
+	for i, o := range os {
+		if i != our && o.holding != holdsNothing {
+			return true
+		}
+	}
+	return false
+}
+
+// lastWriter returns the manager that wrote the place last; see Difference.Manager.
+func (os owners) lastWriter(es []entry, our int) string {
+	var last *entry
+	for i, o := range os {
+		if i == our || o.holding == holdsNothing {
+			continue
+		}
+		if last == nil || compareWriters(&es[i], last) < 0 {
+			last = &es[i]
+		}
+	}
+	if last == nil && os.of(our).holding != holdsNothing {
+		last = &es[our]
+	}
+	if last == nil {
+		return ""
+	}
+	return last.manager
+}
+
+func compareWriters(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.manager, b.manager))
+}
+
+// named returns how a list's items are named: by manager number our, or, if it names none by keys, by the first that does.
+func named(held []*items, our int) *items {
+	if our >= 0 && held[our] != nil && held[our].keyed() {
+		return held[our]
+	}
+	for _, it := range held {
+		if it != nil && it.keyed() {
+			return it
+		}
+	}
+	return fields(nil).items()
+}
+
+// twins finds the items of a list by the keys of others.
+type twins struct {
+	names *items
+	list  []any
+	known map[string]map[string]int // by the key fields that are asked for, by name
+	buf   []byte
+}
+
+func (it *items) twins(list []any) *twins {
+	return &twins{names: it, list: list, known: map[string]map[string]int{}}
+}
+
+// find returns the number of the first item that has the keys that item has. A key that item leaves out may have any value
+// there: it is one that the API server defaults.
+func (w *twins) find(item any) (int, bool) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return 0, false
+	}
+	for _, names := range w.names.keys {
+		has := slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, ok := m[n]; return !ok })
+		if len(has) == 0 {
+			continue
+		}
+		w.buf, _ = appendName(w.buf[:0], m, has)
+		if i, ok := w.by(has)[string(w.buf)]; ok {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (w *twins) by(names []string) map[string]int {
+	id := strings.Join(names, "\x00")
+	if index, ok := w.known[id]; ok {
+		return index
+	}
+	index := make(map[string]int, len(w.list))
+	w.known[id] = index
+	var name []byte
+	for i, item := range w.list {
+		m, _ := item.(map[string]any)
+		var ok bool
+		if name, ok = appendName(name[:0], m, names); !ok {
+			continue
+		}
+		if _, ok := index[string(name)]; !ok {
+			index[string(name)] = i
+		}
+	}
+	return index
+}
