@@ -69,7 +69,7 @@ func (p *jsonPatch) removeManager(live *unstructured.Unstructured, manager strin
 			q.remove("metadata", "managedFields", index(i))
 		}
 	}
-	if false {
+	if ours > 0 && ours == len(entries) {
 		q = nil
 		q.add([]any{map[string]any{}}, "metadata", "managedFields")
 	}
