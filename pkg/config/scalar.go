@@ -17,8 +17,6 @@ func scalarValue(n *yaml.Node) (any, error) {
 	tagged := n.Style&yaml.TaggedStyle != 0
 	plain := n.Style&^yaml.FlowStyle == 0
 	switch {
-	case tagged && n.ShortTag() == "!!str":
-		return n.Value, nil
 	case tagged:
 		quoted, err := json.Marshal(n.Value)
 		if err != nil {

@@ -67,7 +67,7 @@ type Metadata struct {
 
 // Watch selects the upstreams.
 type Watch struct {
-	// APIVersion of the upstream kind, such as tools.example.com/v1beta1.
+	// APIVersion of the upstream kind: GROUP/VERSION, or v1 for the core group.
 	APIVersion string `json:"apiVersion"`
 	// Kind of the upstreams.
 	Kind string `json:"kind"`
