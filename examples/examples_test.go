@@ -7,17 +7,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -125,73 +122,49 @@ func TestExamplesCompile(t *testing.T) {
 	}
 }
 
-// TestExamplesRender renders each example's upstreams, and whatever of the result is an upstream of a further operator.
-func TestExamplesRender(t *testing.T) {
+// TestReadmesCommands runs the commands that an example's README shows, as they stand. What they render, one after the
+// other, is rendered.yaml.
+func TestReadmesCommands(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
-			pipelines := e.compile(t)
-			todo, err := controlplane.Documents(string(read(t, e.path("cr.yaml"))))
-			if err != nil {
-				t.Fatal(err)
+			_, rest, _ := strings.Cut(string(read(t, e.path("README.md"))), "```sh\n")
+			script, _, ok := strings.Cut(rest, "```\n")
+			if !ok {
+				t.Fatal("the README shows no commands")
 			}
-			var out [][]byte
-			for ; len(todo) > 0; todo = todo[1:] {
-				for _, p := range pipelines {
-					for _, doc := range render(t, p, todo[0]) {
-						todo = append(todo, &unstructured.Unstructured{Object: doc})
-						text, err := yaml.Marshal(doc)
-						if err != nil {
-							t.Fatal(err)
-						}
-						out = append(out, text)
-					}
+			t.Chdir(e.dir)
+			var rendered []string
+			for line := range strings.Lines(script) {
+				line, _, _ = strings.Cut(line, "#")
+				out := run(t, line)
+				if strings.Contains(line, " render ") {
+					rendered = append(rendered, out)
 				}
 			}
-			if len(out) == 0 {
-				t.Fatal("cr.yaml holds no upstream of any operator")
+			if len(rendered) == 0 {
+				t.Fatal("the README renders nothing")
 			}
-			golden(t, e.path("rendered.yaml"), bytes.Join(out, []byte("---\n")))
+			golden(t, "rendered.yaml", []byte(strings.Join(rendered, "---\n")))
 		})
 	}
 }
 
-// render returns what follows from an upstream, nothing where it is none of the pipeline's.
-func render(t *testing.T, p *pipeline.Pipeline, upstream *unstructured.Unstructured) []map[string]any {
+// run runs a line of commands joined by pipes and returns what the last one prints.
+func run(t *testing.T, line string) string {
 	t.Helper()
-	if upstream.GroupVersionKind() != p.Upstream.GVK || !selected(t, p, upstream) {
-		return nil
-	}
-	wish := p.Wish(t.Context(), upstream)
-	for _, f := range wish.Invalid {
-		t.Fatalf("%s %s is invalid: %s", upstream.GetKind(), upstream.GetName(), f)
-	}
-	var docs []map[string]any
-	for i, dw := range wish.Downstreams {
-		if dw.Err != nil {
-			t.Fatal(dw.Err)
+	var in string
+	for command := range strings.SplitSeq(line, "|") {
+		args := strings.Fields(command)
+		if len(args) == 0 || args[0] != "corollary" {
+			t.Fatalf("this is no command of corollary: %s", command)
 		}
-		if !dw.Wanted {
-			continue
+		var out, errs bytes.Buffer
+		if code := cli.Main(args[1:], cli.IO{In: strings.NewReader(in), Out: &out, Err: &errs}); code != 0 {
+			t.Fatalf("%s exits %d:\n%s", command, code, &errs)
 		}
-		doc, err := p.Document(wish, i, upstream, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		docs = append(docs, doc)
+		in = out.String()
 	}
-	return docs
-}
-
-func selected(t *testing.T, p *pipeline.Pipeline, upstream *unstructured.Unstructured) bool {
-	t.Helper()
-	if p.Config.Watch.LabelSelector == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(p.Config.Watch.LabelSelector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return selector.Matches(labels.Set(upstream.GetLabels()))
+	return in
 }
 
 // TestSchema holds the published JSON Schema to what `corollary schema` prints, and the examples to it, by a library
@@ -233,4 +206,3 @@ func instance(t *testing.T, text []byte) any {
 	}
 	return v
 }
-

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -155,6 +156,52 @@ func TestNotFoundOfNamespaceItself(t *testing.T) {
 	}
 	if !objectNotFound(err.Err, ns) {
 		t.Error("a missing namespace that was itself the object is not seen as the object")
+	}
+}
+
+func TestAbout(t *testing.T) {
+	cases := []struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		{"the object", apierrors.NewNotFound(deployments.GroupResource(), "web"), true},
+		{"the object, by its kind", answer(409, metav1.StatusReasonConflict, "", &metav1.StatusDetails{Kind: "Deployment", Group: "apps", Name: "web"}), true},
+		{"another object", apierrors.NewConflict(deployments.GroupResource(), "api", errors.New("modified")), false},
+		{"its namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "web"), false},
+		{"a quota that others count against, too", apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "web", errors.New("modified")), false},
+		{"an answer that names nothing", answer(404, metav1.StatusReasonNotFound, "", nil), true},
+		{"no answer", io.EOF, false},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			if got := about(tc.err, web); got != tc.want {
+				t.Errorf("about gave %v for %v", got, tc.err)
+			}
+		})
+	}
+	if objectNotFound(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "apps"), web) {
+		t.Error("a missing namespace is taken for the object")
+	}
+}
+
+// TestOwnersGoFromTheLast holds that an index in a patch means what it meant in the object that was read.
+func TestOwnersGoFromTheLast(t *testing.T) {
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"ownerReferences": []any{
+		map[string]any{"uid": "mine"}, map[string]any{"uid": "theirs"}, map[string]any{"uid": "mine"}}}}}
+	var p jsonPatch
+	p.removeOwners(live, "mine")
+	got, err := encode([]any(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"op":"remove","path":"/metadata/ownerReferences/2"},{"op":"remove","path":"/metadata/ownerReferences/0"}]`
+	if string(got) != want {
+		t.Errorf("the patch is %s, want %s", got, want)
+	}
+	p = nil
+	if p.removeOwners(live, ""); len(p) != 0 {
+		t.Error("owners are removed though none is ours")
 	}
 }
 

@@ -226,6 +226,20 @@ func TestReleaseSoleManager(t *testing.T) {
 	}
 }
 
+// TestReleaseCustomResource holds the same with the kinds in which the API server restores an empty list.
+func TestReleaseCustomResource(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "a")
+	live := f.create(tg, `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, labels: {tools.example.com/app: a}}, spec: {text: a}}`)
+	if err := f.c.Release(t.Context(), tg, live, Marks{Labels: []string{"tools.example.com/app"}}); err != nil {
+		t.Fatal(err)
+	}
+	got := f.get(tg)
+	if m := managers(got); len(m) != 0 || len(got.GetLabels()) != 0 || field(t, got, "spec", "text") != "a" {
+		t.Errorf("managers are %v of %v, want none", m, got.Object)
+	}
+}
+
 func TestReleaseOfChangedObject(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")

@@ -8,13 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// maxPrefix is how much of a name a probe keeps: the API server cuts generateName at 58 characters itself, but
-// validates the whole of it first, and many kinds allow 63.
-const maxPrefix = 57
-
 // DryRunCreate has the API server make obj under a generated name without storing it, and returns what it made:
 // the document with every default filled in, as an object that consists of nothing else. The generated name
-// begins with t's, so that it obeys the same rules of spelling.
+// begins with t's, so that it obeys the same rules of spelling; the API server shortens it where it is too long.
 //
 // Kinds that allow only certain names (a CRD with a rule on metadata.name, an APIService) refuse the generated
 // one. To learn whether a document is acceptable, Accepts is the better question.
@@ -22,7 +18,7 @@ func (c *Client) DryRunCreate(ctx context.Context, t Target, obj map[string]any)
 	doc := document(t, obj, "", "")
 	meta := doc["metadata"].(map[string]any)
 	delete(meta, "name")
-	meta["generateName"] = t.Name[:min(len(t.Name), maxPrefix)] + "-"
+	meta["generateName"] = t.Name + "-"
 	out, failed := c.create(ctx, t, doc)
 	if failed != nil {
 		return nil, failed

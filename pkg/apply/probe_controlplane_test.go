@@ -98,6 +98,9 @@ func TestDryRunCreateFillsDefaults(t *testing.T) {
 	if got := field(t, out, "spec", "type"); got != "ClusterIP" {
 		t.Errorf("the type is %v, want the default", got)
 	}
+	if _, err := f.c.DryRunCreate(t.Context(), f.target(configMaps, strings.Repeat("n", 253)), doc(t, configMap)); err != nil {
+		t.Errorf("the longest name of all: %v", err)
+	}
 	if n := len(testkit.List(t, services, f.ns, "")); n != 0 {
 		t.Errorf("%d objects were stored", n)
 	}

@@ -57,8 +57,9 @@ func (p *jsonPatch) removeKeys(field string, have map[string]string, keys []stri
 	}
 }
 
-// removeManager removes the entries of manager. The API server takes an empty list for a client that has never
-// heard of the field and restores what was there; a list of one empty entry is its word for "none".
+// removeManager removes the entries of manager. Where the list would become empty, a list of one empty entry takes
+// its place, which is the API server's word for "none": an empty one it ignores in custom resources (though not in
+// built-in kinds), for it might come from a client that has never heard of the field.
 func (p *jsonPatch) removeManager(live *unstructured.Unstructured, manager string) {
 	entries := live.GetManagedFields()
 	ours := 0

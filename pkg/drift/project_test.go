@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // TestProjectionIsWhatWasApplied is the promise that "in sync without a request" stands on, over what an API server
@@ -35,5 +36,42 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 	if want := d.normalised == ""; same != want {
 		t.Errorf("%s: the projection is what was applied: %v, want %v (%s)\n%s", d.reason, same, want, d.normalised,
 			cmp.Diff(d.desired, projection))
+	}
+}
+
+// TestNothingChanged: what was just applied differs in nothing, but for what the API server normalised; against the
+// projection of its own answer nothing does.
+func TestNothingChanged(t *testing.T) {
+	for _, d := range documents(t) {
+		t.Run(d.name, func(t *testing.T) {
+			live := recorded(t, d.name)
+			v := &drift.View{Manager: manager}
+			if changed := drift.Changed(d.desired, live, v); (len(changed) > 0) != (d.normalised != "") {
+				t.Errorf("%s: changed: %v, but normalised: %q", d.reason, changed, d.normalised)
+			}
+			projection, _ := drift.Project(live, manager)
+			if changed := drift.Changed(projection, live, v); len(changed) > 0 {
+				t.Errorf("changed against its own projection: %v", changed)
+			}
+			if l, err := v.Live(live); err != nil || l.CoOwned || l.Foreign || l.Extra {
+				t.Errorf("co-owned %v, foreign %v, extra %v, %v", l.CoOwned, l.Foreign, l.Extra, err)
+			}
+		})
+	}
+}
+
+// TestStreamedSum: P is computed in two ways, of which the quick one must say the same.
+func TestStreamedSum(t *testing.T) {
+	for _, d := range documents(t) {
+		live := recorded(t, d.name)
+		projection, _ := drift.Project(live, manager)
+		if (&drift.View{Manager: manager}).SumOf(live) != drift.Digest(projection) {
+			t.Errorf("%s: P is not the digest of the projection", d.name)
+		}
+		// a view that must build the projection, for a field that is not there
+		slow := &drift.View{Manager: manager, Initial: []fieldpath.Path{fieldpath.MustParse(".none")}}
+		if slow.SumOf(live) != drift.Digest(projection) {
+			t.Errorf("%s: P is another one where the projection is built", d.name)
+		}
 	}
 }

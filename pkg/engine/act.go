@@ -114,11 +114,8 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 		}
 	}
 	live, err := l.client.Get(ctx, t)
-	if errors.Is(err, apply.ErrGone) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return err // also where it has just gone: that is tried again like any other failure
 	}
 	return l.take(i, live)
 }

@@ -20,7 +20,6 @@ func (l *look) addFinalizer(ctx context.Context) bool {
 		return false
 	}
 	l.upstream, l.record.upstream = withoutManagedFields(up), up
-	l.record.version = up.GetResourceVersion()
 	return true
 }
 

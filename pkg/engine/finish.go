@@ -118,9 +118,6 @@ func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) {
 		return
 	}
 	l.record.upstream = withoutManagedFields(resp)
-	if !l.pipeline.ReadsStatus() {
-		l.record.version = resp.GetResourceVersion()
-	}
 }
 
 // writeStatus applies our part of the status where conditions are a keyed list; else it merges, with the version that

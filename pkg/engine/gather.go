@@ -15,8 +15,8 @@ import (
 )
 
 // gather puts together what the decision depends on. It sends no request.
-func (l *look) gather(context.Context) pipeline.Input {
-	l.forgetWishIfStale()
+func (l *look) gather(ctx context.Context) pipeline.Input {
+	l.wish(ctx) // our own write to the upstream may have brought somebody else's change with it
 	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
@@ -32,13 +32,6 @@ func (l *look) gather(context.Context) pipeline.Input {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
 	return in
-}
-
-// forgetWishIfStale makes the wish anew where our own write to the upstream changed what templates can read.
-func (l *look) forgetWishIfStale() {
-	if l.record.version != l.upstream.GetResourceVersion() {
-		l.wish(context.Background())
-	}
 }
 
 func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {

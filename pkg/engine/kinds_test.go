@@ -67,7 +67,7 @@ const threeConfig = `
   - name: service
     apiVersion: v1
     kind: Service
-    when: self.spec.?on.orValue(false)
+    when: self.spec.?exposed.orValue(false)
     template: |
       metadata: {name: {{ .metadata.name }}}
       spec: {selector: {app: {{ .metadata.name }}}, ports: [{port: 80}]}
@@ -87,7 +87,7 @@ func TestThreeDownstreams(t *testing.T) {
 	if testkit.Find(t, services, ns, "a") != nil {
 		t.Error("the Service was not asked for")
 	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"on":true}}`)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
 	testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, services, ns, "a") != nil, "no Service" })
 
 	generation := testkit.Get(t, deployments, ns, "a").GetGeneration()
@@ -105,7 +105,7 @@ func TestThreeDownstreams(t *testing.T) {
 	rolledOut(2, generation+1)
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"on":false}}`)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
 	waitGone(t, services, ns, "a")
 	up = waitCondition(t, widgets, ns, "a", "Ready", "True")
 	if ids := downstreamsOf(up); len(ids) != 2 {

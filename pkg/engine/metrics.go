@@ -81,6 +81,11 @@ func setOperatorState(operator string, current reason) {
 	}
 }
 
+// forgetObjects drops the counts of a session that has ended.
+func forgetObjects(operator string) {
+	objects.DeletePartialMatch(prometheus.Labels{"operator": operator})
+}
+
 // countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
 func (s *session) countStates(r *record, results []pipeline.Result) {
 	for i, state := range r.states {

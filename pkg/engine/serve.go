@@ -36,6 +36,7 @@ func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s := &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams))}
 	s.queue = priorityqueue.New[pipeline.Ref](o.name)
 	defer s.shutDown()
+	defer forgetObjects(o.name)
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
