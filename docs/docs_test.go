@@ -2,10 +2,12 @@
 package docs_test
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
@@ -268,6 +271,38 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCLIListsEveryCommand compares commands, and the flags that the document names with those that there are.
+func TestCLIListsEveryCommand(t *testing.T) {
+	doc := read(t, "cli.md")
+	help := map[string]string{"": output(t, "--help")}
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`).FindAllStringSubmatch(help[""], -1) {
+		if m[1] == "help" {
+			continue
+		}
+		help[m[1]] = output(t, m[1], "--help")
+		if !strings.Contains(doc, "\n| `corollary "+m[1]+"` |") {
+			t.Errorf("cli.md does not list the command %s", m[1])
+		}
+	}
+	if len(help) < 6 {
+		t.Fatalf("found %d commands only", len(help))
+	}
+	for _, flag := range regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(doc, -1) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(help)), func(text string) bool { return strings.Contains(text, flag[1]+" ") }) {
+			t.Errorf("cli.md names %s, which no command has", flag[1])
+		}
+	}
+}
+
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := cli.Main(args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &errs}); code != 0 {
+		t.Fatalf("corollary %v exits %d: %s", args, code, &errs)
+	}
+	return out.String()
 }
 
 // TestReadmesConfigIsGood: the config that a newcomer copies first loads without an error.
