@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// TestCreateConflict holds that a conflict over something else is not taken for an object that exists, and that
+// either way one request is made.
+func TestCreateConflict(t *testing.T) {
+	quota := schema.GroupResource{Resource: "resourcequotas"}
+	cases := []struct {
+		reason string
+		answer error
+		want   error
+	}{
+		{"the object itself", apierrors.NewConflict(deployments.GroupResource(), "web", errors.New("modified")), ErrExists},
+		{"two that create at once: the store knows first", apierrors.NewAlreadyExists(deployments.GroupResource(), "web"), ErrExists},
+		{"the quota that the namespace's writers count against", apierrors.NewConflict(quota, "limits", errors.New("modified")), nil},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			d := fake.NewSimpleDynamicClient(runtime.NewScheme())
+			d.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.answer })
+			_, err := New(d, "operator").Create(t.Context(), web, map[string]any{})
+			if errors.Is(err, ErrExists) != (tc.want != nil) {
+				t.Errorf("the error is %v, want %v", err, tc.want)
+			}
+			if n := len(d.Actions()); n != 1 {
+				t.Errorf("%d requests were made", n)
+			}
+		})
+	}
+}
