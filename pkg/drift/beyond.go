@@ -16,8 +16,9 @@ var systemMetadata = append([]string{"generateName", "deletionTimestamp", "delet
 // what we would apply, with all that the API server and admission add. Status, the metadata that the system writes, and
 // annotations that only a writer of the status has (a Deployment's revision) are left out.
 //
-// Of maps it is the keys that count. Items of lists are matched by their keys where want's managedFields name some;
-// items of other lists must stand in want with the same value, since their value is all they are.
+// It is places that count, not values: those that we apply an apply sets right, and others the API server may have
+// allocated (a Service's addresses). Items of lists are matched by their keys, or in sets by their values, where want's
+// managedFields say so; of other lists scalars are matched by number, and maps must stand in want as they are.
 func Beyond(live, want *unstructured.Unstructured) []string {
 	b := beyond{}
 	shape := func(obj map[string]any) map[string]any {
@@ -105,13 +106,14 @@ func (b *beyond) maps(live, want map[string]any, held owners, at *trail) {
 func (b *beyond) lists(live, want []any, held owners, at *trail) {
 	within := held.items()
 	names := named(within, -1)
+	valued := slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values })
 	twins := names.twins(want)
 	same := make(map[Sum]bool, len(want))
 	for _, item := range want {
 		same[Digest(item)] = true
 	}
 	for i, item := range live {
-		if same[Digest(item)] {
+		if same[Digest(item)] || !valued && isScalar(item) && i < len(want) && isScalar(want[i]) {
 			continue
 		}
 		step := names.step(item, i, at)
@@ -132,5 +134,14 @@ func (b *beyond) leaves(value any, at *trail) {
 	}
 	for k, below := range m {
 		b.leaves(below, &trail{parent: at, field: k})
+	}
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	default:
+		return true
 	}
 }

@@ -153,32 +153,53 @@ func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
 	}
 }
 
-// lists compares item by item where some manager owns the items by their keys, else as a whole.
+// lists compares item by item where some manager owns the items by their keys or values, else as a whole.
 func (d *differ) lists(want, have []any, held owners, at *trail) {
 	within := held.items()
-	names := named(within, d.our)
-	if !names.keyed() {
+	find, names := matcher(within, d.our, have)
+	if find == nil {
 		if Digest(want) != Digest(have) {
 			d.add(at, want, have, held)
 		}
 		return
 	}
+	before, last, turned := len(d.found), -1, false
 	matched := make([]bool, len(have))
-	twins := names.twins(have)
 	for i, item := range want {
 		step := names.step(item, i, at)
-		j, ok := twins.find(item)
+		j, ok := find(item)
 		if !ok {
 			d.add(step, item, nil, nil)
 			continue
 		}
-		matched[j] = true
+		matched[j], turned, last = true, turned || j < last, j
 		d.values(item, have[j], held.item(within, have[j], j), step)
 	}
 	for j, item := range have {
 		if below := held.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
 			d.add(names.step(item, j, at), nil, item, below)
 		}
+	}
+	if turned && len(d.found) == before {
+		d.add(at, want, have, held) // the items are the same, their order is not
+	}
+}
+
+// matcher returns how the items of a list are found in list, and how they are named; nil where they are neither named by
+// keys nor by values.
+func matcher(within []*items, our int, list []any) (find func(item any) (int, bool), names *items) {
+	names = named(within, our)
+	switch {
+	case names.keyed():
+		return names.twins(list).find, names
+	case slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values }):
+		numbers := make(map[Sum]int, len(list))
+		for i, item := range slices.Backward(list) {
+			numbers[Digest(item)] = i
+		}
+		return func(item any) (int, bool) { i, ok := numbers[Digest(item)]; return i, ok }, names
+	default:
+		return nil, names
 	}
 }
 

@@ -1,0 +1,346 @@
+//go:build controlplane
+
+package drift_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+func merge(t *testing.T, ns, manager string, u *unstructured.Unstructured, patch string, subresources ...string) *unstructured.Unstructured {
+	t.Helper()
+	got, err := resourceFor(t, ns, u.Object).Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, subresources...)
+	if err != nil {
+		t.Fatalf("patching with %s: %v", patch, err)
+	}
+	return got
+}
+
+func get(t *testing.T, ns string, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	got, err := resourceFor(t, ns, u.Object).Get(t.Context(), u.GetName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func live(t *testing.T, v *drift.View, u *unstructured.Unstructured) *drift.Live {
+	t.Helper()
+	l, err := v.Live(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func paths(list []drift.Difference) string {
+	var out []string
+	for _, d := range list {
+		out = append(out, d.Path.String()+" by "+d.Manager)
+	}
+	return strings.Join(out, "; ")
+}
+
+var plain = &drift.View{Manager: manager}
+
+const typedText = `
+apiVersion: drift.example.com/v1
+kind: Typed
+metadata: {name: typed}
+spec:
+  set: [b, a]
+  keyed: [{name: two, port: 80, value: x}, {name: one, port: 80}]
+  atomicList: [b, a]
+  atomicMap: {a: 1}
+  granular: {a: "1"}
+`
+
+// TestServerForeignWrites: what a write by somebody else does to the projection and to what is told of it.
+func TestServerForeignWrites(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason          string
+		manager, patch  string
+		drifted         bool
+		changed         string
+		foreign, shared bool
+	}{
+		"value": {
+			reason: "a changed value is no longer ours", manager: "kubectl-edit", patch: `{"spec":{"granular":{"a":"2"}}}`,
+			drifted: true, changed: ".spec.granular.a by kubectl-edit", foreign: true,
+		},
+		"value under our own name": {
+			reason: "an Update by the same name takes the field as well", manager: manager, patch: `{"spec":{"granular":{"a":"2"}}}`,
+			drifted: true, changed: ".spec.granular.a by " + manager, foreign: true,
+		},
+		"same value": {
+			reason: "a patch to the same value changes nothing, not even owners", manager: "kubectl-edit", patch: `{"spec":{"granular":{"a":"1"}}}`,
+		},
+		"another key": {
+			reason: "a key in a granular map leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"granular":{"b":"2"}}}`, foreign: true,
+		},
+		"removed key": {
+			reason: "a removed field has no owner", manager: "kubectl-edit", patch: `{"spec":{"granular":null}}`,
+			drifted: true, changed: ".spec.granular by ",
+		},
+		"atomic list": {
+			reason: "appending to an atomic list takes all of it", manager: "kubectl-edit", patch: `{"spec":{"atomicList":["b","a","c"]}}`,
+			drifted: true, changed: ".spec.atomicList by kubectl-edit", foreign: true,
+		},
+		"atomic map": {
+			reason: "a key in an atomic map takes all of it", manager: "kubectl-edit", patch: `{"spec":{"atomicMap":{"b":2}}}`,
+			drifted: true, changed: ".spec.atomicMap.b by kubectl-edit", foreign: true,
+		},
+		"set": {
+			reason: "adding to a set leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"set":["b","a","c"]}}`, foreign: true,
+		},
+		"list with keys": {
+			reason: "adding an item leaves ours alone, wherever it stands", manager: "kubectl-edit",
+			patch: `{"spec":{"keyed":[{"name":"new","port":1},{"name":"two","port":80,"value":"x"},{"name":"one","port":80}]}}`, foreign: true,
+		},
+		"order": {
+			reason: "turning our items round changes no owner, but the order counts", manager: "kubectl-edit",
+			patch: `{"spec":{"keyed":[{"name":"one","port":80},{"name":"two","port":80,"value":"x"}]}}`, drifted: true, changed: ".spec.keyed by " + manager,
+		},
+		"removed set item": {
+			reason: "a value taken out of a set is missed", manager: "kubectl-edit", patch: `{"spec":{"set":["a","x"]}}`, drifted: true, foreign: true,
+			changed: ".spec.set[0] by ",
+		},
+		"removed item": {
+			reason: "a removed item is missed", manager: "kubectl-edit", patch: `{"spec":{"keyed":[{"name":"one","port":80}]}}`,
+			drifted: true, changed: ".spec.keyed[name=two,port=80] by ",
+		},
+		"label": {
+			reason: "somebody's annotation is foreign and no drift", manager: "kubectl-edit", patch: `{"metadata":{"annotations":{"x":"y"}}}`, foreign: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := testkit.Namespace(t)
+			desired := canonical(t, parse(t, typedText))
+			ours := apply(t, ns, manager, desired)
+			theirs := merge(t, ns, test.manager, ours, test.patch)
+			l := live(t, plain, theirs)
+			if drifted := l.P != drift.Desired(desired, plain); drifted != test.drifted {
+				t.Errorf("%s: drifted %v", test.reason, drifted)
+			}
+			if l.Foreign != test.foreign || l.CoOwned != test.shared {
+				t.Errorf("%s: foreign %v, co-owned %v", test.reason, l.Foreign, l.CoOwned)
+			}
+			if got := paths(drift.Changed(desired, theirs, plain)); got != test.changed {
+				t.Errorf("%s: changed %q, want %q", test.reason, got, test.changed)
+			}
+			mended := apply(t, ns, manager, desired)
+			if live(t, plain, mended).P != drift.Desired(desired, plain) {
+				t.Errorf("%s: one apply does not mend it: %s", test.reason, paths(drift.Changed(desired, mended, plain)))
+			}
+		})
+	}
+}
+
+// TestServerSecondApplier: the same value applied by another manager is co-owned, and leaving it out does not remove it.
+func TestServerLost(t *testing.T) {
+	ns := testkit.Namespace(t)
+	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: a}}, data: {one: "1", two: "2", three: "3"}}`))
+	apply(t, ns, manager, desired)
+	other := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {two: "2"}}`)
+	before := apply(t, ns, "other", other)
+	if l := live(t, plain, before); !l.CoOwned || l.Foreign || l.P != drift.Desired(desired, plain) {
+		t.Errorf("co-owned %v, foreign %v", l.CoOwned, l.Foreign)
+	}
+	less := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
+	after := apply(t, ns, manager, less)
+	var got []string
+	for _, f := range drift.Lost(before, after, manager) {
+		got = append(got, f.Path.String()+" by "+f.Manager)
+	}
+	if diff := cmp.Diff([]string{".data.two by other"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if l := live(t, plain, after); l.P != drift.Desired(less, plain) {
+		t.Error("a field that we gave up counts as drift")
+	}
+}
+
+// TestServerTakenBack: after somebody edited a field and we took it back by force, nobody co-owns it.
+func TestServerTakenBack(t *testing.T) {
+	ns := testkit.Namespace(t)
+	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1", two: "2"}}`))
+	u := apply(t, ns, manager, desired)
+	merge(t, ns, "kubectl-edit", u, `{"data":{"two":"x"}}`)
+	before := apply(t, ns, manager, desired)
+	after := apply(t, ns, manager, canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`)))
+	lost := drift.Lost(before, after, manager)
+	_, lives, _ := unstructured.NestedString(after.Object, "data", "two")
+	if lives != (len(lost) > 0) {
+		t.Errorf("two lives on: %v, lost: %v", lives, lost)
+	}
+	if live(t, plain, before).CoOwned != lives {
+		t.Errorf("two lives on: %v, co-owned before: %v", lives, live(t, plain, before).CoOwned)
+	}
+}
+
+// TestServerStringData: applied as it is, stringData is owned in data's stead; in canonical form it is not.
+func TestServerStringData(t *testing.T) {
+	ns := testkit.Namespace(t)
+	given := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: raw}, stringData: {a: "1", b: "2"}}`)
+	raw := apply(t, ns, manager, given)
+	if live(t, plain, raw).P == drift.Desired(given, plain) {
+		t.Error("stringData comes back, which no API server did before: the conversion may go")
+	}
+	given["metadata"].(map[string]any)["name"] = "canonical"
+	desired := canonical(t, given)
+	u := apply(t, ns, manager, desired)
+	if live(t, plain, u).P != drift.Desired(desired, plain) {
+		t.Error("the canonical form differs from what was applied")
+	}
+	edited := merge(t, ns, "kubectl-edit", u, `{"data":{"a":"eA=="}}`)
+	changed := drift.Changed(desired, edited, plain)
+	if paths(changed) != ".data.a by kubectl-edit" || changed[0].Want != drift.Masked || changed[0].Have != drift.Masked {
+		t.Errorf("changed %v", changed)
+	}
+	delete(desired["data"].(map[string]any), "b")
+	less := apply(t, ns, manager, desired)
+	if _, ok, _ := unstructured.NestedString(less.Object, "data", "b"); ok {
+		t.Error("a removed key stays")
+	}
+}
+
+// TestServerExclusive: nulls take away what others added and keep our entry, so that the object is in sync at once.
+func TestServerExclusive(t *testing.T) {
+	ns := testkit.Namespace(t)
+	v := &drift.View{Manager: manager, Exclusive: []fieldpath.Path{fieldpath.MustParse(".data")}}
+	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
+	u := apply(t, ns, manager, desired)
+	if l := live(t, v, u); l.P != drift.Desired(desired, v) || l.Extra {
+		t.Error("it has extras from the start")
+	}
+	theirs := merge(t, ns, "kubectl-edit", u, `{"data":{"two.x":"2"}}`)
+	l := live(t, v, theirs)
+	if l.P == drift.Desired(desired, v) || !l.Extra {
+		t.Error("an added key is no drift")
+	}
+	extras := drift.Extras(theirs, desired, v.Exclusive)
+	if len(extras) != 1 || extras[0].String() != ".data['two.x']" {
+		t.Fatalf("extras %v", extras)
+	}
+	again := apply(t, ns, manager, desired)
+	if !live(t, v, again).Extra {
+		t.Error("an apply removes extras, which no API server did before")
+	}
+	nulled := merge(t, ns, manager, u, `{"data":{"two.x":null}}`)
+	if l := live(t, v, nulled); l.P != drift.Desired(desired, v) || l.Extra || !l.Managed {
+		t.Errorf("after nulls: managed %v, extra %v", l.Managed, l.Extra)
+	}
+}
+
+// TestServerInitial: an initial field is no part of P, whoever owns it, and the facts say who does.
+func TestServerInitial(t *testing.T) {
+	ns := testkit.Namespace(t)
+	at := fieldpath.MustParse(".spec.replicas")
+	v := &drift.View{Manager: manager, Initial: []fieldpath.Path{at}}
+	deployment := func(replicas string) map[string]any {
+		return canonical(t, parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {`+replicas+` selector: {matchLabels: {a: b}},
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: app, image: i}]}}}}`))
+	}
+	desired := deployment("replicas: 3,")
+	u := apply(t, ns, manager, desired)
+	check := func(step string, u *unstructured.Unstructured, want drift.InitialField) {
+		t.Helper()
+		l := live(t, v, u)
+		if l.P != drift.Desired(desired, v) {
+			t.Errorf("%s: P differs", step)
+		}
+		if diff := cmp.Diff(want, l.Initial[0]); diff != "" {
+			t.Errorf("%s:\n%s", step, diff)
+		}
+	}
+	check("at creation", u, drift.InitialField{Ours: true, Present: true, Value: int64(3)})
+	merge(t, ns, "autoscaler", u, `{"spec":{"replicas":7}}`, "scale")
+	scaled := get(t, ns, u)
+	check("after scaling", scaled, drift.InitialField{Others: true, Present: true, Value: int64(7)})
+	check("after an apply without it", apply(t, ns, manager, drift.Without(desired, v.Initial)), drift.InitialField{Others: true, Present: true, Value: int64(7)})
+
+	alone := deployment("replicas: 3,")
+	alone["metadata"].(map[string]any)["name"] = "alone"
+	apply(t, ns, manager, alone)
+	reset := apply(t, ns, manager, drift.Without(alone, v.Initial))
+	if n, _, _ := unstructured.NestedInt64(reset.Object, "spec", "replicas"); n != 1 {
+		t.Errorf("leaving a field out that we own alone gives %d replicas, want a reset to 1", n)
+	}
+}
+
+// TestServerBeyond: an object that we made has nothing more than a dry-run create of the document; one that somebody
+// made up has.
+func TestServerBeyond(t *testing.T) {
+	ns := testkit.Namespace(t)
+	for _, d := range documents(t) {
+		t.Run(d.name, func(t *testing.T) {
+			u := &unstructured.Unstructured{Object: d.desired}
+			live := apply(t, ns, manager, d.desired)
+			probe := u.DeepCopy()
+			probe.SetName("")
+			probe.SetGenerateName("probe-")
+			want, err := resourceFor(t, ns, d.desired).Create(t.Context(), probe, metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if beyond := drift.Beyond(live, want); len(beyond) > 0 {
+				t.Errorf("%s: beyond a dry-run create: %v", d.reason, beyond)
+			}
+			if beyond := drift.Beyond(merge(t, ns, "x", live, `{"metadata":{"labels":{"forged":"x"}}}`), want); len(beyond) != 1 || beyond[0] != ".metadata.labels.forged" {
+				t.Errorf("%s: a label of somebody else gives %v", d.reason, beyond)
+			}
+		})
+	}
+}
+
+// TestServerNulls: why Canonical leaves nulls out of maps and keeps them in lists.
+func TestServerNulls(t *testing.T) {
+	ns := testkit.Namespace(t)
+	null := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: null}}`)
+	if _, err := tryApply(t, ns, manager, null); err == nil {
+		u := apply(t, ns, manager, null)
+		t.Logf("a null on a typed field is taken: %v", u.Object["data"])
+	}
+	list := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Free, metadata: {name: a}, spec: {list: [a, null, b]}}`))
+	u := apply(t, ns, manager, list)
+	if live(t, plain, u).P != drift.Desired(list, plain) {
+		t.Errorf("a null in a list comes back otherwise: %v", u.Object["spec"])
+	}
+	typed := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Typed, metadata: {name: a}, spec: {set: [a, null]}}`))
+	if _, err := tryApply(t, ns, manager, typed); err == nil {
+		t.Error("a null in a list of strings is taken")
+	}
+}
+
+// TestServerForgedEntry: an entry under our name that a forger writes is read like any other; what it claims counts by the
+// live values alone.
+func TestServerForgedEntry(t *testing.T) {
+	ns := testkit.Namespace(t)
+	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))
+	forged := &unstructured.Unstructured{Object: parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: slow, extra: x}}`)}
+	forged.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:mode":{},"f:absent":{"k:{\"a\":1}":{}}}}`)},
+	}})
+	u, err := resourceFor(t, ns, forged.Object).Create(t.Context(), forged, metav1.CreateOptions{FieldManager: "forger"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := live(t, plain, u)
+	if l.P == drift.Desired(desired, plain) {
+		t.Error("forged managedFields make an object look as desired")
+	}
+	if mended := apply(t, ns, manager, desired); live(t, plain, mended).P != drift.Desired(desired, plain) {
+		t.Error("one apply does not mend it")
+	}
+}
