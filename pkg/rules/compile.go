@@ -2,6 +2,7 @@ package rules
 
 import (
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
@@ -30,9 +31,17 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 	if err != nil {
 		return nil, &CompileError{Line: 1, Column: 1, Problem: firstLine(err.Error())}
 	}
-	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(checked.NativeRep(), s.kind.variables())}
+	tree := checked.NativeRep()
+	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.kind.variables()), loops: hasLoop(tree)}
 	p.fold()
 	return p, nil
+}
+
+func hasLoop(tree *ast.AST) (found bool) {
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		found = found || e.Kind() == ast.ComprehensionKind
+	}))
+	return found
 }
 
 // check parses and type-checks.

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -122,7 +123,7 @@ func TestAgainstCRD(t *testing.T) {
 		validators[name] = v
 	}
 	namespace := testkit.Namespace(t)
-	for i, spec := range []string{
+	for i, given := range []string{
 		`{image: registry.example.com/web}`,
 		`{image: registry.example.com/web, replicas: 21}`,
 		`{image: web, replicas: 13, tag: latest}`,
@@ -145,8 +146,8 @@ func TestAgainstCRD(t *testing.T) {
 		`{image: registry.example.com/web, ratio: 0}`,
 		`{image: registry.example.com/web, data: aGVsbG8=}`,
 	} {
-		text := fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata: {name: thing-%d}\nspec: %s", group, i, spec)
-		t.Run(spec, func(t *testing.T) {
+		text := fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata: {name: thing-%d}\nspec: %s", group, i, given)
+		t.Run(given, func(t *testing.T) {
 			want := serverVerdict(t, namespace, text)
 			object := testkit.Parse(t, text).Object
 			for name, v := range validators {
@@ -198,4 +199,54 @@ func serverVerdict(t *testing.T, namespace, text string) []string {
 	}
 	slices.Sort(verdicts)
 	return verdicts
+}
+
+// TestAgainstDeployment: the schema that an API server has of a built-in kind serves as well as a CRD's.
+func TestAgainstDeployment(t *testing.T) {
+	cluster, err := kinds.Live(testkit.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, err := cluster.Kind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	if err != nil || kind.Schema == nil {
+		t.Fatalf("no schema: %v", err)
+	}
+	env, err := NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"web": kind.Schema}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := testkit.Apply(t, testkit.Namespace(t), `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  strategy: {rollingUpdate: {maxSurge: 25%, maxUnavailable: 1}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: web, resources: {limits: {cpu: 1500m}}}]}`).Object
+	for expr, want := range map[string]bool{
+		"downstream.?status.?availableReplicas.orValue(0) == 0":                                                   true,
+		"downstream.spec.template.spec.containers.exists(c, c.name == 'app')":                                     true,
+		"quantity(downstream.spec.template.spec.containers[0].resources.limits.cpu).isGreaterThan(quantity('1'))": true,
+		"downstream.spec.template.spec.containers[0].resources.limits.cpu == '1500m'":                             true,
+		"downstream.spec.strategy.rollingUpdate.maxSurge == '25%'":                                                true,
+		"downstream.spec.strategy.rollingUpdate.maxUnavailable == 1":                                              true,
+		"downstream.metadata.creationTimestamp < timestamp('2000-01-01T00:00:00Z')":                               false,
+		"downstream.metadata.generation >= downstream.?status.?observedGeneration.orValue(0)":                     true,
+	} {
+		p, err := env.Bool(expr, Downstream, "web")
+		if err != nil {
+			t.Errorf("%s: %v", expr, err)
+			continue
+		}
+		if got, err := p.Eval(Vars{Downstream: object}, nil); err != nil || got != want {
+			t.Errorf("%s: got %v, %v, want %v", expr, got, err, want)
+		}
+	}
+	_, err = env.Bool("downstream.status.availableReplica > 0", Downstream, "web")
+	if err == nil || !strings.Contains(err.Error(), "did you mean availableReplicas?") {
+		t.Errorf("a misspelt field: %v", err)
+	}
 }

@@ -27,6 +27,9 @@ type Program struct {
 	wants   wanted
 	program cel.Program
 	reads   map[string]readSet
+	// loops: it has a macro that iterates. Only there is the context looked at, and carrying one costs as much as a
+	// simple rule does.
+	loops bool
 
 	constant   any
 	isConstant bool
@@ -81,7 +84,7 @@ func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 	if b.left == 0 {
 		return nil, p.overBudget()
 	}
-	val, details, err := p.program.ContextEval(b.ctx, &activation{p.scope, vars})
+	val, details, err := p.evaluate(b.ctx, &activation{p.scope, vars})
 	if cost := details.ActualCost(); cost != nil && !b.spend(*cost) {
 		return nil, p.overBudget()
 	}
@@ -89,6 +92,13 @@ func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 		return nil, p.explain(err)
 	}
 	return val, nil
+}
+
+func (p *Program) evaluate(ctx context.Context, vars *activation) (ref.Val, *cel.EvalDetails, error) {
+	if p.loops && ctx.Done() != nil {
+		return p.program.ContextEval(ctx, vars)
+	}
+	return p.program.Eval(vars)
 }
 
 func (p *Program) overBudget() *EvalError {
