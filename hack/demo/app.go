@@ -176,15 +176,11 @@ func hasImage(want string) func(*unstructured.Unstructured) string {
 // conditionText shows one condition as its reader wants it.
 func conditionText(u *unstructured.Unstructured, conditionType string) string {
 	c := condition(u, conditionType)
-	return fmt.Sprintf("%s: %v\nreason: %v\nmessage: %v", conditionType, c["status"], c["reason"], c["message"])
-}
-
-// absent is a test for await.
-func absent(u *unstructured.Unstructured) string {
-	if u != nil {
-		return "it is still there"
+	text := fmt.Sprintf("%s: %v\nreason: %v", conditionType, c["status"], c["reason"])
+	if message, _ := c["message"].(string); message != "" {
+		text += "\nmessage: " + message
 	}
-	return ""
+	return text
 }
 
 // objects lists what a label selects, of all kinds; an empty selector selects everything.

@@ -61,7 +61,7 @@ func (s *stage) tree(ctx context.Context, website *unstructured.Unstructured) (s
 		if c := condition(u, "Ready"); c != nil {
 			state = fmt.Sprintf("Ready=%v", c["status"])
 		}
-		fmt.Fprintf(&b, "%-42s%s\n", strings.Repeat("   ", depth)+u.GetKind()+" "+u.GetName(), state)
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-42s%s", strings.Repeat("   ", depth)+u.GetKind()+" "+u.GetName(), state), " "))
 	}
 	line(0, website)
 	children, err := s.in(pages).List(ctx, metav1.ListOptions{})

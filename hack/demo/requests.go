@@ -40,9 +40,9 @@ func showRequests(ctx context.Context, s *stage) error {
 	}
 	s.tell.say("Everything above, told by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-14s%-10s%-26s%-6s%s\n", "operator", "verb", "resource", "code", "requests")
+	fmt.Fprintf(&b, "%-14s%-8s%-40s%-6s%s\n", "operator", "verb", "resource", "code", "requests")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%-14s%-10s%-26s%-6s%8d\n", r.operator, r.verb, r.resource, r.code, r.count)
+		fmt.Fprintf(&b, "%-14s%-8s%-40s%-6s%8d\n", r.operator, r.verb, r.resource, r.code, r.count)
 	}
 	s.tell.block(b.String())
 	s.tell.done("%d requests; the API server's audit log has as many", total(rows))

@@ -148,7 +148,7 @@ func (s *stage) patch(ctx context.Context, kind schema.GroupVersionResource, nam
 	return err
 }
 
-// playKubelet marks the pods of an application Ready, since no kubelet runs that would, until stop is called.
+// playKubelet marks the pods of an application Ready, since no kubelet runs that would.
 func (s *stage) playKubelet(ctx context.Context, label string) error {
 	list, err := s.in(pods).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {

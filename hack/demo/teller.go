@@ -54,7 +54,10 @@ func (t *teller) done(format string, args ...any) {
 // block prints a text as it stands, indented.
 func (t *teller) block(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
-		fmt.Fprint(t.out, "    "+t.paint(blue, strings.TrimRight(line, "\n"))+"\n")
+		if line = strings.TrimRight(line, "\n"); line != "" {
+			line = "    " + t.paint(blue, line)
+		}
+		fmt.Fprintln(t.out, line)
 	}
 	fmt.Fprintln(t.out)
 }

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -182,26 +181,6 @@ func TestAbout(t *testing.T) {
 	}
 	if objectNotFound(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "apps"), web) {
 		t.Error("a missing namespace is taken for the object")
-	}
-}
-
-// TestOwnersGoFromTheLast holds that an index in a patch means what it meant in the object that was read.
-func TestOwnersGoFromTheLast(t *testing.T) {
-	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"ownerReferences": []any{
-		map[string]any{"uid": "mine"}, map[string]any{"uid": "theirs"}, map[string]any{"uid": "mine"}}}}}
-	var p jsonPatch
-	p.removeOwners(live, "mine")
-	got, err := encode([]any(p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `[{"op":"remove","path":"/metadata/ownerReferences/2"},{"op":"remove","path":"/metadata/ownerReferences/0"}]`
-	if string(got) != want {
-		t.Errorf("the patch is %s, want %s", got, want)
-	}
-	p = nil
-	if p.removeOwners(live, ""); len(p) != 0 {
-		t.Error("owners are removed though none is ours")
 	}
 }
 

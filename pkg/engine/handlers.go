@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -15,6 +17,10 @@ const (
 	priorityNow  = 0
 	priorityBulk = -100
 )
+
+// afterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it
+// must not be made once more.
+const afterDelete = 300 * time.Millisecond
 
 func (s *session) enqueue(priority int, refs ...pipeline.Ref) {
 	if len(refs) > 0 {
@@ -64,7 +70,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 				if r := s.memory.peek(ref); r != nil {
 					r.drop(live.UID)
 				}
-				s.enqueue(priorityNow, ref)
+				s.queue.AddWithOpts(priorityqueue.AddOpts{After: afterDelete}, ref)
 			}
 		},
 	}

@@ -95,6 +95,7 @@ func TestThreeDownstreams(t *testing.T) {
 		testkit.Update(t, deployments, ns, "a", func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedMap(u.Object, map[string]any{"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
 				"readyReplicas": replicas, "availableReplicas": replicas, "conditions": []any{
+					map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
 					map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}, "status")
 		}, "status")
 	}

@@ -40,6 +40,7 @@ func (o *operator) run(ctx context.Context) {
 		if err := o.serve(ctx, p); err != nil {
 			o.say(reasonWatchFailed, err.Error())
 			pause(ctx, o.engine.options.DiscoveryInterval)
+			o.engine.cluster.Invalidate()
 		}
 	}
 }

@@ -167,7 +167,9 @@ func (l *look) wish(ctx context.Context) {
 		r.wish, r.digest = l.pipeline.Wish(ctx, l.upstream), digest
 		countRender(l.name)
 	}
-	r.version = l.upstream.GetResourceVersion()
+	if ctx.Err() == nil { // an evaluation that was cut short says nothing about the upstream
+		r.version = l.upstream.GetResourceVersion()
+	}
 }
 
 // digest is over what rules and templates can read: all but the bookkeeping of the API server, and the status unless

@@ -8,14 +8,16 @@ import (
 )
 
 // Merge puts our conditions into the list that stands. Conditions of other types survive in their places; ours that are
-// no longer wanted go; a transition time changes only with the status. ours are the types that belong to us.
+// no longer wanted go; a transition time changes only with the status. have is the list as it was read and is not changed;
+// whatever stands in it that is no condition survives too, for it is not ours to judge. ours are the types that belong to
+// us. The order is that of have, with new conditions after it in the order of want.
 func Merge(have []any, want []metav1.Condition, ours []string, now metav1.Time) []any {
 	var merged []any
 	placed := map[string]bool{}
 	for _, item := range have {
 		old, _ := item.(map[string]any)
 		kind, _ := old["type"].(string)
-		if !slices.Contains(ours, kind) {
+		if kind == "" || !slices.Contains(ours, kind) {
 			merged = append(merged, item)
 			continue
 		}

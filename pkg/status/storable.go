@@ -104,8 +104,10 @@ func child(s *spec.Schema, field string) (*spec.Schema, bool) {
 	return nil, false
 }
 
-// Prune returns what of a status (the part below .status) can be stored, and the paths of what cannot. An apply of an
-// undeclared field fails as a whole, and a merge patch drops it without a word: so it is never sent.
+// Prune returns what of a status (the part below .status) can be stored, and the paths of what cannot: fields that the
+// schema does not declare, or declares with another type. An apply of either fails as a whole; a merge patch drops the
+// first without a word and fails for the second: so they are never sent. The paths are sorted; items of lists take no
+// step in them.
 func (s *Storable) Prune(status map[string]any) (stored map[string]any, dropped []string) {
 	if s.nothing {
 		for key := range status {
@@ -133,7 +135,7 @@ func prune(v any, s *spec.Schema, at fieldpath.Path, dropped *[]string) any {
 		for key, value := range v {
 			path := append(at[:len(at):len(at)], fieldpath.Step{Kind: fieldpath.FieldStep, Field: key})
 			next, ok := child(s, key)
-			if !ok {
+			if !ok || !fits(value, next) {
 				*dropped = append(*dropped, path.String())
 				continue
 			}
@@ -151,6 +153,29 @@ func prune(v any, s *spec.Schema, at fieldpath.Path, dropped *[]string) any {
 		return out
 	}
 	return v
+}
+
+// fits reports whether a schema takes a value of this type. One without a type takes any.
+func fits(v any, s *spec.Schema) bool {
+	if s == nil || len(s.Type) == 0 || v == nil {
+		return true
+	}
+	switch v.(type) {
+	case map[string]any:
+		return s.Type.Contains("object")
+	case []any:
+		return s.Type.Contains("array")
+	case string:
+		return s.Type.Contains("string")
+	case bool:
+		return s.Type.Contains("boolean")
+	case int64:
+		return s.Type.Contains("integer") || s.Type.Contains("number")
+	case float64:
+		return s.Type.Contains("number")
+	default:
+		return true
+	}
 }
 
 // compact drops repeated paths: each item of a list lacks the same fields.

@@ -24,7 +24,8 @@ type Fact struct {
 	Failed bool
 	// Progressing: it is on its way, or is tried again.
 	Progressing bool
-	// Reason is one of the documented words, Message is for people.
+	// Reason is one of the documented words; where it is empty, ReasonReady, ReasonFailed or ReasonProgressing stands in,
+	// for a condition must have one. Message is for people.
 	Reason  string
 	Message string
 }
@@ -58,7 +59,7 @@ func Summarize(in Summary) []metav1.Condition {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalid, message
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, ReasonInvalid, message
 	case rank < rankReady:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, worst.Reason, messages(in.Downstreams, rankReady)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, worst.reason(), messages(in.Downstreams, rankReady)
 	default:
 		ready.Message = messages(in.Downstreams, rankReady+1)
 		if worst.Reason != "" {
@@ -90,6 +91,19 @@ func rankOf(f Fact) int {
 		return rankReady
 	}
 	return rankProgressing
+}
+
+// reason is f's word, or the one for its rank where it has none.
+func (f Fact) reason() string {
+	switch {
+	case f.Reason != "":
+		return f.Reason
+	case f.Failed:
+		return ReasonFailed
+	case f.Ready:
+		return ReasonReady
+	}
+	return ReasonProgressing
 }
 
 // worstOf finds the worst fact, the first by name among equals; a Ready one with a reason of its own before plain ones.
