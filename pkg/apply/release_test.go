@@ -1,0 +1,45 @@
+package apply
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestOwnersGoFromTheLast holds that an index in a patch means what it meant in the object that was read.
+func TestOwnersGoFromTheLast(t *testing.T) {
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"ownerReferences": []any{
+		map[string]any{"uid": "mine"}, map[string]any{"uid": "theirs"}, map[string]any{"uid": "mine"}}}}}
+	var p jsonPatch
+	p.removeOwners(live, "mine")
+	got, err := encode([]any(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"op":"remove","path":"/metadata/ownerReferences/2"},{"op":"remove","path":"/metadata/ownerReferences/0"}]`
+	if string(got) != want {
+		t.Errorf("the patch is %s, want %s", got, want)
+	}
+	p = nil
+	if p.removeOwners(live, ""); len(p) != 0 {
+		t.Error("owners are removed though none is ours")
+	}
+}
+
+// TestEntriesGoFromTheLast holds the same for managedFields with another manager's entry among ours.
+func TestEntriesGoFromTheLast(t *testing.T) {
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"managedFields": []any{
+		map[string]any{"manager": "operator", "operation": "Apply"},
+		map[string]any{"manager": "other", "operation": "Update"},
+		map[string]any{"manager": "operator", "operation": "Update"}}}}}
+	var p jsonPatch
+	p.removeManager(live, "operator")
+	got, err := encode([]any(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"op":"remove","path":"/metadata/managedFields/2"},{"op":"remove","path":"/metadata/managedFields/0"}]`
+	if string(got) != want {
+		t.Errorf("the patch is %s, want %s", got, want)
+	}
+}
