@@ -81,10 +81,10 @@ func (s *stage) rollOut(ctx context.Context, replicas int64) error {
 // showChange changes specs: one rolls out, one runs through the chain.
 func showChange(ctx context.Context, s *stage) error {
 	s.tell.say("Somebody changes the tag of the application to 1.11.")
-	begin := time.Now()
 	if err := s.patch(ctx, apps, shop, `{"spec":{"tag":"1.11"}}`); err != nil {
 		return err
 	}
+	begin := time.Now()
 	d, err := s.await(ctx, deployments, shop, hasImage("registry.example.com/shop:1.11"))
 	if err != nil {
 		return err
@@ -109,10 +109,10 @@ func showChange(ctx context.Context, s *stage) error {
 	}
 	s.tell.done("Ready again")
 	s.tell.say("\nSomebody changes the title of the Website.")
-	begin = time.Now()
 	if err := s.patch(ctx, websites, "bakery", `{"spec":{"title":"The old bakery"}}`); err != nil {
 		return err
 	}
+	begin = time.Now()
 	for _, name := range []string{"bakery-welcome", "bakery-imprint"} {
 		if _, err := s.await(ctx, configMaps, name, titled("The old bakery", name)); err != nil {
 			return err

@@ -19,6 +19,8 @@ const (
 	binary = "bin/corollary"
 	// startTimeout bounds how long corollary may take to be ready.
 	startTimeout = 30 * time.Second
+	// readyInterval is how often it is asked, which it logs while it is not.
+	readyInterval = 100 * time.Millisecond
 	// stopTimeout bounds how long it may take to end when asked to.
 	stopTimeout = 15 * time.Second
 	// tailLines is how much of its log is shown when something went wrong.
@@ -88,7 +90,7 @@ func freeAddresses() (first, second string, err error) {
 func (c *child) waitReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return poll(ctx, func() (bool, string, error) {
+	return poll(ctx, readyInterval, func() (bool, string, error) {
 		select {
 		case <-c.ended:
 			return false, "", fmt.Errorf("it ended by itself: %w", c.ending())

@@ -28,7 +28,7 @@ func showDeletion(ctx context.Context, s *stage) error {
 			return err
 		}
 	}
-	err = poll(ctx, func() (bool, string, error) {
+	err = poll(ctx, pollInterval, func() (bool, string, error) {
 		left, err := s.objects(ctx, "")
 		return len(left) == 0, "left: " + strings.Join(left, ", "), err
 	})

@@ -21,7 +21,7 @@ var metric = regexp.MustCompile(`(?m)^corollary_requests_total\{code="(.*?)",ope
 // figures to the API server's audit log.
 func showRequests(ctx context.Context, s *stage) error {
 	var rows []row
-	err := poll(ctx, func() (bool, string, error) {
+	err := poll(ctx, pollInterval, func() (bool, string, error) {
 		text, err := fetch(ctx, s.child.metrics)
 		if err != nil {
 			return false, "", err

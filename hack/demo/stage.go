@@ -57,8 +57,8 @@ func (s *stage) in(kind schema.GroupVersionResource) dynamic.ResourceInterface {
 }
 
 // poll looks until look says that it is done. At the deadline it tells why it was not.
-func poll(ctx context.Context, look func() (done bool, why string, err error)) error {
-	ticker := time.NewTicker(pollInterval)
+func poll(ctx context.Context, interval time.Duration, look func() (done bool, why string, err error)) error {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		done, why, err := look()
@@ -77,7 +77,7 @@ func poll(ctx context.Context, look func() (done bool, why string, err error)) e
 // why it is not yet what it should be.
 func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, name string, test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
 	var seen *unstructured.Unstructured
-	err := poll(ctx, func() (bool, string, error) {
+	err := poll(ctx, pollInterval, func() (bool, string, error) {
 		u, err := s.in(kind).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			u, err = nil, nil
