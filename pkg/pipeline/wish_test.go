@@ -93,7 +93,11 @@ func show(t *testing.T, p *pipeline.Pipeline, file string) string {
 		t.Fatal(err)
 	}
 	up := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &up.Object); err != nil {
+	text, err = yaml.YAMLToJSON(text)
+	if err == nil {
+		err = up.UnmarshalJSON(text)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	up.SetUID("00000000-0000-0000-0000-000000000001")

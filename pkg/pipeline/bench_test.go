@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// What one event costs besides requests: the decision where nothing changed, and the wish where the upstream did.
+
+func BenchmarkDecideInSync(b *testing.B) {
+	p, in := onePipeline(nil), inSync()
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := p.Decide(in); d.Pending() {
+			b.Fatal("not in sync")
+		}
+	}
+}
+
+// example compiles examples/configs/appoperator and reads its custom resource.
+func example(b *testing.B) (*Pipeline, *unstructured.Unstructured) {
+	b.Helper()
+	dir := filepath.Join("..", "..", "examples", "configs", "appoperator")
+	source, err := kinds.Offline(filepath.Join(dir, "crd.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	files, errs := config.Load(config.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
+	if len(errs) > 0 {
+		b.Fatal(errs)
+	}
+	p, errs, err := Compile(files[0], Options{Kinds: source})
+	if err != nil || len(errs) > 0 {
+		b.Fatal(err, errs)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "cr.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	up := &unstructured.Unstructured{}
+	text, err = yaml.YAMLToJSON(text)
+	if err == nil {
+		err = up.UnmarshalJSON(text)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	up.SetUID("00000000-0000-0000-0000-000000000001")
+	return p, up
+}
+
+// BenchmarkWish is rules, when, template, conventions, hash and digest of the Appoperator example: a Deployment.
+func BenchmarkWish(b *testing.B) {
+	p, up := example(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		w := p.Wish(context.Background(), up)
+		if len(w.Invalid) > 0 {
+			b.Fatal(w.Invalid)
+		}
+		if err := w.Downstreams[0].Err; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
