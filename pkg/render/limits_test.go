@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 func TestBombs(t *testing.T) {
@@ -32,10 +31,8 @@ func TestBombs(t *testing.T) {
 		{"{{ define \"x\" }}{{ $a := include \"x\" . }}{{ $a }}{{ end }}a: {{ include \"x\" . | quote }}", "deep", "recursion"},
 		{"{{ define \"x\" }}{{ if gt (len .) 0 }}{{ template \"x\" (rest .) }}{{ template \"x\" (rest .) }}{{ end }}{{ end }}{{ template \"x\" (until 90) }}a: 1", "too many steps", "a tree of calls"},
 		{"a: &a {b: 1}\n" + aliases(26), "too much text", "aliases of aliases"},
-		{"a: {{ range until 100000 }}{{ derivePassword 1 \"long\" \"p\" \"u\" \"s\" }}{{ end }}", "too many steps", "a function that takes long by design"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			start := time.Now()
 			tmpl, err := Compile(c.template, Options{})
 			if err == nil {
 				_, err = tmpl.Execute(Data{Upstream: m{"n": int64(1e15), "m": m{"a": "b"}}})
@@ -43,10 +40,17 @@ func TestBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("want %q, got %v", c.err, err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %v", took)
-			}
 		})
+	}
+}
+
+func TestFunctionThatTakesLongCounts(t *testing.T) {
+	tmpl, err := Compile("a: {{ range until 9 }}{{ derivePassword 1 \"long\" \"p\" \"u\" \"s\" }}{{ end }}", Options{Limits: Limits{Steps: 25_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tmpl.Execute(Data{}); err == nil || !strings.Contains(err.Error(), "too many steps") {
+		t.Errorf("nine passwords in 25,000 steps: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	yamlv2 "go.yaml.in/yaml/v2"
 )
@@ -48,10 +47,8 @@ func plainScalar(s string) any {
 	return s
 }
 
+// plainNumber reads what begins like a number. A date is a string by itself: it is no number.
 func plainNumber(s string) any {
-	if isTimestamp(s) {
-		return s
-	}
 	digits := strings.ReplaceAll(s, "_", "")
 	if i, err := strconv.ParseInt(digits, 0, 64); err == nil {
 		return i
@@ -65,21 +62,6 @@ func plainNumber(s string) any {
 		}
 	}
 	return s
-}
-
-// isTimestamp: what looks like a date is a string for kubectl, also where its digits could be read as a number.
-func isTimestamp(s string) bool {
-	if len(s) < 6 || s[4] != '-' {
-		return false
-	}
-	for _, layout := range []string{
-		"2006-1-2T15:4:5.999999999Z07:00", "2006-1-2t15:4:5.999999999Z07:00", "2006-1-2 15:4:5.999999999", "2006-1-2",
-	} {
-		if _, err := time.Parse(layout, s); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // taggedScalar resolves a scalar with an explicit tag. Such scalars are rare and always the author's own, so the
