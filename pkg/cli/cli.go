@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// IO is what a command reads and writes beside files and the API server.
+type IO struct {
+	In  io.Reader
+	Out io.Writer // results
+	Err io.Writer // errors, notes and logs
+	// Env is the environment as os.Environ gives it.
+	Env []string
+}
+
+// System returns the IO of this process.
+func System() IO {
+	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
+}
+
+// Main runs the command that args (without the program's name) ask for and returns the exit code: 0 where all went
+// well, 1 on any error, of usage too. Every error has been written to streams.Err by then.
+func Main(args []string, streams IO) int {
+	root := newRoot(streams)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(streams.Err, "Error: "+explain(root, cmd, args, err))
+	return 1
+}
+
+func newRoot(streams IO) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "corollary",
+		Short: "Keep in a cluster what follows from custom resources",
+		Long: `Corollary is an operator without code for each kind: a config file names what to
+watch, what makes it valid, and the objects that follow from it as templates.
+Corollary keeps the cluster that way.`,
+		Example: `  # See whether a config is good, without a cluster
+  corollary check -c app.yaml --crds crds/
+
+  # See what would be applied for a custom resource, without a cluster
+  corollary render -c app.yaml -f web.yaml
+
+  # Run it
+  corollary run -c app.yaml`,
+		SilenceUsage:       true,
+		SilenceErrors:      true,
+		DisableSuggestions: true, // explain makes better ones
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out) // before the completion command is made, which keeps it
+	root.SetErr(streams.Err)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRun(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd()
+	nameShell(root)
+	return root
+}
+
+// explain is what is printed of an error: one line, and for a wrong use how to find the right one.
+func explain(root, cmd *cobra.Command, args []string, err error) string {
+	var usage *usageError
+	switch {
+	case errors.As(err, &usage):
+		return fmt.Sprintf("%s (see %s --help)", usage.problem, cmd.CommandPath())
+	case cmd == root:
+		// The root has nothing to run and its flags are checked above: what is left is a command that does not exist.
+		return unknownCommand(root, args)
+	}
+	return err.Error()
+}

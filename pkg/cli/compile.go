@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// compiled is a config without errors and the pipeline made of it.
+type compiled struct {
+	file     *config.File
+	pipeline *pipeline.Pipeline
+}
+
+// compile makes a pipeline of each file that loaded without errors and returns every error of the others. err joins
+// what kept the kinds from being looked up (the API server's, never the config's); the files concerned are left out.
+func compile(files []*config.File, o pipeline.Options) (list []compiled, problems config.Errors, err error) {
+	var errs []error
+	for _, f := range files {
+		if !f.Valid() {
+			continue
+		}
+		p, found, err := pipeline.Compile(f, o)
+		problems = append(problems, found...)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("compiling operator %s: %w", f.Metadata.Name, err))
+		case len(found) == 0:
+			list = append(list, compiled{file: f, pipeline: p})
+		}
+	}
+	return list, problems, errors.Join(errs...)
+}
+
+// refuse writes every problem, a line each, and returns the error that the command ends with; nil without problems. also
+// is what else went wrong; it is written with them, and returned where it is alone.
+func refuse(streams IO, problems config.Errors, also error) error {
+	problems = problems.Sort()
+	if len(problems) == 0 {
+		return also
+	}
+	for _, e := range problems {
+		fmt.Fprintln(streams.Err, e)
+	}
+	if also != nil {
+		fmt.Fprintln(streams.Err, also)
+	}
+	return fmt.Errorf("%s in the config", count(len(problems), "error"))
+}
+
+// count is "1 error" or "2 errors".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

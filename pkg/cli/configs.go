@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// configFlags name the configs that a command is about.
+type configFlags struct {
+	files []string
+	set   []string
+}
+
+func (f *configFlags) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
+	flags.StringArrayVar(&f.set, "set", nil, "Override one value: OPERATOR:.path=value, the value as YAML; may be repeated.\n"+
+		"Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
+	completeFiles(cmd, "config", "yaml", "yml")
+	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
+}
+
+// load reads the configs. That none is named is a wrong use of the command.
+func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
+	if len(f.files) == 0 {
+		return nil, nil, usagef("no config is named: add -c FILE, or -c DIRECTORY")
+	}
+	files, errs := config.Load(config.Options{Files: f.files, Set: f.set, Env: streams.Env, Stdin: streams.In})
+	return files, errs, nil
+}
+
+func (f *configFlags) readsStdin() bool { return slices.Contains(f.files, "-") }
+
+// completeFiles has the shell offer files with these extensions for a flag.
+func completeFiles(cmd *cobra.Command, flag string, extensions ...string) {
+	// The only error is a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return extensions, cobra.ShellCompDirectiveFilterFileExt
+	})
+}
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value string
+	words []string
+}
+
+var _ pflag.Value = &choice{}
+
+func (c *choice) String() string { return c.value }
+
+// Type is what help shows for the value.
+func (c *choice) Type() string { return "string" }
+
+// Set takes one of the words.
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		return fmt.Errorf("there are %v", c.words)
+	}
+	c.value = s
+	return nil
+}
+
+// bindChoice adds a choice as a flag whose words the shell completes; the first word is the default.
+func bindChoice(cmd *cobra.Command, c *choice, name, short, usage string) {
+	c.value = c.words[0]
+	cmd.Flags().VarP(c, name, short, usage)
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	// Kubeconfigs of people name authentication providers; kubectl links the same.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+)
+
+// connection is how an API server is reached: kubectl's flags and kubeconfig rules, and inside a pod its service
+// account. The flags are those that clientcmd itself offers, which are kubectl's names; cli-runtime would add a module
+// for them alone.
+type connection struct {
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides
+	qps        float32
+	burst      int
+	// flags are those of bind, to ask which were given.
+	flags *pflag.FlagSet
+}
+
+// bind adds the flags. namespaceUsage says what -n means to the command; empty where it means nothing.
+func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
+	c.flags = pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	flags := c.flags
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	names.ContextOverrideFlags.Namespace.Description = namespaceUsage
+	if namespaceUsage == "" {
+		names.ContextOverrideFlags.Namespace.LongName = ""
+	}
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; else $KUBECONFIG, ~/.kube/config, or a pod's service account")
+	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
+	flags.Float32Var(&c.qps, "kube-api-qps", -1, "Requests per second to the API server; -1: no limit of our own, since the server's priority and\n"+
+		"fairness shares its capacity out better")
+	flags.IntVar(&c.burst, "kube-api-burst", 0, "Requests that may exceed --kube-api-qps for a moment; 0: twice the rate")
+	cmd.Flags().AddFlagSet(flags)
+	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return c.contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func (c *connection) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
+}
+
+// rest returns the client configuration. No request is made.
+func (c *connection) rest() (*rest.Config, error) {
+	cfg, err := c.loader().ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")
+	case err != nil:
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	if as := c.overrides.AuthInfo; as.Impersonate != "" {
+		// A pod's own configuration knows nothing of --as; unheeded it would mean more rights than were asked for.
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: as.Impersonate, UID: as.ImpersonateUID, Groups: as.ImpersonateGroups, Extra: as.ImpersonateUserExtra}
+	}
+	cfg.QPS, cfg.Burst = c.qps, c.burst
+	if cfg.QPS == 0 {
+		cfg.QPS = -1 // the client library takes 0 for a limit of 5
+	}
+	if cfg.Burst == 0 {
+		cfg.Burst = max(int(2*cfg.QPS), 1)
+	}
+	cfg.UserAgent = fmt.Sprintf("corollary/%s (%s/%s)", build().Version, runtime.GOOS, runtime.GOARCH)
+	return cfg, nil
+}
+
+// namespace is what kubectl would take: -n, the context's, the pod's own, or "default".
+func (c *connection) namespace() (string, error) {
+	namespace, _, err := c.loader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("reading the namespace of the kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+// contexts lists the names that --context may take.
+func (c *connection) contexts() []cobra.Completion {
+	raw, err := c.loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	var names []cobra.Completion
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,7 @@
+// Package cli is the command line: it reads flags, environment and files, calls the packages that do the work, and
+// turns what they return into output and an exit code. One file holds one command.
+//
+// It decides nothing: check, render and run compile configs by the same pipeline.Compile, and what render prints is
+// what run would apply. Commands that work offline (check without --live, render, schema, version) are given no client
+// at all.
+package cli

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// variablePrefix begins the environment variables that are process settings: COROLLARY_ and the flag's name in capitals,
+// with _ for -, so --zap-log-level is COROLLARY_ZAP_LOG_LEVEL.
+const variablePrefix = "COROLLARY_"
+
+// Kubernetes sets variables for each Service of a namespace: a Service called corollary gives COROLLARY_PORT and
+// others. serviceName matches those names, serviceAddress the value that is never a setting of ours.
+var (
+	serviceName    = regexp.MustCompile(`(_SERVICE_HOST|_SERVICE_PORT(_[A-Z0-9_]+)?|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+	serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// fromEnvironment sets each flag that the command line does not give from its variable. It returns, sorted, the
+// variables with our prefix that are no setting, which are probably misspelt.
+func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err error) {
+	values := map[string]string{}
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, variablePrefix) || strings.HasPrefix(name, config.EnvPrefix) ||
+			serviceName.MatchString(name) || serviceAddress.MatchString(value) {
+			continue
+		}
+		values[name] = value
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := variableOf(f)
+		value, ok := values[name]
+		if name == "" || !ok {
+			return
+		}
+		delete(values, name)
+		if f.Changed || value == "" || err != nil {
+			return
+		}
+		if e := set(flags, f.Name, value); e != nil {
+			err = usagef("environment %s: %s", name, e)
+		}
+	})
+	for name := range values {
+		unknown = append(unknown, name)
+	}
+	sort.Strings(unknown)
+	return unknown, err
+}
+
+// variableOf names a flag's variable; empty for the flags that have none: --help is no setting, and the overrides of
+// --set have variables of their own.
+func variableOf(f *pflag.Flag) string {
+	if f.Name == "help" || f.Name == "set" {
+		return ""
+	}
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// set gives a flag the value of a variable. Several configs are separated as in PATH and KUBECONFIG.
+func set(flags *pflag.FlagSet, name, value string) error {
+	values := []string{value}
+	if name == "config" {
+		values = filepath.SplitList(value)
+	}
+	for _, v := range values {
+		if err := flags.Set(name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

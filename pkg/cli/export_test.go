@@ -1,0 +1,4 @@
+package cli
+
+// UntilSignal lets a test interrupt it as a process of its own.
+var UntilSignal = untilSignal

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"flag"
+	"io"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// bindLogging adds the --zap-… flags as every program on controller-runtime has them.
+func bindLogging(cmd *cobra.Command, o *zap.Options) {
+	flags := flag.NewFlagSet("zap", flag.ContinueOnError)
+	o.BindFlags(flags)
+	cmd.Flags().AddGoFlagSet(flags)
+	for name, words := range map[string][]cobra.Completion{
+		"zap-encoder":          {"json", "console"},
+		"zap-log-level":        {"debug", "info", "error", "panic"},
+		"zap-stacktrace-level": {"info", "error", "panic"},
+		"zap-time-encoding":    {"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// startLogging makes the one logger of the process: controller-runtime's and, by klog, client-go's too.
+func startLogging(o zap.Options, w io.Writer) logr.Logger {
+	o.DestWriter = w
+	logger := zap.New(zap.UseFlagOptions(&o))
+	log.SetLogger(logger)
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	return logger
+}

@@ -1,0 +1,15 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	runAsCommand()
+	runAsHanging()
+	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"))
+}

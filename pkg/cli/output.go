@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/yaml"
+)
+
+// printDocuments writes documents as YAML, or as JSON: one object, or a List where there is not exactly one. Keys are
+// sorted.
+func printDocuments(w io.Writer, format string, documents []map[string]any) error {
+	var out bytes.Buffer
+	var err error
+	if format == "json" {
+		err = encodeJSON(&out, documents)
+	} else {
+		err = encodeYAML(&out, documents)
+	}
+	if err == nil {
+		_, err = w.Write(out.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the documents: %w", err)
+	}
+	return nil
+}
+
+func encodeYAML(out *bytes.Buffer, documents []map[string]any) error {
+	for i, d := range documents {
+		text, err := yaml.Marshal(d)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	return nil
+}
+
+func encodeJSON(out *bytes.Buffer, documents []map[string]any) error {
+	var value any
+	if len(documents) == 1 {
+		value = documents[0]
+	} else {
+		items := make([]any, len(documents))
+		for i, d := range documents {
+			items[i] = d
+		}
+		value = map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "    ")
+	return encoder.Encode(value)
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// unusable returns, of the errors that loading found, those that keep a finalizer from being found; the others are noted,
+// since a broken rule or template must hold nobody up.
+func (o *releaseOptions) unusable(files []*config.File, problems config.Errors) []error {
+	var failed []error
+	for _, e := range problems {
+		if hidesFinalizer(files, e) {
+			failed = append(failed, e)
+			continue
+		}
+		fmt.Fprintf(o.streams.Err, "note: this is no obstacle here: %s\n", e)
+	}
+	return failed
+}
+
+// hidesFinalizer tells whether an error leaves it open what to release where.
+func hidesFinalizer(files []*config.File, e *config.Error) bool {
+	at := slices.IndexFunc(files, func(f *config.File) bool { return f.Path == e.File })
+	switch {
+	case e.Path == "":
+		return true
+	case e.Path == "watch" || strings.HasPrefix(e.Path, "watch.apiVersion") || strings.HasPrefix(e.Path, "watch.kind") ||
+		strings.HasPrefix(e.Path, "watch.namespaces"):
+		return true
+	case e.Path == "conventions" || strings.HasPrefix(e.Path, "conventions.finalizer"):
+		// That two operators share one is told elsewhere: it can be taken off all the same.
+		return at < 0 || files[at].Conventions.Finalizer == ""
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+const (
+	// pageSize is how many upstreams one list asks for.
+	pageSize = 500
+	// releaseAttempts bounds how often an upstream that others write meanwhile is read anew.
+	releaseAttempts = 5
+)
+
+// releaser takes finalizers off upstreams.
+type releaser struct {
+	client dynamic.Interface
+	kinds  kinds.Source
+	out    io.Writer
+	dryRun bool
+	done   int // upstreams that no longer bear the finalizer, or would not
+}
+
+// operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
+// conventions of the config. Label selectors do not count: an upstream that is no longer selected may bear the finalizer
+// still.
+func (r *releaser) operator(ctx context.Context, f *config.File, namespace string) error {
+	watch, finalizer := f.Watch, f.Conventions.Finalizer
+	if finalizer == "" {
+		fmt.Fprintf(r.out, "operator %s has no finalizer\n", f.Metadata.Name)
+		return nil
+	}
+	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(watch.APIVersion, watch.Kind))
+	if err != nil {
+		return err
+	}
+	namespaces := watch.Namespaces
+	switch {
+	case !kind.Namespaced || len(namespaces) == 0 && namespace == "":
+		namespaces = []string{""}
+	case namespace != "" && len(namespaces) > 0 && !slices.Contains(namespaces, namespace):
+		return fmt.Errorf("namespace %s is not among those that it watches", namespace)
+	case namespace != "":
+		namespaces = []string{namespace}
+	}
+	one := &release{releaser: r, gvr: kind.GVR, finalizer: finalizer, client: apply.New(r.client, f.Conventions.FieldManager)}
+	var errs []error
+	for _, ns := range namespaces {
+		errs = append(errs, one.namespace(ctx, ns))
+	}
+	return errors.Join(errs...)
+}
+
+// release is the work on one operator's upstreams.
+type release struct {
+	*releaser
+	client    *apply.Client
+	gvr       schema.GroupVersionResource
+	finalizer string
+}
+
+// namespace releases page by page; "" is all namespaces. It goes on past failures and returns them all.
+func (r *release) namespace(ctx context.Context, namespace string) error {
+	var errs []error
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		list, err := r.resource(namespace).List(ctx, options)
+		if token := continuation(err); token != "" && token != options.Continue {
+			options.Continue = token // the list has grown old: this token goes on with what is there now
+			continue
+		}
+		if err != nil {
+			return errors.Join(append(errs, fmt.Errorf("listing %s: %w", r.gvr.GroupResource(), err))...)
+		}
+		for i := range list.Items {
+			errs = append(errs, r.one(ctx, &list.Items[i]))
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" || ctx.Err() != nil {
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+}
+
+// continuation is the token that comes with the answer 410 to a page of a list that is too old; empty without one.
+func continuation(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
+
+// one releases one upstream, reading it anew where it changes meanwhile.
+func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
+	if !slices.Contains(u.GetFinalizers(), r.finalizer) {
+		return nil
+	}
+	target := apply.Target{GVR: r.gvr, Namespace: u.GetNamespace(), Name: u.GetName()}
+	if r.dryRun {
+		r.done++
+		fmt.Fprintf(r.out, "%s: finalizer %s would be removed\n", target, r.finalizer)
+		return nil
+	}
+	_, err := r.client.RemoveFinalizer(ctx, target, u, r.finalizer)
+	for range releaseAttempts {
+		if !errors.Is(err, apply.ErrConflict) {
+			break
+		}
+		var fresh *unstructured.Unstructured
+		if fresh, err = r.again(ctx, u); err != nil || fresh == nil {
+			break
+		}
+		_, err = r.client.RemoveFinalizer(ctx, target, fresh, r.finalizer)
+	}
+	if err != nil && !errors.Is(err, apply.ErrGone) {
+		return err
+	}
+	r.done++
+	fmt.Fprintf(r.out, "%s: finalizer %s removed\n", target, r.finalizer)
+	return nil
+}
+
+// again reads an upstream by the right to list alone. It returns nil where it is gone or another has its name.
+func (r *release) again(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	list, err := r.resource(u.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName()})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", r.gvr.GroupResource(), u.GetName(), err)
+	}
+	if len(list.Items) != 1 || list.Items[0].GetUID() != u.GetUID() {
+		return nil, nil
+	}
+	return &list.Items[0], nil
+}
+
+func (r *release) resource(namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return r.releaser.client.Resource(r.gvr)
+	}
+	return r.releaser.client.Resource(r.gvr).Namespace(namespace)
+}

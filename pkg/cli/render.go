@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+type renderOptions struct {
+	streams   IO
+	configs   configFlags
+	files     []string
+	crds      []string
+	namespace string
+	output    choice
+}
+
+func newRender(streams IO) *cobra.Command {
+	o := &renderOptions{streams: streams, output: choice{words: []string{"yaml", "json"}}}
+	cmd := &cobra.Command{
+		Use:   "render -c CONFIG -f FILE",
+		Short: "Print what would be applied for custom resources, without a cluster",
+		Long: `Print the downstreams of custom resources as they would be applied to an empty
+cluster, conventions, owner marks and hash included. The same input gives the
+same bytes.
+
+The code is that of run: rules are evaluated, and a custom resource that breaks
+one is an error. Where anything is wrong, nothing is printed but the errors, so
+that the output can be piped on.
+
+What only an API server knows is left out or stands for itself:
+
+  - a custom resource without metadata.uid is given ` + placeholderUID + `,
+    which then stands in the owner marks;
+  - one without metadata.namespace is in --namespace;
+  - with --crds the defaults of its schema are filled in, as the API server does
+    it. Nothing else of the schema is checked;
+  - watch.namespaceSelector is taken to select every namespace.`,
+		Example: `  corollary render -c app.yaml -f web.yaml
+
+  # A kind with defaults in its schema, or a cluster-scoped one
+  corollary render -c app.yaml --crds crds/ -f web.yaml
+
+  # What a change of the custom resource changes
+  corollary render -c app.yaml -f web.yaml | kubectl diff --server-side -f -
+
+  # From standard input, as JSON
+  kubectl get appoperators -o yaml | corollary render -c app.yaml -f - -o json`,
+		Args: noArguments("custom resources are named with -f, configs with -c"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.configs.bind(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "File with custom resources, a directory of them, or - for standard input; may be repeated")
+	completeFiles(cmd, "filename", "yaml", "yml", "json")
+	bindCRDs(cmd, &o.crds)
+	flags.StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)
+	bindChoice(cmd, &o.output, "output", "o", "Output format: yaml, or json (an object for one downstream, a List for several)")
+	return cmd
+}
+
+func (o *renderOptions) run(ctx context.Context) error {
+	list, err := o.compile()
+	if err != nil {
+		return err
+	}
+	upstreams, errs := readUpstreams(o.files, o.streams.In)
+	r := &rendering{ctx: ctx, configs: list, namespace: o.namespace, errs: errs, targets: map[target]string{}}
+	for _, u := range upstreams {
+		r.add(u)
+	}
+	for _, note := range r.notes {
+		fmt.Fprintln(o.streams.Err, "note: "+note)
+	}
+	if len(r.errs) > 0 {
+		for _, err := range r.errs {
+			fmt.Fprintln(o.streams.Err, err)
+		}
+		return fmt.Errorf("nothing is printed: %s", count(len(r.errs), "error"))
+	}
+	return printDocuments(o.streams.Out, o.output.value, r.documents)
+}
+
+// compile loads and compiles the configs with what files tell of kinds.
+func (o *renderOptions) compile() ([]compiled, error) {
+	if len(o.files) == 0 {
+		return nil, usagef("no custom resource is named: add -f FILE, -f DIRECTORY or -f -")
+	}
+	if o.configs.readsStdin() && readsStdin(o.files) {
+		return nil, usagef("-c - and -f - cannot both read standard input: name a file for one of them")
+	}
+	source, err := kinds.Offline(o.crds...)
+	if err != nil {
+		return nil, err
+	}
+	files, problems, err := o.configs.load(o.streams)
+	if err != nil {
+		return nil, err
+	}
+	list, more, err := compile(files, pipeline.Options{Kinds: source})
+	return list, refuse(o.streams, append(problems, more...), err)
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// checkReport is what check tells of one config that has no errors.
+type checkReport struct {
+	file, operator string
+	kinds          []string
+	holes          []string
+	status         string // schema lines that the upstream's CustomResourceDefinition lacks
+	warnings       []string
+}
+
+func reportOf(c compiled, source kinds.Source) *checkReport {
+	p := c.pipeline
+	r := &checkReport{file: c.file.Path, operator: p.Name, status: missingStatus(p)}
+	r.kind(c.file, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
+	for i, d := range p.Downstreams {
+		r.kind(c.file, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
+		file, first := c.file.TemplatePos(i)
+		for _, h := range d.Holes() {
+			if h.Structure {
+				r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (downstream %s)", file, first+h.Line-1, oneLine(h.Text), d.Name))
+			}
+		}
+	}
+	for i := range p.Warnings {
+		r.warnings = append(r.warnings, p.Warnings[i].Error())
+	}
+	return r
+}
+
+// kind tells what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.
+func (r *checkReport) kind(f *config.File, source kinds.Source, role, path, apiVersion string, k kinds.Kind) {
+	head := fmt.Sprintf("%s: %s (%s): ", role, k.GVK.Kind, apiVersion)
+	if k.GVR.Empty() {
+		r.kinds = append(r.kinds, head+"unknown: taken for namespaced, not typed")
+		r.warnings = append(r.warnings, unknownKind(f, source, path, k.GVK).Error())
+		return
+	}
+	facts := []string{"cluster-scoped"}
+	if k.Namespaced {
+		facts[0] = "namespaced"
+	}
+	if k.HasStatus {
+		facts = append(facts, "status subresource")
+	}
+	typed := "typed"
+	if k.Schema == nil {
+		typed = "not typed"
+		if k.SchemaErr != nil {
+			typed += ": " + k.SchemaErr.Error()
+		}
+	}
+	r.kinds = append(r.kinds, head+strings.Join(append(facts, typed), ", "))
+}
+
+// unknownKind says what the source has instead of a kind.
+func unknownKind(f *config.File, source kinds.Source, path string, gvk schema.GroupVersionKind) *config.Error {
+	_, err := source.Kind(gvk)
+	var unknown *kinds.UnknownError
+	if !errors.As(err, &unknown) {
+		return f.Errorf(path, "", "kind %s of %s is not known", gvk.Kind, gvk.GroupVersion())
+	}
+	return f.Errorf(path, unknown.Mend, "%s has no kind %s in %s", unknown.Where, gvk.Kind, gvk.GroupVersion())
+}
+
+func (r *checkReport) write(w io.Writer) {
+	fmt.Fprintf(w, "%s: operator %s\n", r.file, r.operator)
+	for _, line := range r.kinds {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+	if len(r.holes) == 0 {
+		fmt.Fprintln(w, "  structure enters nowhere: every hole takes text or a number")
+	} else {
+		fmt.Fprintln(w, "  structure enters through:")
+		for _, line := range r.holes {
+			fmt.Fprintf(w, "    %s\n", line)
+		}
+	}
+	if r.status != "" {
+		fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
+		fmt.Fprintln(w, indent(r.status, "    "))
+	}
+	for _, line := range r.warnings {
+		fmt.Fprintf(w, "  warning: %s\n", line)
+	}
+}
+
+// indent puts prefix before each line.
+func indent(text, prefix string) string {
+	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+prefix)
+}
+
+// oneLine keeps a hole that spans lines on one.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

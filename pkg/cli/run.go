@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+type runOptions struct {
+	streams    IO
+	configs    configFlags
+	connection connection
+	logging    zap.Options
+	workers    int
+	metrics    string
+	probes     string
+	election   election
+}
+
+// election is how one of several processes becomes the one that writes.
+type election struct {
+	enabled   bool
+	name      string
+	namespace string
+}
+
+func newRun(streams IO) *cobra.Command {
+	o := &runOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "run -c CONFIG",
+		Short: "Keep a cluster as the configs say, until Ctrl-C",
+		Long: `Keep a cluster as the configs say. All configs are checked first, against the
+schemas that the API server has; with any error nothing runs. A kind that is not
+installed yet is waited for, without holding up other operators.
+
+Ctrl-C and SIGTERM finish what is under way and exit 0; a second one exits at once.
+
+Every flag but --set can be given by the environment, as COROLLARY_ and its name in
+capitals: COROLLARY_WORKERS, COROLLARY_CONFIG (several separated by ":"). Flags
+win. What Kubernetes sets for a Service called corollary is ignored. Values of
+configs are overridden by COROLLARY_SET_<anything>, which holds what --set takes.`,
+		Example: `  corollary run -c app.yaml
+
+  # All configs of a directory, one of several replicas
+  corollary run -c /etc/corollary --leader-elect --leader-election-id my-operator
+
+  # With metrics, on a laptop
+  corollary run -c app.yaml --context kind-dev --metrics-bind-address :8080 --zap-devel`,
+		Args: noArguments("configs are named with -c"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			misspelt, err := fromEnvironment(cmd.Flags(), streams.Env)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx, misspelt)
+		},
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+func (o *runOptions) bind(cmd *cobra.Command) {
+	o.configs.bind(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&o.workers, "workers", 4, "Upstreams of each operator that are worked on at a time")
+	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
+	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
+	flags.BoolVar(&o.election.enabled, "leader-elect", false, "Let one of several processes write at a time; the others stand by with warm caches")
+	flags.StringVar(&o.election.name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
+	flags.StringVar(&o.election.namespace, "leader-election-namespace", "", "Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
+	o.connection.bind(cmd, "Namespace of the Lease; what is watched is up to the configs")
+	bindLogging(cmd, &o.logging)
+}
+
+// check refuses what cannot be meant, before anything is read.
+func (o *runOptions) check() error {
+	switch {
+	case o.workers < 1:
+		return usagef("--workers is %d: at least 1 is needed", o.workers)
+	case o.election.enabled && o.election.name == "":
+		return usagef("--leader-elect needs a name for its Lease: add --leader-election-id NAME")
+	case !o.election.enabled && (o.election.name != "" || o.election.namespace != ""):
+		return usagef("--leader-election-id and --leader-election-namespace mean nothing without --leader-elect")
+	}
+	if problems := validation.IsDNS1123Subdomain(o.election.name); o.election.enabled && len(problems) > 0 {
+		return usagef("--leader-election-id %q is no name for a Lease: %s", o.election.name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func (o *runOptions) run(ctx context.Context, misspelt []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	logger := startLogging(o.logging, o.streams.Err)
+	for _, name := range misspelt {
+		logger.Info("environment variable is no setting and has no effect", "name", name)
+	}
+	files, problems, err := o.configs.load(o.streams)
+	if err != nil {
+		return err
+	}
+	cfg, err := o.preflight(files, problems, logger)
+	if err != nil {
+		return err
+	}
+	mgr, err := o.newManager(cfg, logger)
+	if err != nil {
+		return err
+	}
+	if _, err := engine.New(cfg, mgr, files, engine.Options{Workers: o.workers, Log: logger}); err != nil {
+		return fmt.Errorf("preparing the operators: %w", err)
+	}
+	context.AfterFunc(ctx, func() { logger.Info("stopping: what is under way is finished; a second signal stops at once") })
+	b := build()
+	logger.Info("starting", "version", b.Version, "revision", b.Revision, "server", cfg.Host, "operators", names(files))
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// preflight reports every config error at once, those that only the API server's schemas show among them. That a kind
+// cannot be looked up is no error of the config: its operator waits for it.
+func (o *runOptions) preflight(files []*config.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return nil, refuse(o.streams, problems, err)
+	}
+	options, err := liveKinds(cfg)
+	if err != nil {
+		return nil, refuse(o.streams, problems, err)
+	}
+	list, more, err := compile(files, options)
+	if failed := refuse(o.streams, append(problems, more...), nil); failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		logger.Error(err, "a config could not be checked against the API server's schemas yet")
+	}
+	for _, c := range list {
+		for i := range c.pipeline.Warnings {
+			logger.Info("config warning", "operator", c.pipeline.Name, "warning", c.pipeline.Warnings[i].Error())
+		}
+	}
+	return cfg, nil
+}
+
+func names(files []*config.File) []string {
+	list := make([]string, len(files))
+	for i, f := range files {
+		list[i] = f.Metadata.Name
+	}
+	return list
+}

@@ -1,0 +1,236 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	widgets    = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
+	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+)
+
+const (
+	operatorFile = "testdata/offline/operator.yaml"
+	patience     = 30 * time.Second
+	blueWidget   = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}"
+)
+
+// process is the command running beside the test.
+type process struct {
+	*exec.Cmd
+	stderr string // a file
+	ended  chan error
+}
+
+// start runs the command with these rights; it is killed when the test ends, if it still runs then.
+func start(t *testing.T, cfg *rest.Config, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(self, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan error, 1)}
+	p.Env = append(os.Environ(), asCommand+"=1", "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
+	file, err := os.Create(p.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p.Stderr = file
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.ended <- p.Wait() }()
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // it has usually ended before
+		if t.Failed() {
+			t.Logf("what %s wrote:\n%s", strings.Join(args, " "), p.text(t))
+		}
+	})
+	return p
+}
+
+func (p *process) text(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(p.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// wait returns the exit code.
+func (p *process) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return p.ProcessState.ExitCode()
+	case <-time.After(patience):
+		t.Fatalf("it did not end within %s:\n%s", patience, p.text(t))
+	}
+	return -1
+}
+
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startRun runs the operator for one namespace.
+func startRun(t *testing.T, cfg *rest.Config, namespace string, args ...string) *process {
+	t.Helper()
+	return start(t, cfg, append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + namespace + "]",
+		"--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, args...)...)
+}
+
+// freeAddress finds an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func eventuallyColor(t *testing.T, namespace, color string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		cm := testkit.Find(t, configMaps, namespace, "one")
+		if cm == nil {
+			return false, "the ConfigMap is not there"
+		}
+		have, _, _ := unstructured.NestedString(cm.Object, "data", "color")
+		return have == color, "its color is " + have
+	})
+}
+
+func TestRunKeepsTheClusterAndStops(t *testing.T) {
+	ns := testkit.Namespace(t)
+	p := startRun(t, testkit.Config(), ns)
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d after an interrupt, want 0\n%s", code, p.text(t))
+	}
+	if !strings.Contains(p.text(t), `"msg":"stopped"`) {
+		t.Errorf("it did not say that it stopped:\n%s", p.text(t))
+	}
+}
+
+// TestRunNeedsNoMoreRights: what the config implies is enough, and nothing else is tried.
+func TestRunNeedsNoMoreRights(t *testing.T) {
+	ns := testkit.Namespace(t)
+	cfg := testkit.User(t, "operator",
+		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	p := startRun(t, cfg, ns, "--set", "widgets:.events=None")
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if text := p.text(t); strings.Contains(strings.ToLower(text), "forbidden") {
+		t.Errorf("something was forbidden:\n%s", text)
+	}
+}
+
+// TestRunRefusesWithEveryError: errors of loading, of templates and of types that only the API server's schema shows.
+func TestRunRefusesWithEveryError(t *testing.T) {
+	p := start(t, testkit.Config(), "run", "-c", operatorFile, "-c", "testdata/errors/untyped.yaml", "-c", "testdata/errors/strict.yaml")
+	if code := p.wait(t); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	for _, want := range []string{
+		"testdata/errors/strict.yaml:4: watcch: ",
+		"testdata/errors/untyped.yaml:6: validate[0].rule: ",
+		"testdata/errors/untyped.yaml:16: downstreams[0].template: ",
+		"Error: ",
+	} {
+		if !strings.Contains(p.text(t), want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(p.text(t), `"msg":"starting"`) {
+		t.Error("it started something")
+	}
+}
+
+func TestRunServesHealthAndMetrics(t *testing.T) {
+	ns := testkit.Namespace(t)
+	metrics, health := freeAddress(t), freeAddress(t)
+	p := start(t, testkit.Config(), "run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=["+ns+"]",
+		"--metrics-bind-address", metrics, "--health-probe-bind-address", health)
+	for _, url := range []string{"http://" + health + "/healthz", "http://" + health + "/readyz", "http://" + metrics + "/metrics"} {
+		testkit.Eventually(t, patience, func() (bool, string) {
+			response, err := http.Get(url)
+			if err != nil {
+				return false, err.Error()
+			}
+			_ = response.Body.Close()
+			return response.StatusCode == http.StatusOK, url + " answers " + response.Status
+		})
+	}
+	q := start(t, testkit.Config(), "run", "-c", operatorFile, "--metrics-bind-address", "0", "--health-probe-bind-address", health)
+	if code := q.wait(t); code != 1 || !strings.Contains(q.text(t), "0 turns either off") {
+		t.Errorf("a second one on the same address: exit code %d\n%s", code, q.text(t))
+	}
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestRunElects: one of two works; when it is stopped it gives the Lease back and the other takes over at once.
+func TestRunElects(t *testing.T) {
+	ns := testkit.Namespace(t)
+	elect := []string{"--leader-elect", "--leader-election-id", "widgets-leader", "-n", ns}
+	first := startRun(t, testkit.Config(), ns, elect...)
+	holder := func() string {
+		lease := testkit.Find(t, leases, ns, "widgets-leader")
+		if lease == nil {
+			return ""
+		}
+		name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+		return name
+	}
+	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "", "nobody holds the Lease" })
+	leader := holder()
+	second := startRun(t, testkit.Config(), ns, elect...)
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	first.interrupt(t)
+	if code := first.wait(t); code != 0 {
+		t.Errorf("the leader: exit code %d", code)
+	}
+	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "" && holder() != leader, "the second does not lead" })
+	testkit.Apply(t, ns, strings.ReplaceAll(blueWidget, "blue", "red"))
+	eventuallyColor(t, ns, "red")
+	second.interrupt(t)
+	if code := second.wait(t); code != 0 {
+		t.Errorf("the second: exit code %d", code)
+	}
+}

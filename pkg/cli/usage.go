@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError is a command line that cannot be meant. Its text is one line that says what to write instead.
+type usageError struct{ problem string }
+
+func (e *usageError) Error() string { return e.problem }
+
+func usagef(format string, args ...any) error {
+	return &usageError{problem: fmt.Sprintf(format, args...)}
+}
+
+// flagError turns what pflag finds wrong into a usageError, with a guess at an unknown flag.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usagef("%s", err)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if name := closest(unknown.GetSpecifiedName(), names); name != "" {
+		return usagef("%s: did you mean --%s?", err, name)
+	}
+	return usagef("%s", err)
+}
+
+// unknownCommand is about the first word of args that is no flag.
+func unknownCommand(root *cobra.Command, args []string) string {
+	word := ""
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			word = arg
+			break
+		}
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if name := closest(word, names); name != "" {
+		return fmt.Sprintf("unknown command %q: did you mean %s?", word, name)
+	}
+	return fmt.Sprintf("unknown command %q: there are %s", word, strings.Join(names, ", "))
+}
+
+// closest returns the name that word was probably meant to be, "" where none is near: a wild guess misleads.
+func closest(word string, names []string) string {
+	best, least := "", max(2, len(word)/3)+1
+	for _, name := range names {
+		if d := levenshtein.ComputeDistance(word, name); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// noArguments refuses words that are neither a flag nor a flag's value. instead says what they were probably meant for.
+func noArguments(instead string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return usagef("%q is not understood: %s", args[0], instead)
+	}
+}
