@@ -104,11 +104,20 @@ func child(s *spec.Schema, field string) (*spec.Schema, bool) {
 	return nil, false
 }
 
-// Prune returns what of a status (the part below .status) can be stored, and the paths of what cannot: fields that the
-// schema does not declare, or declares with another type. An apply of either fails as a whole; a merge patch drops the
-// first without a word and fails for the second: so they are never sent. The paths are sorted; items of lists take no
-// step in them.
+// Prune returns what of a status (the part below .status) the schema declares, and the paths of what it does not. An apply
+// of an undeclared field fails as a whole, and a merge patch drops it without a word: so it is never sent. The paths are
+// sorted; items of lists take no step in them. Values do not count: see Fit.
 func (s *Storable) Prune(status map[string]any) (stored map[string]any, dropped []string) {
+	return s.cut(status, func(any, *spec.Schema) bool { return true })
+}
+
+// Fit is Prune that drops values of another type than declared too, which would make an apply or a patch fail as a whole:
+// the rest, conditions above all, can be stored without them.
+func (s *Storable) Fit(status map[string]any) (stored map[string]any, dropped []string) {
+	return s.cut(status, fits)
+}
+
+func (s *Storable) cut(status map[string]any, fits func(any, *spec.Schema) bool) (stored map[string]any, dropped []string) {
 	if s.nothing {
 		for key := range status {
 			dropped = append(dropped, ".status."+key)
@@ -119,13 +128,19 @@ func (s *Storable) Prune(status map[string]any) (stored map[string]any, dropped 
 	if s.status == nil {
 		return status, nil
 	}
-	kept := prune(status, s.status, fieldpath.MustParse(".status"), &dropped)
+	c := cutter{fits: fits}
+	kept := c.cut(status, s.status, fieldpath.MustParse(".status"))
 	stored, _ = kept.(map[string]any)
-	sort.Strings(dropped)
-	return stored, compact(dropped)
+	sort.Strings(c.dropped)
+	return stored, compact(c.dropped)
 }
 
-func prune(v any, s *spec.Schema, at fieldpath.Path, dropped *[]string) any {
+type cutter struct {
+	fits    func(any, *spec.Schema) bool
+	dropped []string
+}
+
+func (c *cutter) cut(v any, s *spec.Schema, at fieldpath.Path) any {
 	if s == nil {
 		return v
 	}
@@ -133,26 +148,34 @@ func prune(v any, s *spec.Schema, at fieldpath.Path, dropped *[]string) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {
-			path := append(at[:len(at):len(at)], fieldpath.Step{Kind: fieldpath.FieldStep, Field: key})
+			path := at.Child(key)
 			next, ok := child(s, key)
-			if !ok || !fits(value, next) {
-				*dropped = append(*dropped, path.String())
+			if !ok || !c.fits(value, next) {
+				c.dropped = append(c.dropped, path.String())
 				continue
 			}
-			out[key] = prune(value, next, path, dropped)
+			out[key] = c.cut(value, next, path)
 		}
 		return out
 	case []any:
-		if s.Items == nil || s.Items.Schema == nil {
-			return v
-		}
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = prune(item, s.Items.Schema, at, dropped)
-		}
-		return out
+		return c.items(v, s, at)
 	}
 	return v
+}
+
+func (c *cutter) items(list []any, s *spec.Schema, at fieldpath.Path) []any {
+	if s.Items == nil || s.Items.Schema == nil {
+		return list
+	}
+	out := make([]any, 0, len(list))
+	for _, item := range list {
+		if !c.fits(item, s.Items.Schema) {
+			c.dropped = append(c.dropped, at.String())
+			continue
+		}
+		out = append(out, c.cut(item, s.Items.Schema, at))
+	}
+	return out
 }
 
 // fits reports whether a schema takes a value of this type. One without a type takes any.
