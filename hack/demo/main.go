@@ -23,7 +23,10 @@ func main() {
 	err := run(ctx)
 	interrupted := ctx.Err() != nil
 	stop()
-	if err != nil && !(interrupted && errors.Is(err, context.Canceled)) {
+	if interrupted && errors.Is(err, context.Canceled) {
+		return
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
 		os.Exit(1)
 	}

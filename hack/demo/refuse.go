@@ -41,7 +41,7 @@ func showInvalid(ctx context.Context, s *stage) error {
 	s.tell.block(conditionText(live, "Valid"))
 	message, _ := condition(live, "Valid")["message"].(string)
 	if c := condition(live, "Ready"); c["status"] != "False" || !strings.Contains(message, "at most 20 replicas, not 25") {
-		return fmt.Errorf("Ready is %v, and the message does not tell of the rule", c["status"])
+		return fmt.Errorf("condition Ready is %v, and Valid does not tell of the rule", c["status"])
 	}
 	if _, err := s.in(deployments).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return errors.Join(errors.New("there is a Deployment for it"), err)

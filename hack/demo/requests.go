@@ -29,10 +29,11 @@ func showRequests(ctx context.Context, s *stage) error {
 		if rows, err = requestsIn(text); err != nil {
 			return false, "", err
 		}
-		own, served := total(rows), 0
-		if served, err = s.served(); err != nil {
+		served, err := s.served()
+		if err != nil {
 			return false, "", err
 		}
+		own := total(rows)
 		return own > 0 && own == served, fmt.Sprintf("corollary counts %d requests, the API server %d", own, served), nil
 	})
 	if err != nil {
