@@ -14,7 +14,8 @@ type Template struct {
 	options   Options
 	name      string
 	trees     map[string]*parse.Tree // by template name; rewritten, read-only
-	functions []string               // the functions that the trees call
+	functions []string               // the functions that the trees call, rewriting's for sites aside
+	siteCalls []siteCall
 	sites     []site
 	position  *position
 	holes     []Hole
@@ -37,6 +38,12 @@ func Compile(text string, o Options) (*Template, error) {
 		c.probe()
 	}
 	return c.done()
+}
+
+// siteCall is a function of rewriting's that is bound to a site.
+type siteCall struct {
+	name, function string
+	site           int
 }
 
 // compiler is the state of one compilation.

@@ -4,11 +4,6 @@ import "github.com/Masterminds/sprig/v3"
 
 // runFunctions need the execution: they record holes, read its data, or what they make counts against its limits.
 var runFunctions = map[string]func(*run) any{
-	fnGet:     func(r *run) any { return r.get },
-	fnNeed:    func(r *run) any { return r.need },
-	fnPut:     func(r *run) any { return r.put },
-	fnHole:    func(r *run) any { return r.hole },
-	fnInclude: func(r *run) any { return r.includeHoles },
 	fnIndent:  func(r *run) any { return r.indentLaidOut },
 	fnNindent: func(r *run) any { return r.nindentLaidOut },
 	fnTrim:    func(r *run) any { return r.trimLaidOut },
@@ -62,6 +57,17 @@ var runFunctions = map[string]func(*run) any{
 	"mustMergeOverwrite": mergeFunction("mustMergeOverwrite"),
 	"deepCopy":           func(r *run) any { return r.deepCopy },
 	"mustDeepCopy":       func(r *run) any { return r.deepCopy },
+}
+
+// siteFunctions are the functions that rewriting binds to a site.
+var siteFunctions = map[string]func(r *run, id int) any{
+	fnGet:  func(r *run, id int) any { return func(base any) (any, error) { return r.get(id, base) } },
+	fnNeed: func(r *run, id int) any { return func(base any) (any, error) { return r.need(id, base) } },
+	fnPut:  func(r *run, id int) any { return func(base any) *nothing { return r.put(id, base) } },
+	fnHole: func(r *run, id int) any { return func(base any) (laidOut, error) { return r.hole(id, base) } },
+	fnInclude: func(r *run, id int) any {
+		return func(name string, data any) (laidOut, error) { return r.includeHoles(id, name, data) }
+	},
 }
 
 // growing are functions of others whose result can be longer than what they are given; in a loop that feeds a

@@ -38,10 +38,10 @@ var (
 
 // resultType gives what a function returns, nil where that is not known before it is called.
 func resultType(name string) reflect.Type {
-	f := any(nil)
-	if bind, ok := runFunctions[name]; ok {
+	f, ok := functions[name]
+	if bind, bound := runFunctions[name]; bound {
 		f = bind(&run{})
-	} else if f, ok = functions[name]; !ok {
+	} else if !ok {
 		return builtinResults[name]
 	}
 	out := reflect.TypeOf(f).Out(0)

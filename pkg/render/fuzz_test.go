@@ -219,7 +219,7 @@ func FuzzAuthorYAML(f *testing.F) {
 	f.Add("a: &x {b: 1}\nc: *x\nd: |+\n  x\n\ne: >-\n  a\n  b\n# c\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "{{") {
-			t.Skip("a template, not plain YAML")
+			return // a template, not plain YAML
 		}
 		compareWithKubectl(t, text)
 	})

@@ -6,16 +6,16 @@ import "strings"
 type laidOut string
 
 // put records the value of a hole and prints its placeholder.
-func (r *run) put(id int, base any) (string, error) {
+func (r *run) put(id int, base any) *nothing {
 	s := &r.t.sites[id]
 	v, err := r.read(s, base)
 	if err != nil {
-		return "", err
+		return must(err)
 	}
 	r.mark(id)
 	before := len(r.buf)
 	r.buf = r.placeholder(r.buf, id, v, s.mode == modeYAML && r.atLineStart())
-	return "", r.spend(len(r.buf) - before)
+	return must(r.spend(len(r.buf) - before))
 }
 
 // hole records the value of a hole and gives its placeholder, to be laid out by what follows in the pipeline. Plain
@@ -59,7 +59,8 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 // toYaml prints the entries of a map or the items of a list.
 func (r *run) placeholder(b []byte, id int, v any, alone bool) []byte {
 	kind := byte(kindValue)
-	if alone && !(r.t.sites[id].omit && isEmpty(v)) {
+	gone := r.t.sites[id].omit && isEmpty(v)
+	if alone && !gone {
 		kind = spliceKind(v)
 	}
 	r.recs = append(r.recs, record{site: id, value: v})
@@ -110,12 +111,12 @@ func (r *run) trimLaidOut(text laidOut) laidOut {
 }
 
 // emit prints what was laid out.
-func (r *run) emit(text laidOut) string {
+func (r *run) emit(text laidOut) *nothing {
 	if parts := splitParts(string(text)); r.tracing && len(parts) > 0 {
 		r.mark(r.recs[parts[0].record].site)
 	}
 	r.buf = append(r.buf, text...)
-	return ""
+	return nil
 }
 
 // mark notes, when an error is being located, that a hole prints here.

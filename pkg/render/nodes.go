@@ -1,18 +1,17 @@
 package render
 
-import (
-	"strconv"
-	"text/template/parse"
-)
+import "text/template/parse"
 
 // Names of the functions that rewriting puts into the parse tree. An author cannot call them: they are unknown when
 // the text is parsed.
 const (
+	// These are followed by the number of a site.
 	fnGet     = "_get"     // read fields
 	fnNeed    = "_need"    // read fields, which must be there
 	fnPut     = "_put"     // record a hole and print its placeholder
 	fnHole    = "_hole"    // record a hole and give its placeholder, to be laid out
 	fnInclude = "_include" // give a template's text with its holes
+
 	fnIndent  = "_indent"
 	fnNindent = "_nindent"
 	fnTrim    = "_trim"
@@ -25,10 +24,6 @@ const (
 
 func identNode(name string, pos parse.Pos) *parse.IdentifierNode {
 	return parse.NewIdentifier(name).SetPos(pos)
-}
-
-func intNode(n int, pos parse.Pos) *parse.NumberNode {
-	return &parse.NumberNode{NodeType: parse.NodeNumber, Pos: pos, IsInt: true, Int64: int64(n), Text: strconv.Itoa(n)}
 }
 
 func commandNode(pos parse.Pos, args ...parse.Node) *parse.CommandNode {

@@ -166,7 +166,7 @@ func (q *printer) pathStep(e entry) string {
 
 // judge turns what was seen into the list of holes, and finds printf "%q" as a whole value.
 func (p *prober) judge() {
-	printed := p.printed()
+	reached := p.reached()
 	for i := range p.sites {
 		s := &p.sites[i]
 		if !s.hole {
@@ -175,7 +175,7 @@ func (p *prober) judge() {
 		if s.goQuoted && p.sights[i].whole {
 			p.errs = append(p.errs, &Error{Line: s.line, Column: s.column, Problem: `printf "%q" would put its quotes into the value`, Mend: "write `| quote`"})
 		}
-		if !p.printsAny && !printed[s.tree] {
+		if !p.printsAny && !reached[s.tree] {
 			s.alwaysText = true // its template's text goes through functions wherever it is included
 		}
 		p.holes = append(p.holes, s.asHole(p.sights[i]))
@@ -186,8 +186,8 @@ func (p *prober) judge() {
 	})
 }
 
-// printed gives the templates whose text, with its holes, can come to stand in a document.
-func (p *prober) printed() map[string]bool {
+// reached gives the templates whose text, with its holes, can come to stand in a document.
+func (p *prober) reached() map[string]bool {
 	out := map[string]bool{}
 	queue := []string{p.name}
 	for len(queue) > 0 {
@@ -243,7 +243,7 @@ func (q *printer) action(n *parse.ActionNode) {
 	q.trace = append(q.trace, traced{offset: len(q.buf), pos: -1, site: a.site})
 	s := &q.sites[a.site]
 	alone := s.newline || (&run{buf: q.buf, blank: q.blank}).atLineStart()
-	text := ""
+	var text string
 	if a.include != "" {
 		inner := &printer{compiler: q.compiler, taken: q.taken, splice: q.splice, recs: q.recs, depth: q.depth, blank: alone}
 		inner.template(a.include)

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+	"strconv"
 	"text/template/parse"
 	"unicode/utf8"
 )
@@ -16,8 +18,8 @@ func (c *compiler) tree(t *parse.Tree) {
 		return
 	}
 	c.used[fnEnter], c.used[fnLeave] = true, true
-	nodes := append([]parse.Node{silentCall(fnEnter, t.Root.Pos)}, t.Root.Nodes...)
-	t.Root.Nodes = append(nodes, silentCall(fnLeave, t.Root.Pos))
+	enter, leave := silentCall(fnEnter, t.Root.Pos), silentCall(fnLeave, t.Root.Pos)
+	t.Root.Nodes = slices.Concat([]parse.Node{enter}, t.Root.Nodes, []parse.Node{leave})
 }
 
 func (c *compiler) list(l *parse.ListNode) {
@@ -51,13 +53,13 @@ func (c *compiler) statement(n parse.Node) {
 		c.templateName(n.Pos, n.Name)
 		c.prints(n.Name)
 		if n.Pipe != nil {
-			c.pipe(n.Pipe, false)
+			c.pipe(n.Pipe)
 		}
 	}
 }
 
 func (c *compiler) branch(n *parse.BranchNode) {
-	c.pipe(n.Pipe, false)
+	c.pipe(n.Pipe)
 	c.list(n.List)
 	c.list(n.ElseList)
 }
@@ -90,30 +92,30 @@ func (c *compiler) assignment(n *parse.ActionNode) {
 	if name := function(last); changing[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
 		c.errorf(n.Pos, "keep the copy: $d = "+name+" $d …", "%s gives a changed copy here, and $_ throws it away", name)
 	}
-	c.pipe(n.Pipe, false)
+	c.pipe(n.Pipe)
 }
 
-// pipe rewrites a pipeline in place. need says that whoever takes its value cannot take null.
-func (c *compiler) pipe(p *parse.PipeNode, need bool) {
-	p.Cmds = c.commands(p.Cmds, need)
+// pipe rewrites a pipeline in place.
+func (c *compiler) pipe(p *parse.PipeNode) {
+	p.Cmds = c.commands(p.Cmds)
 }
 
 // commands rewrites the commands of a pipeline: fields are read by a function that takes a missing map for an empty
 // one, and what must not be null is checked where it has a name.
-func (c *compiler) commands(cmds []*parse.CommandNode, need bool) []*parse.CommandNode {
+func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 	var out []*parse.CommandNode
 	text := ""
 	for i, cmd := range cmds {
-		mustBe := need
+		need := false
 		if i+1 < len(cmds) {
 			next := cmds[i+1]
-			mustBe = !takesNull(function(next), len(next.Args)-1, len(next.Args))
+			need = !takesNull(function(next), len(next.Args)-1, len(next.Args))
 		}
 		if i > 0 {
 			text += " | "
 		}
 		text += cmd.String()
-		out = append(out, c.command(cmd, i > 0, mustBe, text)...)
+		out = append(out, c.command(cmd, i > 0, need, text)...)
 	}
 	return out
 }
@@ -152,9 +154,12 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 	return []*parse.CommandNode{cmd}
 }
 
-func (c *compiler) callNode(name string, id int, pos parse.Pos, base ...parse.Node) *parse.CommandNode {
-	c.used[name] = true
-	return commandNode(pos, append([]parse.Node{identNode(name, pos), intNode(id, pos)}, base...)...)
+// callNode calls one of rewriting's functions for a site. Each site has a function of its own: handing over its
+// number as an argument would cost every call.
+func (c *compiler) callNode(name string, id int, pos parse.Pos, args ...parse.Node) *parse.CommandNode {
+	own := name + strconv.Itoa(id)
+	c.siteCalls = append(c.siteCalls, siteCall{name: own, function: name, site: id})
+	return commandNode(pos, append([]parse.Node{identNode(own, pos)}, args...)...)
 }
 
 // value gives the call that reads what n stands for, nil where n can stay as it is.
@@ -207,7 +212,7 @@ func (c *compiler) chain(n parse.Node) (base parse.Node, path []string, pos pars
 		}
 		return inner, n.Field, n.Pos
 	case *parse.PipeNode:
-		c.pipe(n, false)
+		c.pipe(n)
 		return n, nil, n.Pos
 	case *parse.IdentifierNode:
 		c.call(commandNode(n.Pos, n), n.Ident)

@@ -44,6 +44,9 @@ func (t *Template) newRun() *run {
 			funcs[name] = f
 		}
 	}
+	for _, call := range t.siteCalls {
+		funcs[call.name] = siteFunctions[call.function](r, call.site)
+	}
 	r.tmpl = template.New(t.name).Funcs(funcs)
 	for name, tree := range t.trees {
 		// It cannot fail: parsing has refused a name that is defined twice.
@@ -144,19 +147,31 @@ func (r *run) step(n int) error {
 // exhaust is the error for something too large to be begun.
 func (r *run) exhaust() error { return r.spend(r.left + 1) }
 
-func (r *run) tick() (string, error) { return "", r.step(1) }
+// nothing is what functions return that are called for their effect. text/template calls by reflection, where a nil
+// pointer is the one result that costs no allocation; so they report an error by a panic, which text/template turns
+// back into an error of the call.
+type nothing struct{}
 
-func (r *run) enter() (string, error) {
-	r.depth++
-	if r.depth > r.t.options.Limits.Depth {
-		return "", problemf("let the recursion end", "templates include each other more than %d deep", r.t.options.Limits.Depth)
+func must(err error) *nothing {
+	if err != nil {
+		panic(err)
 	}
-	return "", r.step(1)
+	return nil
 }
 
-func (r *run) leave() string {
+func (r *run) tick() *nothing { return must(r.step(1)) }
+
+func (r *run) enter() *nothing {
+	r.depth++
+	if most := r.t.options.Limits.Depth; r.depth > most {
+		return must(problemf("let the recursion end", "templates include each other more than %d deep", most))
+	}
+	return must(r.step(1))
+}
+
+func (r *run) leave() *nothing {
 	r.depth--
-	return ""
+	return nil
 }
 
 func (r *run) charge(text string) (string, error) { return r.spent(text, nil) }

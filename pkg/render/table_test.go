@@ -224,7 +224,7 @@ func TestIncludes(t *testing.T) {
 		{name: "as an argument", template: names + "a: {{ printf \"%s!\" (include \"name\" .) }}", want: m{"a": "shop-x!"}, reason: "the real values"},
 		{name: "toYaml inside", template: "{{ define \"m\" }}{{ toYaml .map }}{{ end }}a:\n  {{- include \"m\" . | nindent 2 }}\nb: {{ include \"m\" . | quote }}\nc: {{ include \"m\" . }}", want: m{"a": m{"a": int64(2), "b": "1.10"}, "b": "a: 2\nb: \"1.10\"", "c": m{"a": int64(2), "b": "1.10"}}, reason: "entries, text or value, by where it stands"},
 		{name: "missing elsewhere", template: "{{ define \"n\" }}{{ .nope }}{{ end }}a: {{ include \"n\" . | upper }}", err: "line 1: .nope is not set", reason: "text needs the value"},
-		{name: "unknown", template: names + "a: {{ include \"nmae\" . }}", err: "did you mean name?", reason: "found at compile"},
+		{name: "unknown", template: names + "a: {{ include \"nam\" . }}", err: "did you mean name?", reason: "found at compile"},
 		{name: "unknown template", template: names + "a: {{ template \"lables\" . }}", err: "did you mean labels?", reason: "found at compile"},
 		{name: "computed name", template: names + "a: {{ include (printf \"na%s\" \"me\") . }}", want: m{"a": "shop-x"}, reason: "allowed"},
 		{name: "computed unknown name", template: names + "a: {{ include .word . }}", err: "w", reason: "an error when rendered"},

@@ -20,38 +20,47 @@ var layout = map[string]struct {
 func (c *compiler) hole(n *parse.ActionNode) {
 	cmds := flatten(n.Pipe.Cmds)
 	source, stages, m, omit := cutTail(cmds)
-	id, s := c.newSite(n.Pos, pipeText(source))
-	s.hole, s.mode, s.omit = true, m, omit
-	s.source = c.pos.action(n.Pos, c.options.Left, c.options.Right)
-	last := source[len(source)-1]
-	s.alwaysText = m == modeQuote || m == modeSingleQuote || m == modePlain && givesText(last)
-	s.goQuoted = m == modePlain && len(stages) == 0 && isGoQuote(last)
 	if omit && c.asText {
 		c.errorf(n.Pos, "write `| default \"\"`", "omitempty removes a value, an item or a key; a text has none")
 	}
-	if len(stages) > 0 {
-		s.newline = function(stages[0]) == "nindent"
-	}
+	isInclude := m == modePlain && !omit && function(source[0]) == "include" && len(source) == 1 && len(source[0].Args) > 1
+	id, s := c.newSite(n.Pos, pipeText(source))
+	s.hole = !isInclude // the text of an include has holes of its own
+	s.mode, s.omit = m, omit
+	s.source = c.pos.action(n.Pos, c.options.Left, c.options.Right)
+	s.newline = len(stages) > 0 && function(stages[0]) == "nindent"
+	s.judgeTail(source[len(source)-1], len(stages) > 0)
 	known := &action{site: id, stages: stages}
 	c.actions[n] = known
-	if m == modePlain && !omit && function(source[0]) == "include" && len(source) == 1 && len(source[0].Args) > 1 {
-		s.hole = false // its text has holes of its own
-		if name, ok := constString(source[0].Args[1]); ok {
-			known.include = name
-			c.prints(name)
-		} else {
-			c.printsAny = true
-		}
+	if isInclude {
+		known.include = c.printed(source[0].Args[1])
 		n.Pipe.Cmds = c.includeHole(source[0], id)
 	} else {
 		n.Pipe.Cmds = c.record(source, id, len(stages) > 0)
 	}
 	n.Pipe.Cmds = append(n.Pipe.Cmds, c.stages(stages)...)
-	if function(n.Pipe.Cmds[len(n.Pipe.Cmds)-1]) != fnPut {
+	if len(stages) > 0 || isInclude {
 		c.used[fnEmit] = true
 		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnEmit, n.Pos)))
 	}
 	n.Pipe = silent(n.Pipe)
+}
+
+// judgeTail notes what the last function of a hole says of what it can give.
+func (s *site) judgeTail(last *parse.CommandNode, laidOut bool) {
+	s.alwaysText = s.mode == modeQuote || s.mode == modeSingleQuote || s.mode == modePlain && givesText(last)
+	s.goQuoted = s.mode == modePlain && !laidOut && isGoQuote(last)
+}
+
+// printed notes that an include prints a template's holes; it gives the name where that is constant.
+func (c *compiler) printed(name parse.Node) string {
+	text, ok := constString(name)
+	if !ok {
+		c.printsAny = true
+		return ""
+	}
+	c.prints(text)
+	return text
 }
 
 // record gives the commands that evaluate a source and record its value.
@@ -66,15 +75,13 @@ func (c *compiler) record(source []*parse.CommandNode, id int, laidOut bool) []*
 		c.sites[id].path = path
 		return []*parse.CommandNode{c.callNode(end, id, pos, base)}
 	}
-	return append(c.commands(source, false), c.callNode(end, id, pos))
+	return append(c.commands(source), c.callNode(end, id, pos))
 }
 
 // includeHole rewrites `include NAME DATA` at the end of a pipeline.
 func (c *compiler) includeHole(cmd *parse.CommandNode, id int) []*parse.CommandNode {
 	cmd = c.command(cmd, false, false, "")[0]
-	args := append([]parse.Node{identNode(fnInclude, cmd.Pos), intNode(id, cmd.Pos)}, cmd.Args[1:]...)
-	c.used[fnInclude] = true
-	return []*parse.CommandNode{commandNode(cmd.Pos, args...)}
+	return []*parse.CommandNode{c.callNode(fnInclude, id, cmd.Pos, cmd.Args[1:]...)}
 }
 
 // stages rewrites the layout that follows a placeholder.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,7 +87,8 @@ func writeCase(t *testing.T, file string, archive *txtar.Archive, name, text str
 			kept = append(kept, f)
 		}
 	}
-	archive.Files = append(kept, txtar.File{Name: name, Data: []byte(text)})
+	kept = append(kept, txtar.File{Name: name, Data: []byte(text)})
+	archive.Files = kept
 	if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func parseObject(t testing.TB, text string) map[string]any {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		t.Fatal(fmt.Sprintf("%q is no object", text))
+		t.Fatalf("%q is no object", text)
 	}
 	return m
 }
