@@ -23,7 +23,7 @@ func showDeletion(ctx context.Context, s *stage) error {
 	if err := s.in(websites).Delete(ctx, "bakery", metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	for _, name := range []string{shop, "too-many", "mallory"} {
+	for _, name := range []string{shop, "too-many", "intruder"} {
 		if err := s.in(apps).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}

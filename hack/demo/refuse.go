@@ -55,7 +55,7 @@ const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name:
 
 // showInjection creates an Appoperator whose text is full of YAML.
 func showInjection(ctx context.Context, s *stage) error {
-	const name = "mallory"
+	const name = "intruder"
 	s.tell.say("Whoever may create an Appoperator, and nothing else, tries for more through a text field:")
 	cr := newApp(name, map[string]any{"image": "shop", "tag": "1.10", "greeting": hostile})
 	text, err := yaml.Marshal(map[string]any{"spec": cr.Object["spec"]})
