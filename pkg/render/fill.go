@@ -18,7 +18,7 @@ type filler struct {
 	records []record
 }
 
-// fill builds the value of a node. omitted is true where an omitempty hole with nothing to say is the whole value.
+// fill builds the value of a node. omitted is true where omitempty holes with nothing to say are the whole value.
 func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	if err := f.spend(16); err != nil {
 		return nil, false, err
@@ -31,8 +31,7 @@ func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	case textNode:
 		return f.text(n.parts)
 	case listNode:
-		value, err = f.list(n)
-		return value, false, err
+		return f.list(n)
 	default:
 		return f.mapping(n)
 	}
@@ -133,40 +132,46 @@ func (f *filler) modeText(m mode, v any) (string, error) {
 	return text, err
 }
 
-func (f *filler) list(n *node) (any, error) {
+func (f *filler) list(n *node) (any, bool, error) {
 	out := make([]any, 0, len(n.items))
+	omitted := len(n.items) > 0
 	for _, item := range n.items {
 		if item.kind == spliceNode {
 			r := f.records[item.record]
 			spliced, err := f.copyValue(r.value)
 			if err != nil {
-				return nil, f.sites[r.site].at(err)
+				return nil, false, f.sites[r.site].at(err)
 			}
 			items, _ := spliced.([]any)
 			out = append(out, items...)
+			omitted = omitted && len(items) == 0 && f.sites[r.site].omit
 			continue
 		}
-		value, omitted, err := f.fill(item)
+		omitted = false
+		value, gone, err := f.fill(item)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if !omitted {
+		if !gone {
 			out = append(out, value)
 		}
 	}
-	return out, nil
+	return out, omitted, nil
 }
 
 func (f *filler) mapping(n *node) (any, bool, error) {
 	out := make(map[string]any, len(n.entries))
+	gone := len(n.entries) > 0 // nothing but splices with omitempty and nothing to say
 	for i := range n.entries {
 		e := &n.entries[i]
 		if e.splice >= 0 {
 			if err := f.splice(out, e.splice); err != nil {
 				return nil, false, err
 			}
+			gone = gone && len(out) == 0 && f.sites[f.records[e.splice].site].omit
 			continue
 		}
+		gone = false
 		key, omitted, err := f.key(e)
 		if err != nil {
 			return nil, false, err
@@ -188,7 +193,7 @@ func (f *filler) mapping(n *node) (any, bool, error) {
 		}
 		out[key] = value
 	}
-	return out, false, nil
+	return out, gone, nil
 }
 
 func (f *filler) key(e *entry) (key string, omitted bool, err error) {

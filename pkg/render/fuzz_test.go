@@ -134,6 +134,10 @@ func FuzzHoles(f *testing.F) {
 		}
 		templates[name] = pair{t, doc}
 	}
+	brittle := map[string]*Template{}
+	for name, text := range breaking {
+		brittle[name] = compiled(f, text)
+	}
 	f.Fuzz(func(t *testing.T, s string, n int64, float float64) {
 		for name, p := range templates {
 			got, err := p.t.Execute(withValue(s))
@@ -146,6 +150,7 @@ func FuzzHoles(f *testing.F) {
 			}
 		}
 		fuzzTypes(t, s, n, float)
+		fuzzBreaking(t, brittle, s)
 	})
 }
 
@@ -194,6 +199,59 @@ func fuzzTypes(t *testing.T, s string, n int64, float float64) {
 		}
 		if err != nil || !cmp.Equal(map[string]any{"a": want}, got) {
 			t.Errorf("splicing %v: %v, %v", clip(structure), got, err)
+		}
+	}
+}
+
+// breaking are templates in which a value with several lines may be refused, but must not change the shape.
+var breaking = map[string]string{
+	"comment":          "a:\n# {{ .v | indent 2 }}\nb: 1",
+	"comment at a key": "a: # {{ .v | indent 2 }}\n  b: 1",
+	"short block":      "a: |\n      {{ .v | indent 4 }}\nb: 1",
+	"nested block":     "a:\n  b: |\n      {{ .v | indent 2 }}\n  c:\nd: 1",
+	"key":              "{{ .v | indent 0 }}: 1",
+	"key below":        "a:\n  {{- .v | nindent 2 }}: 1",
+	"item":             "a:\n  -\n    {{- .v | nindent 4 }}\nb: 1",
+	"empty item":       "a:\n  -\n# {{ .v | indent 2 }}\n  - 1",
+	"flow":             "a: [1, {{ .v | nindent 2 }}]",
+	"flow comment":     "a: [1, # {{ .v | indent 2 }}\n  2]",
+	"plain":            "a:\n  {{- .v | nindent 2 }}",
+	"quoted":           "a: \"{{ .v | indent 2 }}\"",
+	"folded":           "a: >\n  {{- .v | nindent 2 }}\nb: 1",
+	"toYaml":           "a:\n  x: 1\n  {{- toYaml .v | nindent 2 }}",
+	"include":          "{{ define \"x\" }}{{ .v | indent 0 }}{{ end }}a:\n# {{ include \"x\" . | indent 2 }}\nb: 1",
+}
+
+// shape gives what a value looks like, strings aside; keys count by their number.
+func shape(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		var values []any
+		for _, key := range sortedKeys(v) {
+			values = append(values, shape(v[key]))
+		}
+		return values
+	case []any:
+		out := []any{"list"}
+		for _, item := range v {
+			out = append(out, shape(item))
+		}
+		return out
+	case string:
+		return "string"
+	}
+	return v
+}
+
+// fuzzBreaking: an error or the harmless value's shape.
+func fuzzBreaking(t *testing.T, templates map[string]*Template, s string) {
+	for name, tmpl := range templates {
+		want, err := tmpl.Execute(withValue("x"))
+		if err != nil {
+			continue
+		}
+		if got, err := tmpl.Execute(withValue(s)); err == nil && !reflect.DeepEqual(shape(want), shape(got)) {
+			t.Errorf("%s: %q changed the shape:\ngot  %q\nlike %q", name, clip(s), clip(got), want)
 		}
 	}
 }

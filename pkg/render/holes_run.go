@@ -14,7 +14,7 @@ func (r *run) put(id int, base any) *nothing {
 	}
 	r.mark(id)
 	before := len(r.buf)
-	r.buf = r.placeholder(r.buf, id, v, s.mode == modeYAML && r.atLineStart())
+	r.buf = r.placeholder(r.buf, id, v, r.kindOf(s, v))
 	return must(r.spend(len(r.buf) - before))
 }
 
@@ -29,7 +29,7 @@ func (r *run) hole(id int, base any) (laidOut, error) {
 	if s.mode == modePlain && !isNil(v) {
 		return r.lines(id, v)
 	}
-	out := string(r.placeholder(nil, id, v, s.mode == modeYAML && (s.newline || r.atLineStart())))
+	out := string(r.placeholder(nil, id, v, r.kindOf(s, v)))
 	return laidOut(out), r.spend(len(out))
 }
 
@@ -47,7 +47,11 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 		if i > 0 {
 			out = append(out, '\n')
 		}
-		out = r.placeholder(out, id, line, false)
+		kind := byte(kindValue)
+		if i > 0 {
+			kind = kindLine
+		}
+		out = r.placeholder(out, id, line, kind)
 		if len(out) > r.left {
 			return "", s.at(r.exhaust())
 		}
@@ -55,26 +59,31 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 	return laidOut(out), r.spend(len(out))
 }
 
-// placeholder records v and appends its placeholder. alone says that it stands at the beginning of a line, where
-// toYaml prints the entries of a map or the items of a list.
-func (r *run) placeholder(b []byte, id int, v any, alone bool) []byte {
-	kind := byte(kindValue)
-	gone := r.t.sites[id].omit && isEmpty(v)
-	if alone && !gone {
-		kind = spliceKind(v)
-	}
+// placeholder records v and appends its placeholder.
+func (r *run) placeholder(b []byte, id int, v any, kind byte) []byte {
 	r.recs = append(r.recs, record{site: id, value: v})
 	return appendPlaceholder(b, kind, len(r.recs)-1)
 }
 
-func spliceKind(v any) byte {
+// kindOf chooses the placeholder of a hole. At the beginning of a line, toYaml prints the entries of a map or the
+// items of a list.
+func (r *run) kindOf(s *site, v any) byte {
+	if s.mode != modeYAML || !s.newline && !r.atLineStart() {
+		return kindValue
+	}
+	switch {
+	case s.omit && isEmpty(v):
+		return kindOmitted
+	case isNil(v):
+		return kindValue
+	}
 	switch typeName(v) {
 	case "a map":
 		return kindMap
 	case "a list":
 		return kindList
 	}
-	return kindValue
+	return kindScalar
 }
 
 // atLineStart reports whether the line that is being printed is blank so far.

@@ -16,9 +16,12 @@ const (
 
 // Placeholder kinds. The kind is part of the skeleton, hence of the cache's key, because it decides the tree's shape.
 const (
-	kindValue = 'v' // a word of a scalar
-	kindMap   = 'm' // the key of an entry that stands for a map's entries; a colon follows
-	kindList  = 'l' // an item that stands for a list's items; "- " precedes
+	kindValue   = 'v' // a word of a scalar
+	kindLine    = 'n' // a word that continues the text of the record before it, on a line of its own
+	kindScalar  = 's' // a whole scalar, where toYaml would print entries or items for a map or list
+	kindMap     = 'm' // the key of an entry that stands for a map's entries; a colon follows
+	kindList    = 'l' // an item that stands for a list's items; "- " precedes
+	kindOmitted = 'o' // an entry, or an item, that stands for nothing
 )
 
 // marksEscaped finds the marks as YAML escapes, which would become marks when the skeleton is parsed.
@@ -35,7 +38,7 @@ func appendPlaceholder(b []byte, kind byte, record int) []byte {
 	b = append(b, kind)
 	b = strconv.AppendInt(b, int64(record), 10)
 	b = append(b, closeMark...)
-	if kind == kindMap {
+	if kind == kindMap || kind == kindOmitted {
 		b = append(b, ':')
 	}
 	return b
@@ -72,7 +75,7 @@ func splitParts(s string) []part {
 		p := part{text: rest[:start], record: record, kind: body[0]}
 		rest = rest[start+end+len(closeMark):]
 		switch p.kind {
-		case kindMap:
+		case kindMap, kindOmitted:
 			rest = strings.TrimPrefix(rest, ":")
 		case kindList:
 			p.text = strings.TrimSuffix(p.text, "- ")

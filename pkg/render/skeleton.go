@@ -2,8 +2,6 @@ package render
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,43 +9,19 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// skeletonError is something wrong with the YAML of a skeleton. It knows a line of the skeleton, or the record of the
-// hole that is to blame; the execution translates both to the author's template.
-type skeletonError struct {
-	line, record  int
-	problem, mend string
-	named         bool // the problem's sentence begins with what the hole prints
-}
-
-func (e *skeletonError) Error() string { return e.problem }
-
 // parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
 func parseSkeleton(text []byte) (*skeleton, error) {
 	if marksEscaped.Match(text) { // put together from pieces, else compiling would have found it
 		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot stand in a template"}
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing", mend: "one document is needed; to have none, use the downstream's `when`"}
-		}
-		return nil, syntaxError(text, err)
+	root, err := decode(text)
+	if err != nil {
+		return nil, err
 	}
-	var second yaml.Node
-	if err := dec.Decode(&second); err == nil {
-		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents", mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
-	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxError(text, err)
-	}
-	root := doc.Content[0]
-	for root.Kind == yaml.AliasNode {
-		root = root.Alias
-	}
-	b := &builder{text: text, built: map[*yaml.Node]*node{}, size: len(text)}
 	if err := checkRoot(root); err != nil {
 		return nil, err
 	}
+	b := &builder{text: text, built: map[*yaml.Node]*node{}, size: len(text)}
 	tree, err := b.node(root)
 	if err != nil {
 		return nil, err
@@ -68,55 +42,6 @@ func checkRoot(root *yaml.Node) error {
 		return fail("the template renders a single value")
 	}
 	return nil
-}
-
-var (
-	errorLine = regexp.MustCompile(`line (\d+): `)
-	// namedHole finds a hole that is part of an anchor, an alias or a tag.
-	namedHole = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
-)
-
-// syntaxError translates the parser's message. Only its line is taken from it.
-func syntaxError(text []byte, err error) error {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	out := &skeletonError{record: -1, line: 1}
-	if m := errorLine.FindStringSubmatch(message); m != nil {
-		out.line, _ = strconv.Atoi(m[1])
-		message = strings.Replace(message, m[0], "", 1)
-	}
-	if m := namedHole.FindSubmatch(text); m != nil {
-		out.record, _ = strconv.Atoi(string(m[1]))
-		out.problem = "a hole cannot be part of an anchor, an alias or a tag"
-		return out
-	}
-	out.problem = "not YAML: " + message
-	blameSplice(out, text)
-	return out
-}
-
-var spliceMark = regexp.MustCompile(`- \x{E000}l(\d+)\x{E001}|\x{E000}m(\d+)\x{E001}:`)
-
-// blameSplice looks for a hole whose toYaml printed a list where the author's text has room for a map, or the other
-// way round: with the other form in its place, the skeleton is YAML.
-func blameSplice(out *skeletonError, text []byte) {
-	const most = 20
-	for _, m := range spliceMark.FindAllSubmatchIndex(text, most) {
-		have, room, digits := "a list", "the entries of a map", m[2:4]
-		kind := byte(kindMap)
-		if digits[0] < 0 {
-			have, room, digits = "a map", "the items of a list", m[4:6]
-			kind = kindList
-		}
-		record, _ := strconv.Atoi(string(text[digits[0]:digits[1]]))
-		other := appendPlaceholder(bytes.Clone(text[:m[0]]), kind, record)
-		var doc yaml.Node
-		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
-			out.record = record
-			out.problem = "is " + have + ", and the template places " + room + " there"
-			out.named = true
-			return
-		}
-	}
 }
 
 // builder turns YAML nodes into a tree.
@@ -171,6 +96,9 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 	tagged := n.Style&yaml.TaggedStyle != 0
 	if parts := splitParts(n.Value); parts != nil {
 		b.size += len(parts) * nodeWeight / 2
+		if err := checkParts(n, parts, plain); err != nil {
+			return nil, err
+		}
 		switch {
 		case tagged && n.Tag != "!!str":
 			return nil, &skeletonError{line: n.Line, record: parts[0].record, problem: "the tag " + n.Tag + " cannot be put on a hole", mend: "convert the value in the template: `| int`, `| float64`, `| toString`"}
@@ -187,6 +115,21 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 		return nil, b.fail(n, err.Error(), "")
 	}
 	return &node{kind: constNode, value: value}, nil
+}
+
+// checkParts refuses what a value could turn into more than its own scalar: a line of it that comes to stand outside
+// the scalar of its first line (behind a comment), and a string where the author has toYaml print entries, which would
+// become the end of the scalar before.
+func checkParts(n *yaml.Node, parts []part, plain bool) error {
+	for i, p := range parts {
+		switch {
+		case p.kind == kindLine && (i == 0 || parts[i-1].record != p.record-1):
+			return &skeletonError{line: n.Line, record: p.record, named: true, problem: "has several lines, which do not stay together here", mend: "indent them like the block that they stand in; a comment takes only one"}
+		case p.kind == kindScalar && plain && !wholeHole(parts):
+			return &skeletonError{line: n.Line, record: p.record, named: true, problem: noStructureHere}
+		}
+	}
+	return nil
 }
 
 // authorScalar resolves a scalar without holes, before it takes the types of a document.
@@ -228,11 +171,10 @@ func (b *builder) sequence(n *yaml.Node) (*node, error) {
 	out := &node{kind: listNode, items: make([]*node, 0, len(n.Content))}
 	for _, item := range n.Content {
 		if item.Kind == yaml.ScalarNode && item.Style == 0 {
-			if parts := splitParts(item.Value); wholeHole(parts) && parts[0].kind == kindList {
+			if parts := splitParts(item.Value); wholeHole(parts) && (parts[0].kind == kindList || parts[0].kind == kindOmitted) {
 				out.items = append(out.items, &node{kind: spliceNode, record: parts[0].record, line: item.Line})
 				continue
 			}
-			// "- " was cut off the front of nothing: the item is a splice only as the list's own dash.
 		}
 		child, err := b.node(item)
 		if err != nil {
@@ -277,24 +219,31 @@ func (b *builder) entry(k, v *yaml.Node) (entry, error) {
 		return e, b.fail(k, "the merge key << is not supported", "write the entries out, or use `toYaml (merge …) | nindent N`")
 	}
 	parts := splitParts(k.Value)
-	if plain && wholeHole(parts) && parts[0].kind == kindMap {
+	if plain && wholeHole(parts) && (parts[0].kind == kindMap || parts[0].kind == kindOmitted) {
 		if v.Kind != yaml.ScalarNode || v.Value != "" || v.Style != 0 {
 			return e, &skeletonError{line: v.Line, record: parts[0].record, problem: "the entries that toYaml prints are followed by deeper text", mend: "indent what follows like the entries"}
 		}
 		e.splice = parts[0].record
 		return e, nil
 	}
-	if parts != nil {
-		if k.Style&yaml.TaggedStyle != 0 && k.Tag != "!!str" {
-			return e, b.fail(k, "the tag "+k.Tag+" cannot be put on a hole", "")
+	if parts == nil {
+		if err := b.constKey(&e, k); err != nil {
+			return e, err
 		}
-		e.holes = parts
-	} else if err := b.constKey(&e, k); err != nil {
+	} else if err := b.holeKey(&e, k, parts); err != nil {
 		return e, err
 	}
 	value, err := b.node(v)
 	e.value = value
 	return e, err
+}
+
+func (b *builder) holeKey(e *entry, k *yaml.Node, parts []part) error {
+	if k.Style&yaml.TaggedStyle != 0 && k.Tag != "!!str" {
+		return b.fail(k, "the tag "+k.Tag+" cannot be put on a hole", "")
+	}
+	e.holes = parts
+	return checkParts(k, parts, k.Style == 0)
 }
 
 func (b *builder) constKey(e *entry, k *yaml.Node) error {

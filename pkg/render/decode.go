@@ -1,0 +1,142 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// skeletonError is something wrong with the YAML of a skeleton. It knows a line of the skeleton, or the record of the
+// hole that is to blame; the execution translates both to the author's template.
+type skeletonError struct {
+	line, record  int
+	problem, mend string
+	named         bool // the problem's sentence begins with what the hole prints
+}
+
+func (e *skeletonError) Error() string { return e.problem }
+
+// decode reads the one document of a skeleton. A hole with `omitempty | toYaml` and nothing to say does not show
+// whether it stands among entries or items, so both are tried.
+func decode(text []byte) (*yaml.Node, error) {
+	root, err := decodeOnce(text)
+	if err == nil {
+		return root, nil
+	}
+	for _, other := range otherForms(text) {
+		if root, err := decodeOnce(other); err == nil {
+			return root, nil
+		}
+	}
+	return nil, err
+}
+
+func decodeOnce(text []byte) (root *yaml.Node, err error) {
+	defer func() {
+		// The parser has panics for states that it takes to be impossible. A template that finds one is an error, not the
+		// end of the process.
+		if r := recover(); r != nil {
+			root, err = nil, &skeletonError{record: -1, line: 1, problem: fmt.Sprintf("not YAML: %v", r)}
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, second yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing", mend: "one document is needed; to have none, use the downstream's `when`"}
+	} else if err != nil {
+		return nil, syntaxError(text, err)
+	}
+	if err := dec.Decode(&second); err == nil {
+		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents", mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, syntaxError(text, err)
+	}
+	root = doc.Content[0]
+	for root.Kind == yaml.AliasNode {
+		root = root.Alias
+	}
+	return root, nil
+}
+
+// omittedMark is how a hole with nothing to say prints an entry; as an item it is the same behind a dash.
+var omittedMark = regexp.MustCompile(`(\x{E000}o\d+\x{E001}):`)
+
+// otherForms gives the skeleton with each omitted entry as an item instead, one by one, and with all of them.
+func otherForms(text []byte) [][]byte {
+	const most = 10
+	found := omittedMark.FindAllSubmatchIndex(text, most)
+	var out [][]byte
+	for _, m := range found {
+		out = append(out, slices.Concat(text[:m[0]], []byte("- "), text[m[2]:m[3]], text[m[1]:]))
+	}
+	if len(found) > 1 {
+		out = append(out, omittedMark.ReplaceAll(text, []byte("- $1")))
+	}
+	return out
+}
+
+var (
+	errorLine = regexp.MustCompile(`line (\d+): `)
+	// namedHole finds a hole that is part of an anchor, an alias or a tag.
+	namedHole  = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
+	scalarMark = regexp.MustCompile(`\x{E000}s(\d+)`)
+)
+
+const noStructureHere = "is no map or list, and the template places entries or items there"
+
+// syntaxError translates the parser's message. Only its line is taken from it.
+func syntaxError(text []byte, err error) error {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	out := &skeletonError{record: -1, line: 1}
+	if m := errorLine.FindStringSubmatch(message); m != nil {
+		out.line, _ = strconv.Atoi(m[1])
+		message = strings.Replace(message, m[0], "", 1)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	near := bytes.Join(lines[min(max(out.line-2, 0), len(lines)):min(out.line+1, len(lines))], nil)
+	if m := namedHole.FindSubmatch(near); m != nil {
+		out.record, _ = strconv.Atoi(string(m[1]))
+		out.problem = "a hole cannot be part of an anchor, an alias or a tag"
+		return out
+	}
+	if m := scalarMark.FindSubmatch(near); m != nil {
+		out.record, _ = strconv.Atoi(string(m[1]))
+		out.problem, out.named = noStructureHere, true
+		return out
+	}
+	out.problem = "not YAML: " + message
+	blameSplice(out, text)
+	return out
+}
+
+var spliceMark = regexp.MustCompile(`- \x{E000}l(\d+)\x{E001}|\x{E000}m(\d+)\x{E001}:`)
+
+// blameSplice looks for a hole whose toYaml printed a list where the author's text has room for a map, or the other
+// way round: with the other form in its place, the skeleton is YAML.
+func blameSplice(out *skeletonError, text []byte) {
+	const most = 20
+	for _, m := range spliceMark.FindAllSubmatchIndex(text, most) {
+		have, room, digits := "a list", "the entries of a map", m[2:4]
+		kind := byte(kindMap)
+		if digits[0] < 0 {
+			have, room, digits = "a map", "the items of a list", m[4:6]
+			kind = kindList
+		}
+		record, _ := strconv.Atoi(string(text[digits[0]:digits[1]]))
+		other := appendPlaceholder(bytes.Clone(text[:m[0]]), kind, record)
+		var doc yaml.Node
+		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
+			out.record = record
+			out.problem = "is " + have + ", and the template places " + room + " there"
+			out.named = true
+			return
+		}
+	}
+}
