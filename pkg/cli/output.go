@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,18 +30,37 @@ func printDocuments(w io.Writer, format string, documents []map[string]any) erro
 	return nil
 }
 
+// encodeYAML writes a document as kubectl does. One that a YAML parser would read back as something else is written as
+// JSON, which is YAML too: the encoder leaves the key << bare, for one, and a reader would merge what a custom resource
+// put below it into the map around it.
 func encodeYAML(out *bytes.Buffer, documents []map[string]any) error {
 	for i, d := range documents {
+		if i > 0 {
+			out.WriteString("---\n")
+		}
 		text, err := yaml.Marshal(d)
 		if err != nil {
 			return err
 		}
-		if i > 0 {
-			out.WriteString("---\n")
+		if readsBack(text, d) {
+			out.Write(text)
+			continue
 		}
-		out.Write(text)
+		if err := encodeJSON(out, []map[string]any{d}); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func readsBack(text []byte, want map[string]any) bool {
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return false
+	}
+	var have any
+	err = utiljson.Unmarshal(asJSON, &have)
+	return err == nil && equality.Semantic.DeepEqual(have, any(want))
 }
 
 func encodeJSON(out *bytes.Buffer, documents []map[string]any) error {

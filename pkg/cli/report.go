@@ -16,8 +16,9 @@ import (
 type checkReport struct {
 	file, operator string
 	kinds          []string
-	holes          []string
-	status         string // schema lines that the upstream's CustomResourceDefinition lacks
+	holes          []string // those through which structure enters
+	closed         int      // those that stand alone too, but hold text, a number or a boolean by the schema
+	status         string   // schema lines that the upstream's CustomResourceDefinition lacks
 	warnings       []string
 }
 
@@ -28,11 +29,11 @@ func reportOf(c compiled, source kinds.Source) *checkReport {
 	for i, d := range p.Downstreams {
 		r.kind(c.file, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
 		file, first := c.file.TemplatePos(i)
-		for _, h := range d.Holes() {
-			if h.Structure {
-				r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (downstream %s)", file, first+h.Line-1, oneLine(h.Text), d.Name))
-			}
+		open, closed := structureHoles(p, d)
+		for _, h := range open {
+			r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (downstream %s)", file, first+h.Line-1, oneLine(h.Text), d.Name))
 		}
+		r.closed += closed
 	}
 	for i := range p.Warnings {
 		r.warnings = append(r.warnings, p.Warnings[i].Error())
@@ -80,20 +81,27 @@ func (r *checkReport) write(w io.Writer) {
 	for _, line := range r.kinds {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	if len(r.holes) == 0 {
-		fmt.Fprintln(w, "  structure enters nowhere: every hole takes text or a number")
-	} else {
-		fmt.Fprintln(w, "  structure enters through:")
-		for _, line := range r.holes {
-			fmt.Fprintf(w, "    %s\n", line)
-		}
-	}
+	r.writeHoles(w)
 	if r.status != "" {
 		fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
 		fmt.Fprintln(w, indent(r.status, "    "))
 	}
 	for _, line := range r.warnings {
 		fmt.Fprintf(w, "  warning: %s\n", line)
+	}
+}
+
+func (r *checkReport) writeHoles(w io.Writer) {
+	if len(r.holes) == 0 {
+		fmt.Fprintln(w, "  structure enters nowhere: every hole takes text or a number")
+		return
+	}
+	fmt.Fprintln(w, "  structure enters through:")
+	for _, line := range r.holes {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+	if r.closed > 0 {
+		fmt.Fprintf(w, "    but not through %s, declared as text, a number or a boolean\n", count(r.closed, "other field"))
 	}
 }
 

@@ -167,7 +167,7 @@ func TestRunRefusesWithEveryError(t *testing.T) {
 	for _, want := range []string{
 		"testdata/errors/strict.yaml:4: watcch: ",
 		"testdata/errors/untyped.yaml:6: validate[0].rule: ",
-		"testdata/errors/untyped.yaml:16: downstreams[0].template: ",
+		"testdata/errors/untyped.yaml:17: downstreams[0].template: ",
 		"Error: ",
 	} {
 		if !strings.Contains(p.text(t), want) {
@@ -225,6 +225,9 @@ func TestRunElects(t *testing.T) {
 	first.interrupt(t)
 	if code := first.wait(t); code != 0 {
 		t.Errorf("the leader: exit code %d", code)
+	}
+	if holder() == leader {
+		t.Error("the leader kept the Lease: the next one waits until it runs out")
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "" && holder() != leader, "the second does not lead" })
 	testkit.Apply(t, ns, strings.ReplaceAll(blueWidget, "blue", "red"))

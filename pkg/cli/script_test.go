@@ -128,7 +128,14 @@ func listen(t *testing.T) (visitors func() int) {
 // run runs the command in this process and returns its exit code and everything that it wrote.
 func run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	var out strings.Builder
-	code := cli.Main(args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &out, Env: os.Environ()})
-	return code, out.String()
+	out, errs, code := split(t, args...)
+	return code, out + errs
+}
+
+// split is run with what was written to standard output and to standard error apart.
+func split(t *testing.T, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code = cli.Main(args, cli.IO{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: os.Environ()})
+	return stdout.String(), stderr.String(), code
 }
