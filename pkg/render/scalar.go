@@ -114,15 +114,17 @@ func keyText(v any) (string, bool) {
 	case int64:
 		return strconv.FormatInt(v, 10), true
 	case float64:
-		switch {
-		case math.IsNaN(v):
+		// kubectl's library takes 32 bits here, so that 1e40 is infinite.
+		switch text := strconv.FormatFloat(v, 'g', -1, 32); text {
+		case "NaN":
 			return ".nan", true
-		case math.IsInf(v, 1):
+		case "+Inf":
 			return ".inf", true
-		case math.IsInf(v, -1):
+		case "-Inf":
 			return "-.inf", true
+		default:
+			return text, true
 		}
-		return strconv.FormatFloat(v, 'g', -1, 32), true
 	}
 	return "", false
 }
