@@ -49,14 +49,11 @@ func Canonical(obj map[string]any) (map[string]any, error) {
 func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
-		if v == nil {
-			continue
-		}
 		c, err := canonicalValue(v, &trail{parent: at, field: k})
 		if err != nil {
 			return nil, err
 		}
-		if c != nil {
+		if c != nil { // else a null
 			out[k] = c
 		}
 	}

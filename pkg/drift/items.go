@@ -85,7 +85,8 @@ func (it *items) addKeys(key string) {
 	if len(it.keys) >= maxKeySets {
 		return
 	}
-	from, ok := len(it.names), false
+	var ok bool
+	from := len(it.names)
 	if it.names, ok = appendKeyNames(it.names, key[2:]); ok {
 		it.keys = append(it.keys, it.names[from:len(it.names):len(it.names)])
 	}

@@ -115,7 +115,7 @@ func overlap(ours, theirs fields, managed bool) (shared, more bool) {
 			continue
 		}
 		s, m := overlap(our, their, true)
-		shared = shared || s || fields(our).member() && fields(their).member()
+		shared = shared || s || our.member() && fields(their).member()
 		more = more || m
 	}
 	return shared, more

@@ -328,10 +328,8 @@ func TestServerForgedEntry(t *testing.T) {
 	ns := testkit.Namespace(t)
 	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))
 	forged := &unstructured.Unstructured{Object: parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: slow, extra: x}}`)}
-	forged.SetManagedFields([]metav1.ManagedFieldsEntry{{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:mode":{},"f:absent":{"k:{\"a\":1}":{}}}}`)},
-	}})
+	forged.Object["metadata"].(map[string]any)["managedFields"] = []any{parse(t, `{manager: `+manager+`, operation: Apply, apiVersion: v1, fieldsType: FieldsV1,
+ fieldsV1: {"f:data": {"f:mode": {}, "f:absent": {'k:{"a":1}': {}}}}}`)}
 	u, err := resourceFor(t, ns, forged.Object).Create(t.Context(), forged, metav1.CreateOptions{FieldManager: "forger"})
 	if err != nil {
 		t.Fatal(err)
