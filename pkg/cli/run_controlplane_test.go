@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -36,7 +37,7 @@ const (
 type process struct {
 	*exec.Cmd
 	stderr string // a file
-	ended  chan error
+	ended  chan struct{}
 }
 
 // start runs the command with these rights; it is killed when the test ends, if it still runs then.
@@ -46,18 +47,21 @@ func start(t *testing.T, cfg *rest.Config, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command(self, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan error, 1)}
+	p := &process{Cmd: exec.Command(self, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan struct{})}
 	p.Env = append(os.Environ(), asCommand+"=1", "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
 	file, err := os.Create(p.stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // the process has it by then
 	p.Stderr = file
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.ended <- p.Wait() }()
+	go func() {
+		_ = p.Wait() // how it ended is asked of ProcessState
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it has usually ended before
 		if t.Failed() {
@@ -109,7 +113,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
@@ -219,9 +223,14 @@ func TestRunElects(t *testing.T) {
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "", "nobody holds the Lease" })
 	leader := holder()
-	second := startRun(t, testkit.Config(), ns, elect...)
+	second, standby := startRun(t, testkit.Config(), ns, elect...), startRun(t, testkit.Config(), ns, elect...)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
+	eventuallySays(t, standby, `"reason":"Standby"`)
+	standby.interrupt(t)
+	if code := standby.wait(t); code != 0 {
+		t.Errorf("one that stands by: exit code %d", code)
+	}
 	first.interrupt(t)
 	if code := first.wait(t); code != 0 {
 		t.Errorf("the leader: exit code %d", code)
@@ -236,4 +245,47 @@ func TestRunElects(t *testing.T) {
 	if code := second.wait(t); code != 0 {
 		t.Errorf("the second: exit code %d", code)
 	}
+	for _, line := range strings.Split(strings.TrimSpace(first.text(t)), "\n") {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("a line of the log, client-go's election included, is not of the one logger: %s", line)
+		}
+	}
+	if !strings.Contains(first.text(t), "Attempting to acquire leader lease") {
+		t.Error("client-go's log is missing")
+	}
+}
+
+// TestRunWaitsForAKind: one that is not installed is no error of the config, and holds up no other operator.
+func TestRunWaitsForAKind(t *testing.T) {
+	ns := testkit.Namespace(t)
+	p := startRun(t, testkit.Config(), ns, "-c", "testdata/errors/gadgets.yaml")
+	eventuallySays(t, p, `"operator":"gadgets","reason":"KindMissing"`)
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestCheckLive: the API server's schemas type what no file describes.
+func TestCheckLive(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, testkit.User(t, "nobody")))
+	code, out := run(t, "check", "--live", "-c", operatorFile)
+	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n", "downstream config: ConfigMap (v1): namespaced, typed\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %q wanted in:\n%s", code, want, out)
+		}
+	}
+	if code, out := run(t, "check", "--live", "-c", "testdata/errors/untyped.yaml"); code != 1 || !strings.Contains(out, "did you mean color?") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if code, out := run(t, "check", "--live", "-c", "testdata/errors/gadgets.yaml"); code != 0 || !strings.Contains(out, "the API server has no kind Gadget") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+func eventuallySays(t *testing.T, p *process, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(p.text(t), text), "it did not say " + text })
 }
