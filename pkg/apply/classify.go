@@ -24,7 +24,7 @@ type Failure struct {
 // schema or the policy, so that a caller may begin with its longest delay. It is never a reason to give up.
 func (f Failure) Persistent() bool {
 	switch f.Reason {
-	case ReasonInvalid, ReasonSchemaMismatch, ReasonUnencodable, ReasonTooLarge, ReasonDenied:
+	case ReasonRejected, ReasonSchemaMismatch, ReasonUnencodable, ReasonTooLarge, ReasonDenied:
 		return true
 	}
 	return false
@@ -55,7 +55,7 @@ func reason(err error) string {
 		{ErrExists, ReasonAlreadyExists},
 		{ErrGone, ReasonNotFound},
 		{ErrReplaced, ReasonReplaced},
-		{ErrConflict, ReasonConflict},
+		{ErrConflict, ReasonChanged},
 		{context.Canceled, ReasonCanceled},
 	} {
 		if errors.Is(err, m.meaning) {
@@ -94,9 +94,9 @@ func reasonStatus(err error, s metav1.Status) string {
 	case metav1.StatusReasonAlreadyExists:
 		return ReasonAlreadyExists
 	case metav1.StatusReasonConflict:
-		return ReasonConflict
+		return ReasonChanged
 	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
-		return ReasonInvalid
+		return ReasonRejected
 	case metav1.StatusReasonRequestEntityTooLarge:
 		return ReasonTooLarge
 	case metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonUnsupportedMediaType:

@@ -74,8 +74,8 @@ func TestClassify(t *testing.T) {
 			err: answer(422, metav1.StatusReasonInvalid, `Deployment.apps "web" is invalid: …`, &metav1.StatusDetails{Causes: []metav1.StatusCause{
 				{Field: "spec.replicas", Message: "Invalid value: -1: must be greater than or equal to 0"},
 				{Field: "spec.replicas", Message: "Invalid value: -1: must be greater than or equal to 0"}}}),
-			want: ReasonInvalid, message: "applying deployments.apps apps/web: spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
-		{reason: "a body that the API server cannot read", err: apierrors.NewBadRequest("strict decoding error: unknown field"), want: ReasonInvalid, message: "unknown field"},
+			want: ReasonRejected, message: "applying deployments.apps apps/web: spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{reason: "a body that the API server cannot read", err: apierrors.NewBadRequest("strict decoding error: unknown field"), want: ReasonRejected, message: "unknown field"},
 		{reason: "an unknown field comes as a 500 without a reason",
 			err:  answer(500, "", `failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.nope: field not declared in schema`, nil),
 			want: ReasonSchemaMismatch, message: "applying deployments.apps apps/web: .spec.nope: field not declared in schema"},
@@ -91,7 +91,7 @@ func TestClassify(t *testing.T) {
 		{reason: "an API server that is starting", err: apierrors.NewServiceUnavailable("starting"), want: ReasonUnavailable},
 		{reason: "a timeout that asks to come back", err: apierrors.NewServerTimeout(deployments.GroupResource(), "patch", 2), want: ReasonUnavailable, after: 2 * time.Second},
 		{reason: "a load balancer without a backend", err: answer(502, "", "bad gateway", nil), want: ReasonUnavailable},
-		{reason: "a write that came in between", err: apierrors.NewConflict(deployments.GroupResource(), "web", errors.New("modified")), want: ReasonConflict},
+		{reason: "a write that came in between", err: apierrors.NewConflict(deployments.GroupResource(), "web", errors.New("modified")), want: ReasonChanged},
 		{reason: "a name that is taken", err: apierrors.NewAlreadyExists(deployments.GroupResource(), "web"), want: ReasonAlreadyExists},
 		{reason: "connection refused", err: lost(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), want: ReasonUnavailable},
 		{reason: "a connection that ends in the middle", err: lost(io.ErrUnexpectedEOF), want: ReasonUnavailable},
@@ -131,7 +131,7 @@ func TestClassifyMeaning(t *testing.T) {
 		{"what the caller found out counts more than the code", ErrExists, ReasonAlreadyExists},
 		{"gone", ErrGone, ReasonNotFound},
 		{"replaced", ErrReplaced, ReasonReplaced},
-		{"changed", ErrConflict, ReasonConflict},
+		{"changed", ErrConflict, ReasonChanged},
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {

@@ -43,12 +43,12 @@ func TestRefusals(t *testing.T) {
 		{"an item of a set twice", widgets, widgetWith("set: [a, a]"), ReasonSchemaMismatch, ".spec.set: "},
 		{"several at once", deployments, in(image, image+`, tty: "x", stdin: "x"`), ReasonSchemaMismatch, ".stdin: expected boolean"},
 		{"a quantity that is none", deployments, in(image, image+`, resources: {limits: {cpu: abc}}`), ReasonSchemaMismatch, "quantities must match"},
-		{"null for a typed field of a CRD", widgets, widgetWith("text: null"), ReasonInvalid, "spec.text: Invalid value"},
-		{"a bad value", deployments, in("replicas: 3", "replicas: -1"), ReasonInvalid, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
-		{"a label that is none", deployments, in("name: web}", `name: web, labels: {a: "b c"}}`), ReasonInvalid, "metadata.labels: Invalid value"},
+		{"null for a typed field of a CRD", widgets, widgetWith("text: null"), ReasonRejected, "spec.text: Invalid value"},
+		{"a bad value", deployments, in("replicas: 3", "replicas: -1"), ReasonRejected, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{"a label that is none", deployments, in("name: web}", `name: web, labels: {a: "b c"}}`), ReasonRejected, "metadata.labels: Invalid value"},
 		{"too large for the store", widgets, big(1_600_000), ReasonTooLarge, "request is too large"},
 		{"too large for the API server", widgets, big(3_200_000), ReasonTooLarge, "limit is"},
-		{"too large for the kind", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: ` + strings.Repeat("a", 1_100_000) + `}}`, ReasonInvalid, "may not be more than 1048576 bytes"},
+		{"too large for the kind", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: ` + strings.Repeat("a", 1_100_000) + `}}`, ReasonRejected, "may not be more than 1048576 bytes"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -255,12 +255,12 @@ func TestConflictIsLookedAt(t *testing.T) {
 	}
 	for verb, do := range map[string]func() error{"DELETE": remove, "PATCH": write} {
 		fault := faults.Answer(409, testkit.On(verb, "configmaps"))
-		wants(t, do(), ErrConflict, ReasonConflict)
+		wants(t, do(), ErrConflict, ReasonChanged)
 		fault.Off()
 	}
 	blind := faults.Answer(403, testkit.On("GET", "configmaps"))
 	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
-	wants(t, err, ErrConflict, ReasonConflict)
+	wants(t, err, ErrConflict, ReasonChanged)
 	blind.Off()
 }
 

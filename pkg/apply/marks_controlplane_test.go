@@ -82,9 +82,9 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"finalizers": ["example.com/other", "example.com/hold"]}}`)
 
 	_, err := f.c.AddFinalizer(t.Context(), tg, stale, "example.com/new")
-	wants(t, err, ErrConflict, ReasonConflict)
+	wants(t, err, ErrConflict, ReasonChanged)
 	_, err = f.c.RemoveFinalizer(t.Context(), tg, stale, "example.com/hold")
-	wants(t, err, ErrConflict, ReasonConflict)
+	wants(t, err, ErrConflict, ReasonChanged)
 	if got, want := f.get(tg).GetFinalizers(), []string{"example.com/other", "example.com/hold"}; !slices.Equal(got, want) {
 		t.Errorf("finalizers are %v, want %v untouched", got, want)
 	}
@@ -92,7 +92,7 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"finalizers": null}}`)
 	second := f.replace(tg, configMap)
 	_, err = f.c.AddFinalizer(t.Context(), tg, stale, "example.com/new")
-	wants(t, err, ErrConflict, ReasonConflict)
+	wants(t, err, ErrConflict, ReasonChanged)
 	if got := f.get(tg); got.GetResourceVersion() != second.GetResourceVersion() {
 		t.Error("another object that took the name was changed")
 	}
@@ -117,7 +117,7 @@ func TestFinalizerWhileTerminating(t *testing.T) {
 	f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}`)
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err := f.c.AddFinalizer(t.Context(), tg, f.get(tg), "example.com/new")
-	wants(t, err, nil, ReasonInvalid)
+	wants(t, err, nil, ReasonRejected)
 	says(t, err, "no new finalizers can be added if the object is being deleted")
 	if _, err := f.c.RemoveFinalizer(t.Context(), tg, f.get(tg), "example.com/hold"); err != nil {
 		t.Error(err)
@@ -245,7 +245,7 @@ func TestReleaseOfChangedObject(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	stale, marks := f.marked()
 	live := testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"labels": {"theirs": "1"}}}`)
-	wants(t, f.c.Release(t.Context(), tg, stale, marks), ErrConflict, ReasonConflict)
+	wants(t, f.c.Release(t.Context(), tg, stale, marks), ErrConflict, ReasonChanged)
 	if got := f.get(tg); got.GetResourceVersion() != live.GetResourceVersion() {
 		t.Error("a release that conflicted wrote something")
 	}

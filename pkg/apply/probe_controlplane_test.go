@@ -58,7 +58,7 @@ func TestImmutableOrBad(t *testing.T) {
 			}
 			live := f.create(tg, tc.stands)
 			_, err := f.c.Apply(t.Context(), tg, live.GetUID(), doc(t, tc.immutable))
-			wants(t, err, nil, ReasonInvalid)
+			wants(t, err, nil, ReasonRejected)
 			says(t, err)
 			if err := f.c.Accepts(t.Context(), tg, doc(t, tc.immutable)); err != nil {
 				t.Errorf("a new object could have it, but the probe says %v", err)
@@ -70,16 +70,16 @@ func TestImmutableOrBad(t *testing.T) {
 			case tc.generated && (out.GetName() == tc.name || !strings.HasPrefix(out.GetName(), tc.name+"-")):
 				t.Errorf("the generated name is %s", out.GetName())
 			case !tc.generated:
-				wants(t, err, nil, ReasonInvalid)
+				wants(t, err, nil, ReasonRejected)
 			}
 
 			_, err = f.c.Apply(t.Context(), tg, live.GetUID(), doc(t, tc.bad))
-			if reason := Classify(err).Reason; reason != ReasonInvalid && reason != ReasonSchemaMismatch {
+			if reason := Classify(err).Reason; reason != ReasonRejected && reason != ReasonSchemaMismatch {
 				t.Errorf("a bad value gave %v", err)
 			}
-			wants(t, f.c.Accepts(t.Context(), tg, doc(t, tc.bad)), nil, ReasonInvalid)
+			wants(t, f.c.Accepts(t.Context(), tg, doc(t, tc.bad)), nil, ReasonRejected)
 			_, err = f.c.DryRunCreate(t.Context(), tg, doc(t, tc.bad))
-			wants(t, err, nil, ReasonInvalid)
+			wants(t, err, nil, ReasonRejected)
 
 			if got := f.get(tg); got.GetResourceVersion() != live.GetResourceVersion() {
 				t.Error("a probe or a refused apply wrote something")
@@ -112,7 +112,7 @@ func TestProbeIsStrict(t *testing.T) {
 	tg := f.target(deployments, "web")
 	typo := doc(t, strings.Replace(deployment, "replicas: 3", "replcas: 3", 1))
 	err := f.c.Accepts(t.Context(), tg, typo)
-	wants(t, err, nil, ReasonInvalid)
+	wants(t, err, nil, ReasonRejected)
 	says(t, err, `unknown field "spec.replcas"`)
 }
 
@@ -126,7 +126,7 @@ func TestAcceptsOccupied(t *testing.T) {
 	ports, _ := field(t, live, "spec", "ports").([]any)
 	occupied["spec"].(map[string]any)["ports"] = []any{map[string]any{"port": int64(80), "nodePort": ports[0].(map[string]any)["nodePort"]}}
 	if err := f.c.Accepts(t.Context(), tg, occupied); err != nil {
-		wants(t, err, nil, ReasonInvalid)
+		wants(t, err, nil, ReasonRejected)
 		says(t, err, "already allocated")
 	} else {
 		t.Error("accepted: the comment at Accepts is out of date")

@@ -23,11 +23,11 @@ const (
 	ReasonAlreadyExists = "AlreadyExists"
 	// ReasonReplaced: the object was deleted and another one has its name.
 	ReasonReplaced = "Replaced"
-	// ReasonConflict: another writer came in between; nothing was written.
-	ReasonConflict = "Conflict"
-	// ReasonInvalid: the API server validated the object and refuses a value: a bad one, or a new one for an
+	// ReasonChanged: another writer came in between; nothing was written.
+	ReasonChanged = "Changed"
+	// ReasonRejected: the API server validated the object and refuses a value: a bad one, or a new one for an
 	// immutable field (Client.Accepts tells them apart).
-	ReasonInvalid = "Invalid"
+	ReasonRejected = "Rejected"
 	// ReasonSchemaMismatch: the document does not fit the kind's schema: an unknown field, a value of another type,
 	// a list key given twice.
 	ReasonSchemaMismatch = "SchemaMismatch"
@@ -50,8 +50,8 @@ const (
 // Reasons returns every reason, sorted, for documentation and for metrics that are to exist from the start.
 func Reasons() []string {
 	return []string{
-		ReasonAlreadyExists, ReasonCanceled, ReasonConflict, ReasonDenied, ReasonForbidden, ReasonInternalError,
-		ReasonInvalid, ReasonKindNotServed, ReasonNamespaceNotFound, ReasonNamespaceTerminating, ReasonNotFound,
+		ReasonAlreadyExists, ReasonCanceled, ReasonChanged, ReasonDenied, ReasonForbidden, ReasonInternalError,
+		ReasonRejected, ReasonKindNotServed, ReasonNamespaceNotFound, ReasonNamespaceTerminating, ReasonNotFound,
 		ReasonReplaced, ReasonSchemaMismatch, ReasonThrottled, ReasonTooLarge, ReasonUnauthorized,
 		ReasonUnavailable, ReasonUnencodable, ReasonUnknown,
 	}

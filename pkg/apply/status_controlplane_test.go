@@ -152,7 +152,7 @@ func TestPatchStatus(t *testing.T) {
 		t.Errorf("what we own of the main resource is %s, was %s", got, main)
 	}
 	_, err = f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
-	wants(t, err, ErrConflict, ReasonConflict)
+	wants(t, err, ErrConflict, ReasonChanged)
 
 	again, err := f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), status)
 	if err != nil || again.GetResourceVersion() != out.GetResourceVersion() {

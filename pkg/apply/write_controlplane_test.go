@@ -299,7 +299,7 @@ func TestSecondController(t *testing.T) {
 	testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
 	_, err := f.c.Apply(t.Context(), tg, f.get(tg).GetUID(), doc(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: other, uid: other, controller: true}]}}`))
-	wants(t, err, nil, ReasonInvalid)
+	wants(t, err, nil, ReasonRejected)
 	says(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
 }
 
@@ -312,7 +312,7 @@ func TestNull(t *testing.T) {
 
 	paths := parse(".data.theirs", ".metadata.labels['a.b/c']")
 	_, err := f.c.Null(t.Context(), tg, live.GetUID(), made.GetResourceVersion(), paths)
-	wants(t, err, ErrConflict, ReasonConflict)
+	wants(t, err, ErrConflict, ReasonChanged)
 
 	out, err := f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)
 	if err != nil {

@@ -137,7 +137,7 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	if err != nil {
 		return err
 	}
-	before, err := l.before(ctx, o, doc)
+	before, err := l.before(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -152,9 +152,7 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	case err != nil:
 		return l.refused(ctx, o, doc, in, err)
 	}
-	if before != nil {
-		l.reportLost(o, drift.Lost(before, resp, l.pipeline.Config.Conventions.FieldManager))
-	}
+	l.after(o, before, resp)
 	l.repaired(o, o.Live, resp)
 	return l.applied(ctx, o, in, resp, doc)
 }
@@ -163,7 +161,7 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 // what to do about the first.
 func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, err error) error {
 	i := o.Downstream
-	if apply.Classify(err).Reason != apply.ReasonInvalid || l.pipeline.Config.Downstreams[i].UpdatePolicy != config.UpdateRecreate {
+	if apply.Classify(err).Reason != apply.ReasonRejected || l.pipeline.Config.Downstreams[i].UpdatePolicy != config.UpdateRecreate {
 		return err
 	}
 	if l.client.Accepts(ctx, l.target(i, o.Target), doc) != nil {
@@ -214,7 +212,7 @@ func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructur
 	}
 	t := &l.record.targets[o.Downstream]
 	if t.uid != resp.GetUID() {
-		*t = target{uid: resp.GetUID()}
+		*t = target{uid: resp.GetUID(), explained: t.explained}
 	}
 	if l.now.Sub(t.lastRepair) > l.calmAfter() {
 		t.repairs = 0
@@ -226,32 +224,37 @@ func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructur
 
 // before reads the object ahead of an apply where that is worth a request: to name who changed what, where events are
 // wanted or a writer has come back, and to notice fields that stay because somebody else owns them too.
-func (l *look) before(ctx context.Context, o pipeline.Outcome, doc map[string]any) (*unstructured.Unstructured, error) {
-	i := o.Downstream
-	t := &l.record.targets[i]
-	explain := o.State == pipeline.StateRepair && (l.pipeline.Config.Events != config.EventsNone || t.repairs > 0)
+func (l *look) before(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
+	again := l.record.targets[o.Downstream].repairs > 0
+	explain := o.State == pipeline.StateRepair && (l.pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
 	if !explain && !shared {
 		return nil, nil
 	}
-	live, err := l.client.Get(ctx, l.target(i, o.Target))
+	live, err := l.client.Get(ctx, l.target(o.Downstream, o.Target))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	if explain {
-		t.explained = explain1(drift.Changed(doc, live, &l.pipeline.Downstreams[i].View))
-	}
-	if shared {
-		return live, nil
-	}
-	return nil, nil
+	return live, err
 }
 
-// explain1 says in one line which fields differ and who wrote them last.
-func explain1(list []drift.Difference) string {
+// after compares what was there before an apply with what the API server made of it: comparing with the document itself
+// would call the server's own spelling a change.
+func (l *look) after(o pipeline.Outcome, before, resp *unstructured.Unstructured) {
+	if before == nil {
+		return
+	}
+	manager := l.pipeline.Config.Conventions.FieldManager
+	if o.State == pipeline.StateUpdate {
+		l.reportLost(o, drift.Lost(before, resp, manager))
+		return
+	}
+	applied, _ := drift.Project(resp, manager)
+	l.record.targets[o.Downstream].explained = explain(drift.Changed(applied, before, &l.pipeline.Downstreams[o.Downstream].View))
+}
+
+// explain says in one line which fields differ and who wrote them last.
+func explain(list []drift.Difference) string {
 	var parts []string
 	for k, c := range list {
 		if k == 3 {
@@ -354,7 +357,8 @@ func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
 	}
 	countDrift(l.name, l.pipeline.Downstreams[i].Name)
 	if live, err := l.client.Get(ctx, l.target(i, o.Target)); err == nil {
-		t.explained = explain1(drift.Changed(doc, live, &l.pipeline.Downstreams[i].View))
+		applied, _ := drift.Project(resp, l.pipeline.Config.Conventions.FieldManager)
+		t.explained = explain(drift.Changed(applied, live, &l.pipeline.Downstreams[i].View))
 	}
 	l.eventDrifted(o, t.explained)
 	return nil

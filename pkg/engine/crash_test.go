@@ -33,7 +33,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	run := func() (*exec.Cmd, *bytes.Buffer) {
 		var log bytes.Buffer
-		cmd := exec.Command(binary, "run", "--config", dir, "--kubeconfig", testkit.Kubeconfig(t), "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+		cmd := exec.Command(binary, "run", "--config", dir, "--kubeconfig", testkit.Kubeconfig(t), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--zap-log-level", "debug")
 		cmd.Stdout, cmd.Stderr = &log, &log
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -57,9 +57,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	churning.Wait()
 
 	cmd, log := run()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	t.Cleanup(func() {
-		if t.Failed() {
+		_ = cmd.Process.Kill()
+		if _ = cmd.Wait(); t.Failed() {
 			t.Log(log.String())
 		}
 	})
@@ -113,11 +113,11 @@ func settled(t *testing.T, ns, other, name string) (bool, string) {
 		key := fmt.Sprintf("%s/%s", spec["namespace"], spec["name"])
 		cm, ok := made[key]
 		if !ok {
-			return false, fmt.Sprintf("%s has no ConfigMap %s", w.GetName(), key)
+			return false, fmt.Sprintf("%s has no ConfigMap %s: %v", w.GetName(), key, w.Object)
 		}
 		want, _, _ := unstructured.NestedString(w.Object, "spec", "data", "key")
 		if have, _, _ := unstructured.NestedString(cm.Object, "data", "key"); have != want {
-			return false, fmt.Sprintf("%s has %s, not %s", key, have, want)
+			return false, fmt.Sprintf("%s has %s, not %s: %v; %v", key, have, want, cm.Object["metadata"], w.Object)
 		}
 		if status, reason, message := condition(&w, "Ready"); status != "True" || w.GetDeletionTimestamp() != nil {
 			return false, fmt.Sprintf("%s: Ready is %s, %s: %s", w.GetName(), status, reason, message)

@@ -333,7 +333,7 @@ func TestRecreate(t *testing.T) {
 	// A value that is bad in itself deletes nothing.
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
 	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, _ := condition(up, "Ready"); reason != "Invalid" && reason != "Rejected" {
+	if _, reason, _ := condition(up, "Ready"); reason != "Rejected" {
 		t.Errorf("the reason is %s", reason)
 	}
 	if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {

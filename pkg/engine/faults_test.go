@@ -5,6 +5,7 @@ package engine_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,35 @@ func TestThrottled(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
 	refusal.Off()
 	waitData(t, ns, "a", "key", "value")
+}
+
+// What fails for one downstream holds up no other of the same upstream.
+func TestFailureOfOneDownstream(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: second
+    apiVersion: v1
+    kind: Secret
+    template: |
+      metadata: {name: {{ .metadata.name }}}
+`, 1)
+	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	refusal := faults.Answer(500, testkit.On("PATCH", "secrets"))
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+	if _, reason, _ := condition(up, "Ready"); reason != "InternalError" {
+		t.Errorf("the reason is %s", reason)
+	}
+	for i := range 3 {
+		before := refusal.Hits()
+		testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"data":{"key":"tampered-%d"}}`, i))
+		waitData(t, ns, "a", "key", "value")
+		if n := refusal.Hits() - before; n > 1 {
+			t.Errorf("a repair of the one tried the other %d times", n)
+		}
+	}
+	refusal.Off()
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
 // An answer that gets lost leaves an object that was made; the next look finds it and does not take it for somebody else's.
@@ -98,10 +128,21 @@ func TestMissingRights(t *testing.T) {
 func TestForbiddenWatch(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	r := start(t, testkit.User(t, name), fill(widgetConfig, ns, name))
+	var message string
 	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.Ready(nil)
-		return err != nil && strings.Contains(err.Error(), "Forbidden") && strings.Contains(err.Error(), "list and watch"), text(err)
+		message = text(r.Ready(nil))
+		return strings.Contains(message, "Forbidden") && strings.Contains(message, "get, list and watch"), message
 	})
+	// Once the rights are granted it runs, and says so.
+	user := regexp.MustCompile(`User "([^"]+)"`).FindStringSubmatch(message)
+	if user == nil {
+		t.Fatal("the message does not say who lacks the right: " + message)
+	}
+	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: late}, rules: [
+	  {apiGroups: ["", test.example.com], resources: [widgets, configmaps], verbs: [get, list, watch]}]}`)
+	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: late},
+	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: late}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "`+user[1]+`"}]}`)
+	r.ready()
 }
 
 // The rights that a config implies are enough: this is the whole list for owner references in one namespace.

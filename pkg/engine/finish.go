@@ -27,10 +27,6 @@ func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	l.countStates(l.record, results)
 	l.reportStatus(ctx, results)
 	l.eventOutcomes(d)
-	if len(l.failures) > 0 || l.waits(d) {
-		return l.retryLater()
-	}
-	l.record.retry.succeed()
 	return l.lookAgain(d)
 }
 
@@ -51,33 +47,52 @@ func (l *look) results(d pipeline.Decision) []pipeline.Result {
 	return results
 }
 
-// waits tells whether the decision left something undone that no event may announce: a conflict with an object that
+// unfinished tells whether an outcome left something undone that no event may announce: a conflict with an object that
 // the watch does not see, an object that is going.
-func (l *look) waits(d pipeline.Decision) bool {
-	for _, o := range d.Outcomes {
-		if o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting || o.Action != pipeline.ActionNone {
-			return true
-		}
-	}
-	return false
+func unfinished(o pipeline.Outcome) bool {
+	return o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting || o.Action != pipeline.ActionNone
 }
 
-// lookAgain is when the next look is due without an event: for a contested object after its back-off, and for a
-// response that the cache has not confirmed once it is no longer believed.
+// lookAgain is when the next look is due without an event: what failed or is unfinished is tried again with growing
+// delay, a contested object after its back-off.
 func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 	var after time.Duration
-	for _, o := range d.Outcomes {
-		if o.RequeueAfter > 0 && (after == 0 || o.RequeueAfter < after) {
-			after = o.RequeueAfter
+	for i, o := range d.Outcomes {
+		t := &l.record.targets[i]
+		switch {
+		case l.held[i]:
+			after = sooner(after, t.retry.wait(l.record.digest, l.now))
+		case l.failures[i] != nil:
+			t.failure = l.failures[i]
+			after = sooner(after, l.delay(&t.retry))
+		case unfinished(o):
+			wait := t.retry.wait(l.record.digest, l.now)
+			if t.failure = nil; wait == 0 {
+				wait = l.delay(&t.retry)
+			}
+			after = sooner(after, wait)
+		default:
+			t.retry, t.failure = retryState{}, nil
+			after = sooner(after, o.RequeueAfter)
 		}
+	}
+	switch wait := l.record.retry.wait(l.record.digest, l.now); {
+	case l.upstreamFailed:
+		after = sooner(after, l.delay(&l.record.retry))
+	case wait > 0:
+		after = sooner(after, wait)
+	default:
+		l.record.retry.succeed()
 	}
 	return after
 }
 
-// retryLater notes a failed look and returns how long it waits.
-func (l *look) retryLater() time.Duration {
+// retryLater notes that work on the upstream itself failed and returns how long it waits.
+func (l *look) retryLater() time.Duration { return l.delay(&l.record.retry) }
+
+func (l *look) delay(r *retryState) time.Duration {
 	retry := l.pipeline.Config.Retry
-	return l.record.retry.fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), l.atLeast, l.record.digest, l.now)
+	return r.fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), l.atLeast, l.record.digest, l.now)
 }
 
 // calmAfter is how long nobody must have undone a repair for the count of undone ones to start over.
@@ -102,7 +117,7 @@ func (l *look) failUpstream(doing string, err error) {
 func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) {
 	report := l.pipeline.Report(ctx, l.upstream, l.record.wish, results, metav1.NewTime(l.now))
 	l.tellDropped(report)
-	if report.Status == nil || !report.Changed {
+	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.digest, l.now) > 0 {
 		return
 	}
 	resp, err := l.writeStatus(ctx, report.Status)
@@ -111,7 +126,7 @@ func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) {
 		return
 	case err != nil:
 		f := apply.Classify(err)
-		l.failures[-1] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+		l.upstreamFailed = true
 		l.atLeast = max(l.atLeast, f.RetryAfter)
 		countFailure(l.name, "", f.Reason)
 		l.log.Info("writing the status failed and is tried again", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)

@@ -3,7 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // reason is why an operator is not running, in the word that log, metric and readiness share.
@@ -44,25 +47,65 @@ type condition struct {
 func (o *operator) say(r reason, message string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	next := condition{reason: r, message: message}
-	if o.condition == next {
+	before := o.current()
+	o.condition = condition{reason: r, message: message}
+	o.changed(before)
+}
+
+// trouble records a watch that is forbidden, cleared that it works, calm that a new session knows of none.
+func (o *operator) trouble(key watchKey, message string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.current()
+	o.troubles[key] = message
+	o.changed(before)
+}
+
+func (o *operator) cleared(key watchKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.current()
+	delete(o.troubles, key)
+	o.changed(before)
+}
+
+func (o *operator) calm() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.troubles = map[watchKey]string{}
+}
+
+// current is what counts: a forbidden watch before everything else.
+func (o *operator) current() condition {
+	if len(o.troubles) == 0 {
+		return o.condition
+	}
+	return condition{reason: reasonForbidden, message: strings.Join(slices.Sorted(maps.Values(o.troubles)), "; ")}
+}
+
+// changed logs and shows what is different now.
+func (o *operator) changed(before condition) {
+	now := o.current()
+	if now == before {
 		return
 	}
-	o.condition = next
-	setOperatorState(o.name, r)
-	log := o.log.WithValues("reason", string(r))
-	switch r {
+	setOperatorState(o.name, now.reason)
+	if now.reason == before.reason && now.reason == reasonSyncing {
+		return // readiness tells the details; a log line for each list would be noise
+	}
+	log := o.log.WithValues("reason", string(now.reason))
+	switch now.reason {
 	case reasonRunning, reasonStandby, reasonSyncing, reasonStarting:
-		log.Info("operator is " + string(r))
+		log.Info("operator is " + string(now.reason))
 	default:
-		log.Error(errors.New(message), "operator cannot run yet and tries again")
+		log.Error(errors.New(now.message), "operator cannot run yet and tries again")
 	}
 }
 
 func (o *operator) state() condition {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.condition
+	return o.current()
 }
 
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of

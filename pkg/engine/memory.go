@@ -29,8 +29,9 @@ type record struct {
 	// upstream is what our own last write to it returned, while that is newer than the cache.
 	upstream *unstructured.Unstructured
 	targets  []target
-	retry    retryState
-	states   []pipeline.State
+	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
+	retry  retryState
+	states []pipeline.State
 	// told is what events have said already about the state that lasts.
 	told string
 
@@ -57,6 +58,9 @@ type target struct {
 	verdictFor verdictKey
 	repairs    int
 	lastRepair time.Time
+	// retry spaces out attempts that failed; failure is why, as long as they wait.
+	retry   retryState
+	failure *pipeline.Failure
 	// explained says which fields another writer changed, as of the last time that was asked.
 	explained string
 }

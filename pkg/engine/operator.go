@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type operator struct {
 
 	mu        sync.Mutex
 	condition condition
+	// troubles are the watches that are forbidden.
+	troubles map[watchKey]string
 }
 
 // run keeps the operator going until ctx is done.
@@ -95,20 +98,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watchFailed hears of a failing list or watch. Most pass and the informer tries again by itself; a kind that is gone
-// makes the operator start over, since the next one of that name may look different.
-func (o *operator) watchFailed(key watchKey, err error, gone context.CancelCauseFunc) {
-	where := "in all namespaces"
-	if key.Namespace != "" {
-		where = "in namespace " + key.Namespace
-	}
+// heard is told how each list and watch went. Most failures pass and the informer tries again by itself; a kind that is
+// gone makes the operator start over, since the next one of that name may look different.
+func (o *operator) heard(key watchKey, err error, gone context.CancelCauseFunc) {
 	switch {
+	case err == nil:
+		o.cleared(key)
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case apierrors.IsForbidden(err):
-		o.say(reasonForbidden, fmt.Sprintf("watching %s %s is forbidden: grant get, list and watch on %s (%v)",
-			key.GVR.GroupResource(), where, key.GVR.GroupResource(), err))
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled):
+		o.trouble(key, fmt.Sprintf("watching %s is forbidden: grant get, list and watch on it (%v)", key, err))
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
 		o.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}

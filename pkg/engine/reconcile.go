@@ -24,11 +24,13 @@ type look struct {
 	record   *record
 	selected bool
 	now      time.Time
+	// failures are by downstream; held marks those that failed before and still wait.
 	failures map[int]*pipeline.Failure
+	held     map[int]bool
+	// upstreamFailed is true where a request about the upstream itself failed.
+	upstreamFailed bool
 	// atLeast is the longest wait that an answer of the API server asked for.
 	atLeast time.Duration
-	// again asks for another look after this time although nothing failed.
-	again time.Duration
 }
 
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
@@ -44,9 +46,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	if l.upstream.GetDeletionTimestamp() != nil {
 		return l.finalize(ctx)
 	}
-	if wait := l.record.retry.wait(l.record.digest, l.now); wait > 0 {
-		return wait
-	}
+	l.holdBack()
 	var decision pipeline.Decision
 	for range maxRounds {
 		in := l.gather(ctx)
@@ -85,8 +85,18 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
 }
 
 func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
-	return &look{session: s, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{},
+	return &look{session: s, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
 		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams))}
+}
+
+// holdBack keeps this look from trying again what failed and still waits. Everything else goes on.
+func (l *look) holdBack() {
+	for i := range l.record.targets {
+		t := &l.record.targets[i]
+		if t.failure != nil && t.retry.wait(l.record.digest, l.now) > 0 {
+			l.failures[i], l.held[i] = t.failure, true
+		}
+	}
 }
 
 // vanished is about an upstream that is not in the cache. Where the config selects by labels it may stand all the same,

@@ -8,7 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// retryState spaces out attempts that failed. It is per upstream: what failed waits, but a changed upstream does not.
+// retryState spaces out attempts that failed, those about one downstream or about the upstream itself: what failed waits
+// and holds up nothing else, and a changed upstream does not wait.
 type retryState struct {
 	failures int
 	until    time.Time
@@ -34,3 +35,11 @@ func (r *retryState) wait(digest drift.Sum, now time.Time) time.Duration {
 }
 
 func (r *retryState) succeed() { *r = retryState{} }
+
+// sooner is the earlier of two delays, where zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}

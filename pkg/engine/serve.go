@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -40,6 +41,7 @@ func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
+	o.calm()
 	o.say(reasonSyncing, "")
 	if err := s.openWatches(gone); err != nil {
 		return err
@@ -118,23 +120,28 @@ func (s *session) one(live context.Context, ref pipeline.Ref) {
 	}
 }
 
-// waitForSync waits for the first lists of every watch.
+// waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
 func (s *session) waitForSync(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), func() bool {
-		if !s.upstreams.synced() || !s.namespaces.synced() {
-			return false
-		}
+	for ctx.Err() == nil {
+		waiting := append(s.upstreams.unsynced(), s.namespaces.unsynced()...)
 		for _, d := range s.downstreams {
-			if !d.synced() {
-				return false
-			}
+			waiting = append(waiting, d.unsynced()...)
 		}
-		return true
-	})
+		if len(waiting) == 0 {
+			return true
+		}
+		slices.Sort(waiting)
+		s.say(reasonSyncing, "waiting for the first list of "+strings.Join(slices.Compact(waiting), ", "))
+		pause(ctx, syncPoll)
+	}
+	return false
 }
 
+// syncPoll is how often first lists are looked for: they take as long as the API server needs, not shorter.
+const syncPoll = 50 * time.Millisecond
+
 func (s *session) openWatches(gone context.CancelCauseFunc) error {
-	onError := func(key watchKey, err error) { s.watchFailed(key, err, gone) }
+	heard := func(key watchKey, err error) { s.heard(key, err, gone) }
 	watch := s.pipeline.Config.Watch
 	selector, err := selectorText(watch.LabelSelector)
 	if err != nil {
@@ -143,28 +150,28 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	s.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
 		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: selector, View: wholeView}
-		sub, err := s.engine.watches.subscribe(key, keepWhole, s.upstreamHandler(), onError)
+		sub, err := s.engine.watches.subscribe(key, keepWhole, s.upstreamHandler(), heard)
 		if err != nil {
 			return err
 		}
 		s.upstreams[ns] = sub
 	}
-	if err := s.openNamespaces(onError); err != nil {
+	if err := s.openNamespaces(heard); err != nil {
 		return err
 	}
 	for i, d := range s.pipeline.Downstreams {
-		if err := s.openDownstream(i, d, onError); err != nil {
+		if err := s.openDownstream(i, d, heard); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *session) openDownstream(i int, d *pipeline.Downstream, onError func(watchKey, error)) error {
+func (s *session) openDownstream(i int, d *pipeline.Downstream, heard func(watchKey, error)) error {
 	s.downstreams[i] = stores{}
 	for _, ns := range namespacesOf(targetNamespaces(s.pipeline, d), d.Kind.Namespaced) {
 		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: d.Selector.String(), View: d.View.ID()}
-		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), onError)
+		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), heard)
 		if err != nil {
 			return err
 		}
@@ -174,7 +181,7 @@ func (s *session) openDownstream(i int, d *pipeline.Downstream, onError func(wat
 }
 
 // openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels.
-func (s *session) openNamespaces(onError func(watchKey, error)) error {
+func (s *session) openNamespaces(heard func(watchKey, error)) error {
 	selector := s.pipeline.Config.Watch.NamespaceSelector
 	if selector == nil {
 		return nil
@@ -184,7 +191,7 @@ func (s *session) openNamespaces(onError func(watchKey, error)) error {
 		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
 	}
 	key := watchKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
-	sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), onError)
+	sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), heard)
 	if err != nil {
 		return err
 	}

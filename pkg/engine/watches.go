@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -27,6 +27,13 @@ type watchKey struct {
 	View      string
 }
 
+func (k watchKey) String() string {
+	if k.Namespace == "" {
+		return k.GVR.GroupResource().String()
+	}
+	return k.GVR.GroupResource().String() + " in namespace " + k.Namespace
+}
+
 // watches shares informers by watchKey and stops the ones that nobody uses any more.
 type watches struct {
 	client dynamic.Interface
@@ -37,7 +44,9 @@ type watches struct {
 
 type sharedWatch struct {
 	informer cache.SharedIndexInformer
+	ctx      context.Context // what the informer runs under; stop ends it
 	stop     context.CancelFunc
+	run      sync.Once
 
 	mu    sync.Mutex
 	users map[*subscription]struct{}
@@ -49,7 +58,7 @@ type subscription struct {
 	shared   *sharedWatch
 	owner    *watches
 	handle   cache.ResourceEventHandlerRegistration
-	onError  func(watchKey, error)
+	heard    func(watchKey, error)
 	released sync.Once
 }
 
@@ -57,21 +66,21 @@ func newWatches(client dynamic.Interface) *watches {
 	return &watches{client: client, live: map[watchKey]*sharedWatch{}}
 }
 
-// subscribe joins the watch of key, starting it where nobody has. onError hears of every failing list or watch; the
-// informer tries again by itself.
+// subscribe joins the watch of key, starting it where nobody has. heard is told of every list and watch, nil for one that
+// went well; after an error the informer tries again by itself.
 func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler cache.ResourceEventHandler,
-	onError func(watchKey, error)) (*subscription, error) {
+	heard func(watchKey, error)) (*subscription, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	shared := w.live[key]
 	if shared == nil {
 		var err error
-		if shared, err = w.start(key, transform); err != nil {
+		if shared, err = w.prepare(key, transform); err != nil {
 			return nil, err
 		}
 		w.live[key] = shared
 	}
-	s := &subscription{key: key, shared: shared, owner: w, onError: onError}
+	s := &subscription{key: key, shared: shared, owner: w, heard: heard}
 	shared.mu.Lock()
 	shared.users[s] = struct{}{}
 	shared.mu.Unlock()
@@ -80,29 +89,52 @@ func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler
 		w.releaseLocked(s)
 		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
 	}
+	// The first handler is there before the informer runs, so that it misses nothing of the start.
+	shared.run.Do(func() { go shared.informer.RunWithContext(shared.ctx) })
 	return s, nil
 }
 
-func (w *watches) start(key watchKey, transform cache.TransformFunc) (*sharedWatch, error) {
-	tweak := func(o *metav1.ListOptions) { o.LabelSelector = key.Selector }
-	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, key.GVR, key.Namespace, 0, indexers, tweak).Informer()
+func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedWatch, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	shared := &sharedWatch{informer: informer, stop: stop, users: map[*subscription]struct{}{}}
+	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
+	shared.informer = cache.NewSharedIndexInformerWithOptions(w.listWatch(key, shared), &unstructured.Unstructured{},
+		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
-		informer.SetTransform(transform),
-		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-			shared.failed(key, err)
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-		}))
+		shared.informer.SetTransform(transform),
+		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { shared.tell(key, err) }))
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
 	}
-	go informer.RunWithContext(ctx)
 	return shared, nil
 }
 
-func (s *sharedWatch) failed(key watchKey, err error) {
+// listWatch lists and watches what the key says, and tells the users of every success: who heard of a failure hears of
+// its end.
+func (w *watches) listWatch(key watchKey, shared *sharedWatch) cache.ListerWatcher {
+	resource := w.client.Resource(key.GVR).Namespace(key.Namespace)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = key.Selector
+			list, err := resource.List(ctx, o)
+			if err == nil {
+				shared.tell(key, nil)
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = key.Selector
+			events, err := resource.Watch(ctx, o)
+			if err == nil {
+				shared.tell(key, nil)
+			}
+			return events, err
+		},
+	}, w.client)
+}
+
+// tell lets every user know how a list or watch went; nil is well.
+func (s *sharedWatch) tell(key watchKey, err error) {
 	s.mu.Lock()
 	users := make([]*subscription, 0, len(s.users))
 	for u := range s.users {
@@ -110,7 +142,7 @@ func (s *sharedWatch) failed(key watchKey, err error) {
 	}
 	s.mu.Unlock()
 	for _, u := range users {
-		u.onError(key, err)
+		u.heard(key, err)
 	}
 }
 
@@ -248,13 +280,15 @@ func (s stores) keys() []pipeline.Ref {
 	return refs
 }
 
-func (s stores) synced() bool {
+// unsynced lists the watches whose first list has not been taken in yet.
+func (s stores) unsynced() []string {
+	var waiting []string
 	for _, sub := range s {
 		if !sub.synced() {
-			return false
+			waiting = append(waiting, sub.key.String())
 		}
 	}
-	return true
+	return waiting
 }
 
 func (s stores) close() {

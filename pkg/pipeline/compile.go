@@ -143,8 +143,9 @@ func (c *compiler) downstream(i int) {
 			d.Selector[e.key] = value
 		}
 	}
-	d.ready = c.readyRules(d, path+".ready.rules", cfg.Ready.Rules)
-	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed)
+	d.ready = c.readyRules(d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
+	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
+	d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
 	if cfg.Ready.MessageFrom != "" {
 		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
 			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
@@ -253,7 +254,7 @@ func (c *compiler) scope(d *Downstream, path string) {
 	}
 }
 
-func (c *compiler) readyRules(d *Downstream, path string, list []config.ReadyRule) []readyRule {
+func (c *compiler) readyRules(d *Downstream, path string, list []config.ReadyRule, lead string) []readyRule {
 	var out []readyRule
 	for i, r := range list {
 		program := c.program(fmt.Sprintf("%s[%d].rule", path, i), func() (*rules.Program, error) {
@@ -261,7 +262,7 @@ func (c *compiler) readyRules(d *Downstream, path string, list []config.ReadyRul
 		})
 		message := r.Message
 		if message == "" {
-			message = "waiting for: " + strings.Join(strings.Fields(r.Rule), " ")
+			message = lead + ": " + strings.Join(strings.Fields(r.Rule), " ")
 		}
 		out = append(out, readyRule{program: program, message: message})
 	}
@@ -308,6 +309,9 @@ func (c *compiler) expressionError(path string, err error) {
 	c.errs = append(c.errs, e)
 }
 
+// observedGeneration is where a kind's own controller says which generation it has seen.
+const observedGeneration = ".status.observedGeneration"
+
 // views tells the caches what to keep of live downstreams: what ready and status expressions read, and no more.
 func (c *compiler) views() {
 	conv := c.file.Operator.Conventions
@@ -317,6 +321,9 @@ func (c *compiler) views() {
 			keep(&v, r.program, "downstream", "")
 		}
 		keep(&v, d.messageFrom, "downstream", "")
+		if d.observed {
+			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
+		}
 		for _, f := range c.p.fields {
 			keep(&v, f.program, "downstreams", d.Name)
 		}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -40,7 +39,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured) 
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
 	}
-	w.Hash = drift.Hash(p.algorithm, without(canonical, d.initial))
+	w.Hash = drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
 	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
 	p.mark(canonical, upstream, w)
 	w.document = canonical
@@ -236,7 +235,7 @@ func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured,
 	if live == nil || len(d.initial) == 0 {
 		return doc, nil
 	}
-	doc = without(doc, d.initial)
+	doc = drift.Without(doc, d.initial)
 	for k, at := range d.initial {
 		if f := live.Initial[k]; f.Ours && !f.Others && f.Present {
 			if err := fieldpath.Set(doc, at, f.Value); err != nil {
@@ -245,18 +244,6 @@ func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured,
 		}
 	}
 	return doc, nil
-}
-
-// without returns obj less the paths; obj itself is returned where there are none.
-func without(obj map[string]any, paths []fieldpath.Path) map[string]any {
-	if len(paths) == 0 {
-		return obj
-	}
-	obj = runtime.DeepCopyJSON(obj)
-	for _, at := range paths {
-		fieldpath.Remove(obj, at)
-	}
-	return obj
 }
 
 // mark adds who owns the document and its hash, last of all.

@@ -56,8 +56,10 @@ type Downstream struct {
 	ready       []readyRule
 	failed      []readyRule
 	messageFrom *rules.Program
-	initial     []fieldpath.Path
-	exclusive   []fieldpath.Path
+	// observed is true where the kind's schema has status.observedGeneration: its controller says what it has seen.
+	observed  bool
+	initial   []fieldpath.Path
+	exclusive []fieldpath.Path
 }
 
 type textEntry struct {

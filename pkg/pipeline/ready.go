@@ -70,6 +70,10 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		f.Message = p.message(d, f.Message, vars, budget)
 		return f
 	}
+	if d.observed && !seen(r.Live) {
+		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, "its controller has not seen it yet: status.observedGeneration is not set"
+		return f
+	}
 	if message := firstUnmet(d.ready, vars, budget); message != "" {
 		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, p.message(d, message, vars, budget)
 		return f
@@ -80,6 +84,14 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		f.Reason, f.Message = string(r.Outcome.State), r.Outcome.Message
 	}
 	return f
+}
+
+// seen tells whether the controller of a downstream has written which generation it saw. kstatus takes an object without
+// any status for ready, which a custom resource is not before its own controller has looked at it.
+func seen(live *drift.Live) bool {
+	s, _ := live.Kept["status"].(map[string]any)
+	_, ok := s["observedGeneration"]
+	return ok
 }
 
 // message is what the config's messageFrom says, where it says anything.

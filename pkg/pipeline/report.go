@@ -123,7 +123,7 @@ func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, rec
 		_ = fieldpath.Set(want, p.downstreamsPath, status.RecordedList(recorded))
 	}
 	p.setFields(want, upstream, results, vars, budget)
-	stored, dropped := p.Storable.Prune(content)
+	stored, dropped := p.Storable.Fit(content)
 	report.Dropped = dropped
 	if len(stored) == 0 {
 		return
