@@ -14,20 +14,17 @@ type compiled struct {
 	pipeline *pipeline.Pipeline
 }
 
-// compile makes a pipeline of each file that loaded without errors and returns every error of the others. err joins
+// compile makes a pipeline of each file without errors and returns every further error of the others. err joins
 // what kept the kinds from being looked up (the API server's, never the config's); the files concerned are left out.
 func compile(files []*config.File, o pipeline.Options) (list []compiled, problems config.Errors, err error) {
 	var errs []error
 	for _, f := range files {
-		if !f.Valid() {
-			continue
-		}
 		p, found, err := pipeline.Compile(f, o)
 		problems = append(problems, found...)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("compiling operator %s: %w", f.Metadata.Name, err))
-		case len(found) == 0:
+		case len(found) == 0 && f.Valid():
 			list = append(list, compiled{file: f, pipeline: p})
 		}
 	}

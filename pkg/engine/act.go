@@ -34,8 +34,7 @@ func (l *look) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input)
 		}
 	}
 	if d.Finalizer == pipeline.FinalizerRemove && len(l.failures) == 0 {
-		l.removeFinalizer(ctx)
-		acted = true
+		acted = l.retireFinalizer(ctx, in) || acted
 	}
 	return acted
 }

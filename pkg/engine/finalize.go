@@ -23,6 +23,28 @@ func (l *look) addFinalizer(ctx context.Context) bool {
 	return true
 }
 
+// retireFinalizer takes the finalizer off an upstream that no longer needs it. What the status names and the cache does
+// not show is read first: the cache may lag, and after this nothing would hold the upstream for it. What is found is left
+// to the next round.
+func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
+	known := in.Leftovers
+	for i, f := range in.Facts {
+		if f.Live != nil {
+			known = append(known, pipeline.Owned{Downstream: i, Live: f.Live})
+		}
+	}
+	unseen, err := l.readRecorded(ctx, known)
+	switch {
+	case err != nil:
+		l.failUpstream("reading what the status names", err)
+		return false
+	case len(unseen) > 0:
+		l.unseen = append(l.unseen, unseen...)
+		return true
+	}
+	return l.removeFinalizer(ctx)
+}
+
 // removeFinalizer takes the finalizer off, if it is there. An upstream that has gone meanwhile has no finalizer either.
 func (l *look) removeFinalizer(ctx context.Context) bool {
 	up, err := l.client.RemoveFinalizer(ctx, l.upstreamTarget(l.ref), l.upstream, l.pipeline.Config.Conventions.Finalizer)

@@ -20,18 +20,29 @@ func (l *look) gather(ctx context.Context) pipeline.Input {
 	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
-		in.Leftovers = l.pipeline.Leftovers(nil, l.ownedByDownstream(), recorded)
+		in.Leftovers = l.withUnseen(l.pipeline.Leftovers(nil, l.ownedByDownstream(), recorded))
 		return in
 	}
 	in.Facts = make([]pipeline.Facts, len(l.pipeline.Downstreams))
 	for i, d := range l.pipeline.Downstreams {
 		in.Facts[i] = l.facts(i, d, recorded)
 	}
-	in.Leftovers = l.pipeline.Leftovers(l.record.wish, l.ownedByDownstream(), recorded)
+	in.Leftovers = l.withUnseen(l.pipeline.Leftovers(l.record.wish, l.ownedByDownstream(), recorded))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
 	return in
+}
+
+// withUnseen adds what was read and is not in the cache, as long as it stands.
+func (l *look) withUnseen(left []pipeline.Owned) []pipeline.Owned {
+	for _, own := range l.unseen {
+		shown := slices.ContainsFunc(left, func(o pipeline.Owned) bool { return o.Live.UID == own.Live.UID })
+		if !shown && !l.record.isGone(own.Live, l.now) {
+			left = append(left, own)
+		}
+	}
+	return left
 }
 
 func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -64,7 +65,7 @@ func (o *operator) resolve(ctx context.Context) *pipeline.Pipeline {
 }
 
 func (o *operator) compile() (*pipeline.Pipeline, reason, error) {
-	p, problems, err := pipeline.Compile(o.file, pipeline.Options{Kinds: o.engine.cluster})
+	p, problems, err := pipeline.Compile(o.file, pipeline.Options{Kinds: o.engine.cluster, Version: o.engine.version()})
 	switch {
 	case err != nil:
 		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
@@ -78,6 +79,15 @@ func (o *operator) compile() (*pipeline.Pipeline, reason, error) {
 		}
 	}
 	return p, "", nil
+}
+
+// version is the API server's, for the CEL functions that it has; nil where it does not tell.
+func (e *Engine) version() *version.Version {
+	v, err := e.cluster.Version()
+	if err != nil {
+		return nil
+	}
+	return v
 }
 
 func downstreamKinds(p *pipeline.Pipeline) []kinds.Kind {

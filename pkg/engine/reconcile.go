@@ -27,6 +27,8 @@ type look struct {
 	// failures are by downstream; held marks those that failed before and still wait.
 	failures map[int]*pipeline.Failure
 	held     map[int]bool
+	// unseen are objects of ours that were read and that the cache does not show.
+	unseen []pipeline.Owned
 	// upstreamFailed is true where a request about the upstream itself failed.
 	upstreamFailed bool
 	// atLeast is the longest wait that an answer of the API server asked for.

@@ -29,7 +29,8 @@ type Options struct {
 }
 
 // Compile turns a loaded config into a Pipeline. Every error of rules, templates and expressions is reported at once,
-// each with the line of the config file. An error of the kind source other than kinds.ErrUnknown is returned as err.
+// each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
+// what comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, err error) {
 	c := &compiler{file: f, p: &Pipeline{Name: f.Operator.Metadata.Name, Config: &f.Operator}}
 	if err := c.lookUpKinds(o.Kinds); err != nil {
@@ -100,7 +101,7 @@ func (c *compiler) names() {
 	c.p.algorithm = drift.Algorithm(conv.Hash.Algorithm)
 	c.p.hashKey = drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}
 	if path := c.file.Operator.Status.Downstreams; path != "" {
-		c.p.downstreamsPath = fieldpath.MustParse(path)
+		c.p.downstreamsPath, _ = fieldpath.Parse(path) // the loader reports what does not parse
 	}
 }
 
@@ -155,11 +156,13 @@ func (c *compiler) downstream(i int) {
 	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
 }
 
-// parsePaths parses paths that the loader has found good.
+// parsePaths parses paths, without those that the loader has reported.
 func parsePaths(texts []string) []fieldpath.Path {
 	var paths []fieldpath.Path
 	for _, text := range texts {
-		paths = append(paths, fieldpath.MustParse(text))
+		if path, err := fieldpath.Parse(text); err == nil {
+			paths = append(paths, path)
+		}
 	}
 	return paths
 }
@@ -175,6 +178,9 @@ func (c *compiler) when(d *Downstream, path string) {
 }
 
 func (c *compiler) template(d *Downstream) {
+	if d.Config.Template == "" {
+		return // the loader has reported that
+	}
 	file, first := c.file.TemplatePos(d.Index)
 	t, err := render.Compile(d.Config.Template, c.renderOptions(d.Name))
 	d.template = t
@@ -216,7 +222,9 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 		for _, e := range templateErrors(err) {
 			c.failOnce(at, e.Mend, "%s", e.Problem)
 		}
-		list = append(list, textEntry{key: key, text: t})
+		if t != nil {
+			list = append(list, textEntry{key: key, text: t})
+		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].key < list[j].key })
 	return list
@@ -277,7 +285,9 @@ func (c *compiler) statusFields() {
 		program := c.program(fmt.Sprintf("status.fields[%d].value", i), func() (*rules.Program, error) {
 			return c.env.Any(f.Value, rules.Status, "")
 		})
-		c.p.fields = append(c.p.fields, statusField{path: fieldpath.MustParse(f.Path), program: program})
+		if path, err := fieldpath.Parse(f.Path); err == nil {
+			c.p.fields = append(c.p.fields, statusField{path: path, program: program})
+		}
 	}
 }
 
