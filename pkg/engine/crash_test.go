@@ -127,8 +127,8 @@ func settled(t *testing.T, ns, other, name string) (bool, string) {
 		}
 		delete(made, key)
 	}
-	for key := range made {
-		return false, "nobody wants " + key
+	for key, cm := range made {
+		return false, fmt.Sprintf("nobody wants %s: %v", key, cm.Object["metadata"])
 	}
 	return true, ""
 }
