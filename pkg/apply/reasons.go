@@ -51,7 +51,7 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonAlreadyExists, ReasonCanceled, ReasonChanged, ReasonDenied, ReasonForbidden, ReasonInternalError,
-		ReasonRejected, ReasonKindNotServed, ReasonNamespaceNotFound, ReasonNamespaceTerminating, ReasonNotFound,
+		ReasonKindNotServed, ReasonNamespaceNotFound, ReasonNamespaceTerminating, ReasonNotFound, ReasonRejected,
 		ReasonReplaced, ReasonSchemaMismatch, ReasonThrottled, ReasonTooLarge, ReasonUnauthorized,
 		ReasonUnavailable, ReasonUnencodable, ReasonUnknown,
 	}

@@ -112,7 +112,7 @@ func fill(text, ns, name string) string {
 
 // running is an engine at work in this process.
 type running struct {
-	t    *testing.T
+	t    testing.TB
 	stop context.CancelFunc
 	done chan error
 	once bool
@@ -120,13 +120,13 @@ type running struct {
 }
 
 // start runs configs against cfg until the test ends or stop is called.
-func start(t *testing.T, cfg *rest.Config, texts ...string) *running {
+func start(t testing.TB, cfg *rest.Config, texts ...string) *running {
 	t.Helper()
-	return startWith(t, cfg, func(*config.Operator) {}, texts...)
+	return startWith(t, cfg, nil, texts...)
 }
 
 // startWith is start with what a config file could not say, such as a resync every second.
-func startWith(t *testing.T, cfg *rest.Config, change func(*config.Operator), texts ...string) *running {
+func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator), texts ...string) *running {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range texts {
@@ -139,7 +139,9 @@ func startWith(t *testing.T, cfg *rest.Config, change func(*config.Operator), te
 		t.Fatal(errs)
 	}
 	for _, f := range files {
-		change(&f.Operator)
+		if change != nil {
+			change(&f.Operator)
+		}
 	}
 	mgr, err := manager.New(cfg, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logFor(t)})
 	if err != nil {
@@ -157,7 +159,7 @@ func startWith(t *testing.T, cfg *rest.Config, change func(*config.Operator), te
 }
 
 // logFor logs to the test as long as it runs: informers still log while they end.
-func logFor(t *testing.T) logr.Logger {
+func logFor(t testing.TB) logr.Logger {
 	var mu sync.Mutex
 	over := false
 	t.Cleanup(func() { mu.Lock(); defer mu.Unlock(); over = true })
@@ -167,7 +169,15 @@ func logFor(t *testing.T) logr.Logger {
 		if !over {
 			t.Log(prefix, args)
 		}
-	}, funcr.Options{Verbosity: 1})
+	}, funcr.Options{Verbosity: verbosity(t)})
+}
+
+// verbosity shows every action in tests; in benchmarks the log would be what is measured.
+func verbosity(t testing.TB) int {
+	if _, benchmark := t.(*testing.B); benchmark {
+		return 0
+	}
+	return 1
 }
 
 // halt stops the engine and waits until it has drained.
