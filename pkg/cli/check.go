@@ -68,7 +68,7 @@ func (o *checkOptions) run() error {
 		return err
 	}
 	list, more, err := compile(files, options)
-	problems = append(problems, more...)
+	problems = further(problems, more)
 	warnings := 0
 	for _, c := range list {
 		r := reportOf(c, options.Kinds)

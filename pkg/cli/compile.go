@@ -31,6 +31,26 @@ func compile(files []*config.File, o pipeline.Options) (list []compiled, problem
 	return list, problems, errors.Join(errs...)
 }
 
+// further joins the loader's errors with those that compiling the same files gave. What both say of one value the loader
+// has said better: a text that is no path, or no text at all.
+func further(loaded, compiled config.Errors) config.Errors {
+	type place struct {
+		file, path string
+		line       int
+	}
+	told := map[place]bool{}
+	for _, e := range loaded {
+		told[place{e.File, e.Path, e.Line}] = true
+	}
+	all := loaded
+	for _, e := range compiled {
+		if !told[place{e.File, e.Path, e.Line}] {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // refuse writes every problem, a line each, and returns the error that the command ends with; nil without problems. also
 // is what else went wrong; it is written with them, and returned where it is alone.
 func refuse(streams IO, problems config.Errors, also error) error {

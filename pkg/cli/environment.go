@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"path/filepath"
 	"regexp"
 	"sort"
@@ -45,7 +46,7 @@ func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err 
 			return
 		}
 		if e := set(flags, f.Name, value); e != nil {
-			err = usagef("environment %s: %s", name, e)
+			err = usagef("environment %s: %s", name, settingError(e))
 		}
 	})
 	for name := range values {
@@ -76,4 +77,13 @@ func set(flags *pflag.FlagSet, name, value string) error {
 		}
 	}
 	return nil
+}
+
+// settingError is what is told of a variable's value: the same as of the flag's.
+func settingError(err error) string {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return wrongValue(invalid)
+	}
+	return err.Error()
 }

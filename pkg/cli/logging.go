@@ -11,20 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// bindLogging adds the --zap-… flags as every program on controller-runtime has them.
+// bindLogging adds the --zap-… flags as every program on controller-runtime has them, but for the stack traces: an error
+// that is logged is nearly always the cluster's or the config's, and twelve lines of source files hide what it says.
 func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	flags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	o.BindFlags(flags)
+	_ = flags.Set(stacktraceFlag, "panic")
+	flags.Lookup(stacktraceFlag).DefValue = "panic"
 	cmd.Flags().AddGoFlagSet(flags)
 	for name, words := range map[string][]cobra.Completion{
-		"zap-encoder":          {"json", "console"},
-		"zap-log-level":        {"debug", "info", "error", "panic"},
-		"zap-stacktrace-level": {"info", "error", "panic"},
-		"zap-time-encoding":    {"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"},
+		"zap-encoder":       {"json", "console"},
+		"zap-log-level":     {"debug", "info", "error", "panic"},
+		stacktraceFlag:      {"info", "error", "panic"},
+		"zap-time-encoding": {"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
+
+const stacktraceFlag = "zap-stacktrace-level"
 
 // startLogging makes the one logger of the process: controller-runtime's and, by klog, client-go's too.
 func startLogging(o zap.Options, w io.Writer) logr.Logger {

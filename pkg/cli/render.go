@@ -102,5 +102,5 @@ func (o *renderOptions) compile() ([]compiled, error) {
 		return nil, err
 	}
 	list, more, err := compile(files, pipeline.Options{Kinds: source})
-	return list, refuse(o.streams, append(problems, more...), err)
+	return list, refuse(o.streams, further(problems, more), err)
 }

@@ -144,7 +144,7 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 		return nil, refuse(o.streams, problems, err)
 	}
 	list, more, err := compile(files, options)
-	if failed := refuse(o.streams, append(problems, more...), nil); failed != nil {
+	if failed := refuse(o.streams, further(problems, more), nil); failed != nil {
 		return nil, failed
 	}
 	if err != nil {

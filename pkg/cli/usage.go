@@ -21,6 +21,10 @@ func usagef(format string, args ...any) error {
 
 // flagError turns what pflag finds wrong into a usageError, with a guess at an unknown flag.
 func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return usagef("%s", wrongValue(invalid))
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return usagef("%s", err)
@@ -31,6 +35,16 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("%s: did you mean --%s?", err, name)
 	}
 	return usagef("%s", err)
+}
+
+// wrongValue says of a flag's value what it should have been, where that is a matter of its type: pflag names the Go
+// function that could not read it.
+func wrongValue(e *pflag.InvalidValueError) string {
+	wanted := map[string]string{"int": "a whole number", "float32": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
+	if wanted == "" {
+		return e.Error()
+	}
+	return fmt.Sprintf("--%s is %q: write %s", e.GetFlag().Name, e.GetValue(), wanted)
 }
 
 // unknownCommand is about the first word of args that is no flag.

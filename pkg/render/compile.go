@@ -141,7 +141,24 @@ func (c *compiler) parseError(text string, err error) error {
 	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
 		out.Mend = "a flow mapping's own brace needs a space before " + c.options.Left
 	}
+	if out.Mend == "" && c.lacksEnd(text) {
+		out.Mend = "an if, range, with, define or block has no " + c.options.Left + " end " + c.options.Right
+	}
 	return out
+}
+
+// lacksEnd tells whether the text is a template once what it begins is closed.
+func (c *compiler) lacksEnd(text string) bool {
+	const most = 5
+	for range most {
+		text += c.options.Left + "end" + c.options.Right
+		tree := parse.New(c.name)
+		tree.Mode = parse.SkipFuncCheck
+		if _, err := tree.Parse(text, c.options.Left, c.options.Right, map[string]*parse.Tree{}); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // isConstant reports a tree that holds only text.

@@ -86,6 +86,8 @@ var (
 	errorLine = regexp.MustCompile(`line (\d+): `)
 	// namedHole finds a hole that is part of an anchor, an alias or a tag.
 	namedHole  = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
+	// tabbed finds a line that is indented by a tab.
+	tabbed     = regexp.MustCompile(`(?m)^ *\t`)
 	scalarMark = regexp.MustCompile(`\x{E000}s(\d+)`)
 )
 
@@ -111,7 +113,10 @@ func syntaxError(text []byte, err error) error {
 		out.problem, out.named = noStructureHere, true
 		return out
 	}
-	out.problem = "not YAML: " + message
+	out.problem, out.mend = "not YAML: "+message, "check indentation, quotes and brackets of this line and its neighbours"
+	if tabbed.Match(near) {
+		out.mend = "indent with spaces, YAML takes no tabs"
+	}
 	blameSplice(out, text)
 	return out
 }
@@ -134,7 +139,7 @@ func blameSplice(out *skeletonError, text []byte) {
 		var doc yaml.Node
 		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
 			out.record = record
-			out.problem = "is " + have + ", and the template places " + room + " there"
+			out.problem, out.mend = "is "+have+", and the template places "+room+" there", ""
 			out.named = true
 			return
 		}

@@ -98,7 +98,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 		return
 	}
 	mend := "write {{ define }} for it in this template"
-	if near := nearest(name, sortedKeys(c.trees)); near != "" {
+	if near := nearest(name, slices.DeleteFunc(sortedKeys(c.trees), func(n string) bool { return n == c.name })); near != "" {
 		mend = "did you mean " + near + "?"
 	}
 	c.errorf(pos, mend, "there is no template %q", name)

@@ -5,11 +5,11 @@ package render
 var refused = func() map[string][2]string {
 	out := map[string][2]string{
 		"tpl":             {"what a value says is never executed", "write the template out, or choose with `if`"},
-		"lookup":          {"a template reads nothing but the upstream, parameters and inputs", "declare the object as an input and use `input NAME`"},
+		"lookup":          {"a template reads nothing but its upstream", "let the upstream say what is needed"},
 		"fromYaml":        {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"fromYamlArray":   {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"call":            {"values hold no functions", ""},
-		"buildCustomCert": {"it gives a value that no document can hold", "put the certificate into the upstream or an input"},
+		"buildCustomCert": {"it gives a value that no document can hold", "put the certificate into the upstream"},
 	}
 	add := func(reason, mend string, names ...string) {
 		for _, name := range names {
@@ -19,10 +19,10 @@ var refused = func() map[string][2]string {
 	add("its result depends on the clock or the time zone, so that two renderings would differ", "put the text into the upstream",
 		"now", "ago", "date", "dateInZone", "date_in_zone", "dateModify", "date_modify", "mustDateModify", "must_date_modify",
 		"htmlDate", "htmlDateInZone", "toDate", "mustToDate", "durationRound", "unixEpoch")
-	add("its result is random, so that two renderings would differ", "put the value into the upstream or an input; to tell objects apart, use sha256sum of a name",
+	add("its result is random, so that two renderings would differ", "put the value into the upstream; to tell objects apart, use sha256sum of a name",
 		"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4", "bcrypt", "htpasswd", "encryptAES",
 		"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey")
-	add("it reads the environment of the process", "declare a parameter and use `param NAME`", "env", "expandenv")
-	add("it asks the network", "put the address into the upstream or a parameter", "getHostByName")
+	add("it reads the environment of the process", "write the value into the template", "env", "expandenv")
+	add("it asks the network", "put the address into the upstream or the template", "getHostByName")
 	return out
 }()

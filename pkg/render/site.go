@@ -66,11 +66,20 @@ func (s *site) at(err error) error {
 	return out
 }
 
+// helmsOwn are what the dot of a Helm chart has, and an upstream has not.
+var helmsOwn = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true, "Subcharts": true}
+
 // missing is the error for a value that is not there.
 func (s *site) missing() error {
 	mend := "set it, or give the template a `default`"
 	if s.hole {
 		mend = "set it, or let the template say `| default …` or `| omitempty`"
+	}
+	switch top, _, _ := strings.Cut(strings.TrimPrefix(s.text, "."), "."); {
+	case strings.HasPrefix(s.text, "param ") || strings.HasPrefix(s.text, "input "):
+		mend = "the config declares none of that name: write the value into the template, or let the upstream say it"
+	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
+		mend = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
 	return &Error{Line: s.line, Column: s.column, Problem: s.text + " is not set", Mend: mend}
 }
