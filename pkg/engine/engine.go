@@ -40,9 +40,13 @@ type Engine struct {
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
 // election, events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
-	client, err := dynamic.NewForConfig(cfg)
+	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("preparing the client: %w", err)
+		return nil, fmt.Errorf("preparing the connection: %w", err)
+	}
+	client, err := newDynamic(cfg, httpClient)
+	if err != nil {
+		return nil, err
 	}
 	cluster, err := kinds.Live(cfg)
 	if err != nil {

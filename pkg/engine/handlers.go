@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -97,11 +98,11 @@ func refsOf(obj any) []pipeline.Ref {
 	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tomb.Obj
 	}
-	u, ok := obj.(*unstructured.Unstructured)
+	o, ok := obj.(metav1.Object)
 	if !ok {
 		return nil
 	}
-	return []pipeline.Ref{{Namespace: u.GetNamespace(), Name: u.GetName()}}
+	return []pipeline.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 // ownersOf finds the upstreams that an object's marks name: by uid where the upstream is in the cache. Where it is not
@@ -135,8 +136,8 @@ func groupOf(apiVersion string) string {
 }
 
 func (s *session) byUID(uid string, guess pipeline.Ref) pipeline.Ref {
-	if up := s.upstreams.withUID(uid); up != nil {
-		return pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}
+	if ref, ok := s.upstreams.withUID(uid); ok {
+		return ref
 	}
 	return guess
 }

@@ -62,7 +62,10 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
 func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
-	cached, _ := s.upstreams.get(ref).(*unstructured.Unstructured)
+	cached, err := s.upstreams.upstream(ref)
+	if err != nil {
+		return nil, err
+	}
 	if cached == nil {
 		return s.vanished(ctx, ref)
 	}

@@ -149,8 +149,8 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	}
 	s.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
-		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: selector, View: wholeView}
-		sub, err := s.engine.watches.subscribe(key, keepWhole, s.upstreamHandler(), heard)
+		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: selector, View: packedView}
+		sub, err := s.engine.watches.subscribe(key, pack, s.upstreamHandler(), heard)
 		if err != nil {
 			return err
 		}

@@ -189,11 +189,11 @@ var indexers = cache.Indexers{
 		return ownersOf(live), nil
 	},
 	byUID: func(obj any) ([]string, error) {
-		u, ok := obj.(*unstructured.Unstructured)
+		p, ok := obj.(*packed)
 		if !ok {
 			return nil, nil
 		}
-		return []string{string(u.GetUID())}, nil
+		return []string{string(p.UID)}, nil
 	},
 }
 
@@ -209,7 +209,7 @@ func ownersOf(live *drift.Live) []string {
 	return uids
 }
 
-// wholeView names the view of upstreams: everything but managedFields.
+// wholeView names the view of Namespaces, of which labels are read: everything but managedFields.
 const wholeView = "whole"
 
 // keepWhole is the transform of wholeView. It may change the object in place: nobody else has seen it yet.
@@ -258,15 +258,23 @@ func (s stores) ownedBy(uid types.UID) []*drift.Live {
 	return owned
 }
 
+// upstream returns the upstream of that name; nil where there is none.
+func (s stores) upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
+	p, ok := s.get(ref).(*packed)
+	if !ok {
+		return nil, nil
+	}
+	return p.unpack()
+}
+
 // withUID finds the upstream with a uid.
-func (s stores) withUID(uid string) *unstructured.Unstructured {
+func (s stores) withUID(uid string) (pipeline.Ref, bool) {
 	for _, sub := range s {
 		if objs, _ := sub.indexer().ByIndex(byUID, uid); len(objs) == 1 {
-			u, _ := objs[0].(*unstructured.Unstructured)
-			return u
+			return refsOf(objs[0])[0], true
 		}
 	}
-	return nil
+	return pipeline.Ref{}, false
 }
 
 // keys lists every object.

@@ -1,0 +1,111 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// benchObjects is how many Widgets of 4 KB each operator meets.
+const benchObjects = 1000
+
+// BenchmarkAgainstHandwritten lets Corollary and a hand-written controller-runtime operator do the same work on the same
+// API server: a ConfigMap for each of 1000 Widgets that are there already, to Ready. It reports, for each object, the
+// process' CPU time, requests, and the heap that stays in use. Only the ratios mean anything.
+func BenchmarkAgainstHandwritten(b *testing.B) {
+	for _, side := range []struct {
+		name  string
+		start func(t testing.TB, cfg *rest.Config, ns string) (stop func())
+	}{
+		{"handwritten", startHandwritten},
+		{"corollary", func(t testing.TB, cfg *rest.Config, ns string) func() {
+			return startWith(t, cfg, nil, fill(widgetConfig, ns, testkit.Unique(t))).halt
+		}},
+	} {
+		b.Run(side.name, func(b *testing.B) {
+			for b.Loop() {
+				compare(b, side.start)
+			}
+		})
+	}
+}
+
+func compare(b *testing.B, start func(t testing.TB, cfg *rest.Config, ns string) func()) {
+	ns := testkit.Namespace(b)
+	big := strings.Repeat("x", 4000)
+	for i := range benchObjects {
+		testkit.Apply(b, ns, widget(fmt.Sprintf("w-%04d", i), `{data: {key: `+big+`}}`))
+	}
+	counter := testkit.NewCounter()
+	heap, cpu := heapInUse(), cpuTime()
+	stop := start(b, counter.Wrap(testkit.Config()), ns)
+	testkit.Eventually(b, 2*time.Minute, func() (bool, string) {
+		n := counter.Mutating()
+		return n >= 2*benchObjects, fmt.Sprintf("%d writes", n)
+	})
+	settle(b, counter)
+	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/benchObjects, "cpu-µs/object")
+	b.ReportMetric(float64(counter.Total())/benchObjects, "requests/object")
+	b.ReportMetric(float64(heapInUse()-heap)/benchObjects, "heap-B/object")
+	stop()
+}
+
+// settle waits until the events of the last writes have been worked on.
+func settle(b *testing.B, counter *testkit.Counter) {
+	last, since := counter.Total(), time.Now()
+	testkit.Eventually(b, patience, func() (bool, string) {
+		if n := counter.Total(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > time.Second, "requests still come"
+	})
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func startHandwritten(t testing.TB, cfg *rest.Config, ns string) func() {
+	mgr, err := manager.New(cfg, manager.Options{Scheme: handwrittenScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logFor(t),
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{ns: {}}}, Controller: ctrlconfig.Controller{MaxConcurrentReconciles: 4, SkipNameValidation: ptr.To(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addHandwritten(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
