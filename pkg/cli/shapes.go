@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"maps"
+	template "text/template/parse"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// shape is what is known of a value before it is there. The zero shape is one of which nothing is known.
+type shape struct {
+	schema *spec.Schema
+	scalar bool // a constant, or a key of a range: text, a number or a boolean
+}
+
+// closed tells that the value can be neither map nor list.
+func (s shape) closed() bool { return s.scalar || s.schema != nil && isScalar(s.schema) }
+
+// below is the shape of a field of a field and so on.
+func (s shape) below(names []string) shape {
+	for _, name := range names {
+		if s.schema == nil {
+			return shape{}
+		}
+		property, declared := s.schema.Properties[name]
+		switch {
+		case declared:
+			s = shape{schema: &property}
+		case s.schema.AdditionalProperties != nil:
+			s = shape{schema: s.schema.AdditionalProperties.Schema}
+		default:
+			return shape{}
+		}
+	}
+	return s
+}
+
+// item is the shape of what a range over the value gives.
+func (s shape) item() shape {
+	switch {
+	case s.schema == nil || len(s.schema.Properties) > 0:
+		return shape{}
+	case s.schema.Items != nil:
+		return shape{schema: s.schema.Items.Schema}
+	case s.schema.AdditionalProperties != nil:
+		return shape{schema: s.schema.AdditionalProperties.Schema}
+	}
+	return shape{}
+}
+
+func isScalar(s *spec.Schema) bool {
+	either, _ := s.Extensions.GetBool("x-kubernetes-int-or-string")
+	return either || len(s.Type) == 1 && (s.Type[0] == "string" || s.Type[0] == "integer" || s.Type[0] == "number" || s.Type[0] == "boolean")
+}
+
+// upstreamShape is an upstream's: what every kind has, and what its schema declares besides.
+func upstreamShape(s *spec.Schema) shape {
+	root := spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{}}}
+	if s != nil {
+		maps.Copy(root.Properties, s.Properties)
+		root.AdditionalProperties = s.AdditionalProperties
+	}
+	text, texts := *spec.StringProperty(), *spec.MapProperty(spec.StringProperty())
+	root.Properties["apiVersion"], root.Properties["kind"] = text, text
+	root.Properties["metadata"] = spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{
+		"name": text, "namespace": text, "uid": text, "generateName": text, "resourceVersion": text, "creationTimestamp": text,
+		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts,
+	}}}
+	return shape{schema: &root}
+}
+
+// closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
+// offsets of what they print. A text that does not parse has none.
+func closedActions(text, left, right string, upstream shape) map[template.Pos]bool {
+	w := &shapeWalk{closed: map[template.Pos]bool{}, assigned: map[string]bool{}}
+	tree := template.New("template")
+	tree.Mode = template.SkipFuncCheck
+	trees := map[string]*template.Tree{}
+	if _, err := tree.Parse(text, left, right, trees); err != nil || trees["template"] == nil {
+		return nil
+	}
+	main := trees["template"].Root
+	// What a variable holds that is assigned to anew depends on the way there, so a first walk collects their names.
+	w.list(main, upstream, map[string]shape{"$": upstream})
+	clear(w.closed)
+	w.list(main, upstream, map[string]shape{"$": upstream})
+	// The dot of the other trees is whatever they are handed: nothing of theirs is closed.
+	return w.closed
+}
+
+type shapeWalk struct {
+	closed   map[template.Pos]bool
+	assigned map[string]bool
+}
+
+// list walks one block. vars holds its variables and, since the block may declare more, is a copy of its own.
+func (w *shapeWalk) list(l *template.ListNode, dot shape, vars map[string]shape) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *template.ActionNode:
+			if s := w.declare(n.Pipe, dot, vars, nil); len(n.Pipe.Decl) == 0 && s.closed() {
+				w.closed[n.Pos] = true
+			}
+		case *template.IfNode:
+			w.branch(&n.BranchNode, dot, vars, func(shape) shape { return dot }, nil)
+		case *template.WithNode:
+			w.branch(&n.BranchNode, dot, vars, func(s shape) shape { return s }, nil)
+		case *template.RangeNode:
+			w.branch(&n.BranchNode, dot, vars, shape.item, shape.item)
+		}
+	}
+}
+
+// branch walks both blocks of an if, with or range. inner gives the dot of the first one, each what a range's variables
+// hold of its value.
+func (w *shapeWalk) branch(n *template.BranchNode, dot shape, vars map[string]shape, inner, each func(shape) shape) {
+	vars = maps.Clone(vars)
+	value := w.declare(n.Pipe, dot, vars, each)
+	w.list(n.List, inner(value), maps.Clone(vars))
+	w.list(n.ElseList, dot, maps.Clone(vars))
+}
+
+// declare evaluates a pipeline and gives its variables their shapes: the value's, or of a range an item's and, of two
+// variables, the first the key's.
+func (w *shapeWalk) declare(p *template.PipeNode, dot shape, vars map[string]shape, each func(shape) shape) shape {
+	value := w.pipe(p, dot, vars)
+	for i, v := range p.Decl {
+		name := v.Ident[0]
+		if p.IsAssign {
+			w.assigned[name] = true
+			continue
+		}
+		switch {
+		case each == nil:
+			vars[name] = value
+		case i == 0 && len(p.Decl) == 2:
+			vars[name] = shape{scalar: true}
+		default:
+			vars[name] = each(value)
+		}
+	}
+	return value
+}
+
+// pipe is the shape of a pipeline's value. Of the functions only those are followed that give one of their arguments.
+func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape) shape {
+	var value shape
+	for i, cmd := range p.Cmds {
+		name, isCall := cmd.Args[0].(*template.IdentifierNode)
+		switch {
+		case !isCall:
+			value = w.node(cmd.Args[0], dot, vars)
+		case name.Ident == "omitempty" && i > 0:
+		case name.Ident == "default" && len(cmd.Args) > 1:
+			all := i == 0 || value.closed()
+			for _, arg := range cmd.Args[1:] {
+				all = all && w.node(arg, dot, vars).closed()
+			}
+			value = shape{scalar: all}
+		default:
+			value = shape{}
+		}
+	}
+	return value
+}
+
+func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shape {
+	switch n := n.(type) {
+	case *template.DotNode:
+		return dot
+	case *template.FieldNode:
+		return dot.below(n.Ident)
+	case *template.VariableNode:
+		if w.assigned[n.Ident[0]] {
+			return shape{}
+		}
+		return vars[n.Ident[0]].below(n.Ident[1:])
+	case *template.ChainNode:
+		return w.node(n.Node, dot, vars).below(n.Field)
+	case *template.PipeNode:
+		return w.pipe(n, dot, vars)
+	case *template.StringNode, *template.NumberNode, *template.BoolNode:
+		return shape{scalar: true}
+	}
+	return shape{}
+}
