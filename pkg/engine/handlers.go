@@ -105,8 +105,8 @@ func refsOf(obj any) []pipeline.Ref {
 	return []pipeline.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// ownersOf finds the upstreams that an object's marks name: by uid where the upstream is in the cache. Where it is not
-// (no longer selected, not seen yet), the name in the mark says what to look at; the look itself compares uids.
+// ownersOf finds the upstreams that an object's marks name. An owner keeps its name as long as it keeps its uid, so the
+// name says what to look at; the look itself goes by uid, whether the upstream is in the cache or not.
 func (s *session) ownersOf(obj any) []pipeline.Ref {
 	live, ok := obj.(*drift.Live)
 	if !ok {
@@ -114,18 +114,18 @@ func (s *session) ownersOf(obj any) []pipeline.Ref {
 	}
 	var refs []pipeline.Ref
 	up := s.pipeline.Upstream
-	for _, ref := range live.Owners {
-		if ref.Kind != up.GVK.Kind {
+	for _, owner := range live.Owners {
+		if owner.Kind != up.GVK.Kind {
 			continue
 		}
-		guess := pipeline.Ref{Name: ref.Name}
+		ref := pipeline.Ref{Name: owner.Name}
 		if up.Namespaced {
-			guess.Namespace = live.Namespace
+			ref.Namespace = live.Namespace
 		}
-		refs = append(refs, s.byUID(string(ref.UID), guess))
+		refs = append(refs, ref)
 	}
-	if guess, uid, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
-		refs = append(refs, s.byUID(uid, guess))
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+		refs = append(refs, ref)
 	}
 	return refs
 }
@@ -133,11 +133,4 @@ func (s *session) ownersOf(obj any) []pipeline.Ref {
 func groupOf(apiVersion string) string {
 	gv, _ := schema.ParseGroupVersion(apiVersion)
 	return gv.Group
-}
-
-func (s *session) byUID(uid string, guess pipeline.Ref) pipeline.Ref {
-	if ref, ok := s.upstreams.withUID(uid); ok {
-		return ref
-	}
-	return guess
 }

@@ -174,11 +174,8 @@ func (s *subscription) synced() bool { return s.handle.HasSynced() }
 
 func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetIndexer() }
 
-// byOwner indexes downstreams by the uids in their owner marks, byUID upstreams by their own.
-const (
-	byOwner = "owner"
-	byUID   = "uid"
-)
+// byOwner indexes downstreams by the uids in their owner marks.
+const byOwner = "owner"
 
 var indexers = cache.Indexers{
 	byOwner: func(obj any) ([]string, error) {
@@ -187,13 +184,6 @@ var indexers = cache.Indexers{
 			return nil, nil
 		}
 		return ownersOf(live), nil
-	},
-	byUID: func(obj any) ([]string, error) {
-		p, ok := obj.(*packed)
-		if !ok {
-			return nil, nil
-		}
-		return []string{string(p.UID)}, nil
 	},
 }
 
@@ -265,16 +255,6 @@ func (s stores) upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	return p.unpack()
-}
-
-// withUID finds the upstream with a uid.
-func (s stores) withUID(uid string) (pipeline.Ref, bool) {
-	for _, sub := range s {
-		if objs, _ := sub.indexer().ByIndex(byUID, uid); len(objs) == 1 {
-			return refsOf(objs[0])[0], true
-		}
-	}
-	return pipeline.Ref{}, false
 }
 
 // keys lists every object.
