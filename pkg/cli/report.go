@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 type checkReport struct {
 	file, operator string
 	kinds          []string
+	untyped        []string // why kinds are not typed, each reason once
 	holes          []string // those through which structure enters
 	closed         int      // those that stand alone too, but hold text, a number or a boolean by the schema
 	status         string   // schema lines that the upstream's CustomResourceDefinition lacks
@@ -59,8 +61,8 @@ func (r *checkReport) kind(f *config.File, source kinds.Source, role, path, apiV
 	typed := "typed"
 	if k.Schema == nil {
 		typed = "not typed"
-		if k.SchemaErr != nil {
-			typed += ": " + k.SchemaErr.Error()
+		if k.SchemaErr != nil && !slices.Contains(r.untyped, k.SchemaErr.Error()) {
+			r.untyped = append(r.untyped, k.SchemaErr.Error())
 		}
 	}
 	r.kinds = append(r.kinds, head+strings.Join(append(facts, typed), ", "))
@@ -80,6 +82,9 @@ func (r *checkReport) write(w io.Writer) {
 	fmt.Fprintf(w, "%s: operator %s\n", r.file, r.operator)
 	for _, line := range r.kinds {
 		fmt.Fprintf(w, "  %s\n", line)
+	}
+	for _, reason := range r.untyped {
+		fmt.Fprintf(w, "  not typed: %s\n", reason)
 	}
 	r.writeHoles(w)
 	if r.status != "" {

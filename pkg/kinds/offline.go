@@ -74,7 +74,7 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 		unknown.Where = "the set of built-in kinds and given CustomResourceDefinitions"
 	}
 	if unknown.Mend == "" {
-		unknown.Mend = "give the file of its CustomResourceDefinition"
+		unknown.Mend = "give the file of its CustomResourceDefinition with --crds"
 	}
 	return nil, unknown
 }
