@@ -273,7 +273,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestCLIListsEveryCommand compares commands, and the flags that the document names with those that there are.
+// TestCLIListsEveryCommand compares commands and flags that the document names with those that there are.
 func TestCLIListsEveryCommand(t *testing.T) {
 	doc := read(t, "cli.md")
 	help := map[string]string{"": output(t, "--help")}
@@ -288,6 +288,13 @@ func TestCLIListsEveryCommand(t *testing.T) {
 	}
 	if len(help) < 6 {
 		t.Fatalf("found %d commands only", len(help))
+	}
+	for command, text := range help {
+		for _, flag := range regexp.MustCompile("(?m)^ +(?:-[a-z], )?(--[a-z-]+)").FindAllStringSubmatch(text, -1) {
+			if flag[1] != "--help" && !strings.Contains(doc, "`"+flag[1]+"`") {
+				t.Errorf("cli.md does not list %s of %q", flag[1], command)
+			}
+		}
 	}
 	for _, flag := range regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(doc, -1) {
 		if !slices.ContainsFunc(slices.Collect(maps.Values(help)), func(text string) bool { return strings.Contains(text, flag[1]+" ") }) {

@@ -17,7 +17,16 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	flags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	o.BindFlags(flags)
 	_ = flags.Set(stacktraceFlag, "panic")
-	flags.Lookup(stacktraceFlag).DefValue = "panic"
+	for name, says := range map[string][2]string{
+		"zap-devel":         {"false", "For people at a terminal: the console encoder, at level debug"},
+		"zap-encoder":       {"json", "Form of the log: json or console"},
+		"zap-log-level":     {"info", "Least level that is logged: debug, info, error, panic, or a number above 0 for more than debug"},
+		stacktraceFlag:      {"panic", "Least level that is logged with a stack trace: info, error or panic"},
+		"zap-time-encoding": {"rfc3339", "Form of the times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano"},
+	} {
+		f := flags.Lookup(name)
+		f.DefValue, f.Usage = says[0], says[1]
+	}
 	cmd.Flags().AddGoFlagSet(flags)
 	for name, words := range map[string][]cobra.Completion{
 		"zap-encoder":       {"json", "console"},
