@@ -43,6 +43,7 @@ func newRoot(streams IO) *cobra.Command {
 		Long: `Corollary is an operator without code for each kind: a config file names what to
 watch, what makes it valid, and the objects that follow from it as templates.
 Corollary keeps the cluster that way.`,
+		Version: build().Version,
 		Example: `  # See whether a config is good, without a cluster
   corollary check -c app.yaml --crds crds/
 
@@ -59,6 +60,7 @@ Corollary keeps the cluster that way.`,
 	root.SetOut(streams.Out) // before the completion command is made, which keeps it
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

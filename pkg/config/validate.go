@@ -204,7 +204,11 @@ func (v *validator) apiVersion(path, s string) {
 func (v *validator) badPath(at, text string, err error) {
 	var pe *fieldpath.ParseError
 	if errors.As(err, &pe) {
-		v.add(at, pe.Mend, "%q is no path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
+		mend := pe.Mend
+		if _, err := fieldpath.Parse("." + text); pe.Offset == 0 && err != nil {
+			mend = "write one such as .spec.replicas" // a dot alone does not mend it
+		}
+		v.add(at, mend, "%q is no path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
 		return
 	}
 	v.add(at, "", "%q is no path: %v", clip(text), err)
