@@ -125,7 +125,7 @@ func (d *decoder) items(v any, out reflect.Value, p fieldpath.Path, f field) {
 	// Items in error stay as zero values, so that the others keep their numbers in errors.
 	out.Set(reflect.MakeSlice(out.Type(), len(list), len(list)))
 	for i, item := range list {
-		at := append(p[:len(p):len(p)], fieldpath.Step{Kind: fieldpath.IndexStep, Index: i})
+		at := slices.Concat(p, fieldpath.Path{{Kind: fieldpath.IndexStep, Index: i}})
 		if item == nil {
 			if !d.file.reported(display(at)) {
 				d.fail(at, "remove the item or give it a value", "found null, wanted an item")

@@ -62,7 +62,7 @@ func (d *document) soleNode(data []byte) (*yaml.Node, *Error) {
 			break
 		}
 		if err != nil {
-			return nil, d.syntaxError(err, data, feed.lines)
+			return nil, d.syntaxError(err, feed.lines)
 		}
 		docs = append(docs, &n)
 	}
@@ -139,7 +139,7 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // syntaxError tells what the YAML parser could not read. read is the number of lines it had taken: the cause is
 // the line after the longest beginning of the file that still parses.
-func (d *document) syntaxError(err error, data []byte, read int) *Error {
+func (d *document) syntaxError(err error, read int) *Error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	line := max(read, 1)
 	if m != nil && m[1] != "" {

@@ -53,7 +53,8 @@ var serviceLink = regexp.MustCompile(`(_SERVICE_HOST|_SERVICE_PORT(_[A-Z0-9_]+)?
 // corollary-set-a: its name ends so, and its value (an address, a port, a protocol) is no override.
 func injected(name, value string) bool {
 	_, path, ok := strings.Cut(value, ":")
-	return serviceLink.MatchString(name) && !(ok && (strings.HasPrefix(path, ".") || strings.HasPrefix(path, "['")))
+	override := ok && (strings.HasPrefix(path, ".") || strings.HasPrefix(path, "['"))
+	return serviceLink.MatchString(name) && !override
 }
 
 // overrideKey is the key under which an override's value is read as YAML.

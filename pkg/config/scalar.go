@@ -28,12 +28,12 @@ func scalarValue(n *yaml.Node) (any, error) {
 	}
 	v, err := read("v: " + n.Value)
 	var unsupported *json.UnsupportedValueError
-	switch {
-	case errors.As(err, &unsupported):
+	if errors.As(err, &unsupported) {
 		return nil, err
-	case err != nil:
+	}
+	if err != nil {
 		// Plain in its place, yet not on its own; it is text then, for no number or boolean looks so.
-		return n.Value, nil
+		return n.Value, nil //nolint:nilerr // that YAML cannot read it is the answer, not a failure
 	}
 	switch v.(type) {
 	case map[string]any, []any:

@@ -54,14 +54,14 @@ func (v *validator) root() {
 		v.form(dnsLabel, "metadata.name", v.Metadata.Name, v.Metadata.Name)
 	}
 	v.delimiters()
-	const sec, min = Duration(time.Second), Duration(time.Minute)
-	if v.Retry.MinDelay < sec {
+	const second, minute = Duration(time.Second), Duration(time.Minute)
+	if v.Retry.MinDelay < second {
 		v.add("retry.minDelay", "write at least 1s", "%s is too short, a failure must wait", v.Retry.MinDelay)
 	}
-	if v.Retry.MaxDelay < v.Retry.MinDelay && v.Retry.MinDelay >= sec {
+	if v.Retry.MaxDelay < v.Retry.MinDelay && v.Retry.MinDelay >= second {
 		v.add("retry.maxDelay", "write at least "+v.Retry.MinDelay.String(), "%s is less than minDelay, which is %s", v.Retry.MaxDelay, v.Retry.MinDelay)
 	}
-	if v.ResyncPeriod != 0 && v.ResyncPeriod < min {
+	if v.ResyncPeriod != 0 && v.ResyncPeriod < minute {
 		v.add("resyncPeriod", "write at least 1m, or 0s for never", "%s is too short", v.ResyncPeriod)
 	}
 }

@@ -85,7 +85,7 @@ func otherForms(text []byte) [][]byte {
 var (
 	errorLine = regexp.MustCompile(`line (\d+): `)
 	// namedHole finds a hole that is part of an anchor, an alias or a tag.
-	namedHole  = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
+	namedHole = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
 	// tabbed finds a line that is indented by a tab.
 	tabbed     = regexp.MustCompile(`(?m)^ *\t`)
 	scalarMark = regexp.MustCompile(`\x{E000}s(\d+)`)
