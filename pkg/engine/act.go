@@ -324,7 +324,7 @@ func (l *look) inspect(ctx context.Context, o pipeline.Outcome) error {
 		return err
 	}
 	beyond := l.pipeline.Beyond(live, want)
-	l.record.targets[i].answered(l.record.latest(i, o.Target, nil, l.now), l.record.wish.Downstreams[i].Hash, func(v *pipeline.Verdict) {
+	l.record.targets[i].answered(l.record.latest(i, o.Target, func() *drift.Live { return nil }, l.now), l.record.wish.Downstreams[i].Hash, func(v *pipeline.Verdict) {
 		v.Inspected, v.Beyond = true, beyond
 	})
 	if len(beyond) == 0 {

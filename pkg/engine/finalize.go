@@ -19,7 +19,8 @@ func (l *look) addFinalizer(ctx context.Context) bool {
 		l.failUpstream("adding the finalizer", err)
 		return false
 	}
-	l.upstream, l.record.upstream = withoutManagedFields(up), up
+	l.upstream = withoutManagedFields(up)
+	l.record.wrote(up, false)
 	return true
 }
 
@@ -55,7 +56,8 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 		l.failUpstream("removing the finalizer", err)
 		return false
 	}
-	l.upstream, l.record.upstream = withoutManagedFields(up), up
+	l.upstream = withoutManagedFields(up)
+	l.record.wrote(up, false)
 	return true
 }
 

@@ -132,7 +132,13 @@ func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) {
 		l.log.Info("writing the status failed and is tried again", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
 		return
 	}
-	l.record.upstream = withoutManagedFields(resp)
+	// Somebody else's change may have come back with it: then the news of it must be looked at.
+	l.upstream = withoutManagedFields(resp)
+	complete := l.digest() == l.record.digest
+	if complete {
+		l.record.version = resp.GetResourceVersion()
+	}
+	l.record.wrote(resp, complete)
 }
 
 // writeStatus applies our part of the status where conditions are a keyed list; else it merges, with the version that

@@ -53,7 +53,7 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 	if !ok {
 		return f
 	}
-	f.Live = l.record.latest(i, at, l.downstreams[i].live(at), l.now)
+	f.Live = l.record.latest(i, at, func() *drift.Live { return l.downstreams[i].live(at) }, l.now)
 	if rec != nil {
 		f.RecordedHash, f.Finished = rec.Hash, rec.State == status.StateFinished
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,16 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 			}
 			s.enqueue(priorityNow, refsOf(obj)...)
 		},
-		UpdateFunc: func(_, after any) { s.enqueue(priorityNow, refsOf(after)...) },
+		UpdateFunc: func(_, after any) {
+			p, ok := after.(*packed)
+			if !ok {
+				return
+			}
+			ref := pipeline.Ref{Namespace: p.Namespace, Name: p.Name}
+			if r := s.memory.peek(ref); r == nil || !r.isEcho(p.UID, p.ResourceVersion) {
+				s.enqueue(priorityNow, ref)
+			}
+		},
 		DeleteFunc: func(obj any) { s.enqueue(priorityNow, refsOf(obj)...) },
 	}
 }
@@ -49,15 +59,20 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 func (s *session) downstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			priority := priorityNow
 			if initial {
-				priority = priorityBulk
+				s.enqueue(priorityBulk, s.ownersOf(obj)...)
+				return
 			}
-			s.enqueue(priority, s.ownersOf(obj)...)
+			s.news(obj, s.ownersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
-			s.enqueue(priorityNow, s.ownersOf(before)...)
-			s.enqueue(priorityNow, s.ownersOf(after)...)
+			owners := s.ownersOf(after)
+			for _, ref := range s.ownersOf(before) {
+				if !slices.Contains(owners, ref) {
+					owners = append(owners, ref)
+				}
+			}
+			s.news(after, owners)
 		},
 		DeleteFunc: func(obj any) {
 			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -74,6 +89,19 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 				s.queue.AddWithOpts(priorityqueue.AddOpts{After: afterDelete}, ref)
 			}
 		},
+	}
+}
+
+// news queues the owners of a downstream, but for those whose own write it was.
+func (s *session) news(obj any, owners []pipeline.Ref) {
+	live, ok := obj.(*drift.Live)
+	if !ok {
+		return
+	}
+	for _, ref := range owners {
+		if r := s.memory.peek(ref); r == nil || !r.isEchoOf(live) {
+			s.enqueue(priorityNow, ref)
+		}
 	}
 }
 

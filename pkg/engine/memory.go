@@ -26,8 +26,6 @@ type record struct {
 	wish    *pipeline.Wish
 	version string
 	digest  drift.Sum
-	// upstream is what our own last write to it returned, while that is newer than the cache.
-	upstream *unstructured.Unstructured
 	targets  []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry  retryState
@@ -36,6 +34,10 @@ type record struct {
 	told string
 
 	mu sync.Mutex
+	// upstream is what our own last write to it returned, while that is newer than the cache; complete tells that the wish
+	// is made of it, so that the news of it is no news.
+	upstream *unstructured.Unstructured
+	complete bool
 	// read is, by downstream, what our last request about it returned, while that is newer than the cache.
 	read []freshly
 	// gone has the objects that the API server told us are deleted, while the cache may still show them.
@@ -107,6 +109,50 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 	r.read[i] = freshly{live: live, until: now.Add(freshFor)}
 }
 
+// wrote keeps what a write to the upstream returned until the cache has caught up with it.
+func (r *record) wrote(up *unstructured.Unstructured, complete bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.upstream, r.complete = up, complete
+}
+
+// ahead is what our last write to the upstream returned, until its echo has come. It is asked for before the cache is
+// read: the echo is in the cache before ahead forgets.
+func (r *record) ahead() *unstructured.Unstructured {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.upstream
+}
+
+// isEcho tells whether an event about the upstream only brings back what our own write returned. The cache has it now, so
+// it need not be kept.
+func (r *record) isEcho(uid types.UID, version string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.upstream == nil || r.uid != uid || newer(r.upstream.GetResourceVersion(), version) {
+		return false
+	}
+	same := r.upstream.GetResourceVersion() == version
+	r.upstream = nil
+	return same && r.complete
+}
+
+// isEchoOf is isEcho for a downstream: the look that made the request has decided upon its answer already.
+func (r *record) isEchoOf(live *drift.Live) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.read {
+		if l := r.read[i].live; l != nil && l.UID == live.UID && l.ResourceVersion == live.ResourceVersion {
+			r.read[i] = freshly{}
+			return true
+		}
+	}
+	return false
+}
+
 // letGo notes that an object was deleted or is no longer ours, whatever the cache still says of it.
 func (r *record) letGo(uid types.UID, now time.Time) {
 	r.drop(uid)
@@ -138,10 +184,12 @@ func (r *record) drop(uid types.UID) {
 	}
 }
 
-// latest chooses between what the cache has at a target and what our last response about it said.
-func (r *record) latest(i int, at pipeline.Ref, cached *drift.Live, now time.Time) *drift.Live {
+// latest chooses between what the cache has at a target and what our last response about it said. The cache is read under
+// the lock: an echo is in the cache before it makes us forget the response.
+func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now time.Time) *drift.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	cached := cache()
 	if cached != nil && r.isGone(cached, now) {
 		cached = nil
 	}

@@ -62,6 +62,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
 func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
+	ahead := s.memory.peek(ref).ahead()
 	cached, err := s.upstreams.upstream(ref)
 	if err != nil {
 		return nil, err
@@ -74,12 +75,8 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
 	}
 	l := s.newLook(ref, cached)
 	l.selected = s.namespaceSelected(ref.Namespace)
-	if fresh := l.record.upstream; fresh != nil {
-		if newer(fresh.GetResourceVersion(), cached.GetResourceVersion()) {
-			l.upstream = fresh
-		} else {
-			l.record.upstream = nil
-		}
+	if ahead != nil && ahead.GetUID() == cached.GetUID() && newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
+		l.upstream = ahead
 	}
 	l.wish(ctx)
 	if !l.selected && !l.hasFinalizer() && len(l.owned()) == 0 {
