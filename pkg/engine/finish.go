@@ -72,6 +72,9 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 			}
 			after = sooner(after, wait)
 		default:
+			if o.State == pipeline.StateInSync && o.Live != nil && t.uid != o.Live.UID {
+				*t = target{uid: o.Live.UID} // what was ours once stays ours, whatever others add to it
+			}
 			t.retry, t.failure = retryState{}, nil
 			after = sooner(after, o.RequeueAfter)
 		}

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -169,6 +170,13 @@ func TestNamespaceUpstream(t *testing.T) {
 	if counter.Mutating() > 0 {
 		t.Errorf("a restart in sync writes: %v", counter.Snapshot())
 	}
+	// What was found in sync is known to be ours, so that what somebody adds to it does not disown it.
+	testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"ingress":[{}]}}`)
+	testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"policyTypes":["Ingress"]}}`)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		types, _, _ := unstructured.NestedStringSlice(testkit.Get(t, networkPolicies, ns, "default-deny").Object, "spec", "policyTypes")
+		return len(types) == 2, fmt.Sprintf("policyTypes are %v", types)
+	})
 	testkit.Patch(t, namespaces, "", ns, "somebody", strings.Replace(deny, "%s", "null", 1))
 	waitGone(t, networkPolicies, ns, "default-deny")
 }

@@ -26,7 +26,7 @@ type record struct {
 	wish    *pipeline.Wish
 	version string
 	digest  drift.Sum
-	targets  []target
+	targets []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry  retryState
 	states []pipeline.State

@@ -77,6 +77,8 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
 	l.selected = s.namespaceSelected(ref.Namespace)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead
+	} else {
+		l.record.isEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
 	l.wish(ctx)
 	if !l.selected && !l.hasFinalizer() && len(l.owned()) == 0 {
