@@ -96,7 +96,9 @@ func (o *operator) changed(before condition) {
 	log := o.log.WithValues("reason", string(now.reason))
 	switch now.reason {
 	case reasonRunning, reasonStandby, reasonSyncing, reasonStarting:
-		log.Info("operator is " + string(now.reason))
+		log.Info("operator state changed")
+	case reasonKindMissing:
+		log.Info("operator waits for a kind", "kind", now.message)
 	default:
 		log.Error(errors.New(now.message), "operator cannot run yet and tries again")
 	}

@@ -49,15 +49,28 @@ func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForSync(live) {
 		return cause(ctx, live)
 	}
-	o.say(reasonStandby, "")
-	select {
-	case <-live.Done():
+	if !s.waitForElection(live) {
 		return cause(ctx, live)
-	case <-o.engine.elected:
 	}
 	o.say(reasonRunning, "")
 	s.work(live)
 	return cause(ctx, live)
+}
+
+// waitForElection waits, with every informer warm, until this process may write. It returns false when live is done.
+func (s *session) waitForElection(live context.Context) bool {
+	select {
+	case <-s.engine.elected:
+		return true
+	default:
+	}
+	s.say(reasonStandby, "")
+	select {
+	case <-live.Done():
+		return false
+	case <-s.engine.elected:
+		return true
+	}
 }
 
 // cause is why live ended; nil where the whole process is stopping.

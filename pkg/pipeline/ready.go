@@ -40,7 +40,14 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 	switch r.Outcome.State {
 	case StateRenderFailed, StateConflict, StateContested:
 		f.Failed = true
-	case StateInSync, StateDrifted, StatePaused:
+	case StatePaused:
+		// Ready or not, nothing is done about it: that is what a reader must know first.
+		if r.Live != nil {
+			f = p.health(d, r, vars, budget)
+		}
+		f.Progressing = !f.Ready && !f.Failed
+		f.Reason, f.Message = string(StatePaused), r.Outcome.Message
+	case StateInSync, StateDrifted:
 		if r.Live != nil {
 			return p.health(d, r, vars, budget)
 		}

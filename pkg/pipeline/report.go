@@ -19,6 +19,8 @@ import (
 type Report struct {
 	// Facts are about the downstreams, in the config's order; unwanted ones are left out.
 	Facts []status.Fact
+	// Invalid tells that a rule refuses the upstream.
+	Invalid bool
 	// Conditions are ours only.
 	Conditions []metav1.Condition
 	// Status is the whole of our part of the status, cut down to what the kind can store; nil where status is off or
@@ -38,15 +40,17 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 	summary := p.summary(upstream)
 	summary.Paused = p.Paused(upstream)
 	var recorded []status.Recorded
-	var report Report
+	report := Report{Invalid: len(w.Invalid) > 0}
 	for _, f := range w.Invalid {
 		summary.Invalid = append(summary.Invalid, f.String())
 	}
 	for i, d := range p.Downstreams {
-		if len(w.Invalid) == 0 && results[i].Outcome.State != StateUnwanted {
-			report.Facts = append(report.Facts, p.fact(d, results[i], vars, budget))
+		var fact status.Fact
+		if !report.Invalid && results[i].Outcome.State != StateUnwanted {
+			fact = p.fact(d, results[i], vars, budget)
+			report.Facts = append(report.Facts, fact)
 		}
-		if r, ok := p.record(d, w, results[i], lastFact(report.Facts)); ok {
+		if r, ok := p.record(d, w, results[i], fact); ok {
 			recorded = append(recorded, r)
 		}
 	}
@@ -70,13 +74,6 @@ func (p *Pipeline) observed(upstream *unstructured.Unstructured) int64 {
 		return 0
 	}
 	return upstream.GetGeneration()
-}
-
-func lastFact(facts []status.Fact) status.Fact {
-	if len(facts) == 0 {
-		return status.Fact{}
-	}
-	return facts[len(facts)-1]
 }
 
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
@@ -122,7 +119,7 @@ func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, rec
 		// The loader lets only maps stand on the way.
 		_ = fieldpath.Set(want, p.downstreamsPath, status.RecordedList(recorded))
 	}
-	p.setFields(want, upstream, results, vars, budget)
+	p.setFields(want, upstream, results, report.Invalid, vars, budget)
 	stored, dropped := p.Storable.Fit(content)
 	report.Dropped = dropped
 	if len(stored) == 0 {
@@ -143,8 +140,9 @@ func (p *Pipeline) ownTypes() []string {
 	return own
 }
 
-// setFields evaluates status.fields. An expression that gives an error leaves its field as it is.
-func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstructured, results []Result, vars rules.Vars, budget *rules.Budget) {
+// setFields evaluates status.fields. An expression that gives an error leaves its field as it is, and an invalid upstream
+// leaves them all: they would speak of what was refused.
+func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstructured, results []Result, invalid bool, vars rules.Vars, budget *rules.Budget) {
 	if len(p.fields) == 0 {
 		return
 	}
@@ -157,7 +155,7 @@ func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstruc
 	}
 	for _, f := range p.fields {
 		value, err := f.program.Eval(vars, budget)
-		if err != nil {
+		if err != nil || invalid {
 			old, ok := fieldpath.Get(upstream.Object, f.path)
 			if !ok {
 				continue

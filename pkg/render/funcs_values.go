@@ -2,6 +2,8 @@ package render
 
 import (
 	"bytes"
+	"encoding/base32"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,9 +32,23 @@ var ownFunctions = map[string]any{
 	"deepEqual": func(a, b any) bool { return reflect.DeepEqual(likeUpstream(a), likeUpstream(b)) },
 	"dig":       dig,
 
+	"b64dec": decoded(base64.StdEncoding.DecodeString, "base64"),
+	"b32dec": decoded(base32.StdEncoding.DecodeString, "base32"),
+
 	"fromJson":     fromJSON,
 	"mustFromJson": fromJSON,
 	"semver":       semverParts,
+}
+
+// decoded gives what a text stands for. sprig's own would put the words of the error into the document.
+func decoded(decode func(string) ([]byte, error), name string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		b, err := decode(text)
+		if err != nil {
+			return "", problemf("", "this is no %s: %v", name, err)
+		}
+		return string(b), nil
+	}
 }
 
 // defaultTo gives value, or d where value is missing, null, "", [] or {}. Zero and false are values: sprig's own

@@ -152,6 +152,8 @@ func TestYAMLAtTheEnd(t *testing.T) {
 		{name: "deeper text", template: "a:\n  {{- toYaml .map | nindent 2 }}\n    x: 1", err: "followed by deeper text", reason: "it would belong to the last entry in Helm"},
 		{name: "in a block", template: "a: |\n  top:\n    {{- toYaml .map | nindent 4 }}\n    {{- toYaml .list | nindent 4 }}", want: m{"a": "top:\n  a: 2\n  b: \"1.10\"\n  - x\n  - 2"}, reason: "inside text it is text, as Helm prints it"},
 		{name: "as a variable", template: "{{ $y := toYaml .map }}a: {{ $y }}\nb: {{ toYaml .map | b64enc }}", want: m{"a": "a: 2\nb: \"1.10\"", "b": "YTogMgpiOiAiMS4xMCI="}, reason: "anywhere else it is ordinary text, and text is a string"},
+		{name: "no base64", template: "a: {{ \"!\" | b64dec }}", err: "this is no base64", reason: "sprig prints the words of the error"},
+		{name: "base64", template: "a: {{ \"eA==\" | b64dec }}", want: m{"a": "x"}, reason: "what it stands for"},
 		{name: "scalar in a block", template: "a: |-\n  {{ toYaml .version }}", want: m{"a": `"1.10"`}, reason: "the text that Helm prints"},
 		{name: "with", template: "{{ with .map }}a:\n  {{- toYaml . | nindent 2 }}{{ end }}", want: m{"a": m{"a": int64(2), "b": "1.10"}}, reason: "dot"},
 	})
