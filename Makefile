@@ -38,8 +38,8 @@ test: controlplane ## vet, and run all tests, those on a real API server include
 lint: ## run golangci-lint, which is built from source the first time
 	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane $(PKG)
 
-bench: ## run the benchmarks that need no API server
-	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
+bench: controlplane ## run the benchmarks, that against a hand-written operator included
+	$(GO) test -run '^$$' -bench . -benchmem -tags controlplane -p 1 $(PKG)
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C
 	@$(GO) build -o bin/cluster ./hack/cluster

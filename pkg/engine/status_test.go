@@ -173,6 +173,9 @@ func TestPause(t *testing.T) {
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 	quiet(t, counter)
+	if _, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready"); reason != "Paused" || !strings.Contains(message, "paused is true") {
+		t.Errorf("Ready says %s: %s", reason, message)
+	}
 	waitData(t, ns, "a", "key", "tampered")
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
 	waitData(t, ns, "a", "key", "new")
