@@ -41,8 +41,10 @@ type Owned struct {
 type Facts struct {
 	// Live is what stands at the target; nil where nothing is known to.
 	Live *drift.Live
-	// Trusted is true where Live's uid is recorded in the upstream's status, or was made by this process.
+	// Trusted is true where Live's uid is recorded in the upstream's status, or Known is.
 	Trusted bool
+	// Known is true where this process made Live, or saw it bear our mark while its uid was recorded.
+	Known bool
 	// RecordedHash is the hash that the upstream's status records; empty where none is.
 	RecordedHash string
 	// Finished is true where the status records that the object had done its work with RecordedHash.
@@ -120,6 +122,7 @@ func (p *Pipeline) decideOne(s *subject) Outcome {
 			if o.Live != nil {
 				o.UID = o.Live.UID
 			}
+			o.Theirs = s.facts.Live != nil && !s.ours()
 			if s.wish != nil && s.wish.Wanted {
 				o.Target = s.wish.Target
 			}
@@ -168,6 +171,10 @@ func absent(s *subject) (Outcome, bool) {
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return Outcome{State: StateConflict, Message: f}, true
 	}
+	if wait := s.contestedFor(); wait > 0 {
+		return Outcome{State: StateContested, RequeueAfter: wait,
+			Message: fmt.Sprintf("somebody keeps deleting or changing %s; it is made again with growing delay", s.wish.Target)}, true
+	}
 	return Outcome{State: StateCreate, Action: ActionCreate, Message: "nothing stands at " + s.wish.Target.String()}, true
 }
 
@@ -182,7 +189,7 @@ func terminating(s *subject) (Outcome, bool) {
 // object that lost its marks but whose uid we know is ours still.
 func notOurs(s *subject) (Outcome, bool) {
 	live := s.facts.Live
-	if Marked(live, s.in.Upstream.GetUID()) || (s.facts.Trusted && !OwnedByOther(live, s.in.Upstream.GetUID())) {
+	if Marked(live, s.in.Upstream.GetUID()) || s.lostMarks() {
 		return Outcome{}, false
 	}
 	if owner := controllerOf(live); owner != "" {
@@ -195,13 +202,31 @@ func notOurs(s *subject) (Outcome, bool) {
 		"%s exists and is not ours: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", s.wish.Target)}, true
 }
 
-// forged is about an object that bears our mark while nothing records that we made it. Whoever may create the kind can
-// write the mark, so it is ours only if it has nothing that we would not have given it.
-func forged(s *subject) (Outcome, bool) {
-	if s.facts.Trusted || !Marked(s.facts.Live, s.in.Upstream.GetUID()) {
-		return Outcome{}, false
+// lostMarks tells whether an object without our mark is ours all the same, by its uid. A status that is written like any
+// other field of the upstream is no witness: whoever may create the upstream could claim any object by it.
+func (s *subject) lostMarks() bool {
+	recorded := s.facts.Trusted && s.Pipeline.Upstream.HasStatus
+	return (s.facts.Known || recorded) && !OwnedByOther(s.facts.Live, s.in.Upstream.GetUID())
+}
+
+// ours tells whether what stands is known to be ours. Nothing else may be reported, let alone recorded: what the status
+// records is believed later.
+func (s *subject) ours() bool {
+	if !Marked(s.facts.Live, s.in.Upstream.GetUID()) {
+		return s.lostMarks()
 	}
-	if !s.Records() && !s.facts.Live.Foreign {
+	return s.facts.Trusted || s.harmless()
+}
+
+// harmless tells of an object that bears our mark unrecorded that there is nothing to ask: no status can record it and
+// nobody else has written to it.
+func (s *subject) harmless() bool { return !s.Records() && !s.facts.Live.Foreign }
+
+// forged is about an object that bears our mark while nothing records that we made it. Whoever may create the kind can
+// write the mark, so it is ours only if it has nothing that we would not have given it. Where even an object without the
+// mark may be adopted, one with it may be too: it may be one that was adopted just before the process died.
+func forged(s *subject) (Outcome, bool) {
+	if !Marked(s.facts.Live, s.in.Upstream.GetUID()) || s.ours() || s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
 		return Outcome{}, false
 	}
 	v := s.facts.Verdict
@@ -225,7 +250,8 @@ func createOnly(s *subject) (Outcome, bool) {
 // settled is the promise: in sync without a request.
 func settled(s *subject) (Outcome, bool) {
 	live, b := s.facts.Live, s.facts.Baseline
-	if live.Hash != s.wish.Hash || (live.P != s.wish.Sum && (b == nil || live.P != *b)) || live.Extra {
+	asReturned := b != nil && live.P == *b // keys beyond ours included, which then are the API server's own
+	if live.Hash != s.wish.Hash || (!asReturned && (live.P != s.wish.Sum || live.Extra)) {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateInSync}, true
@@ -300,15 +326,18 @@ func Backoff(minimum, maximum time.Duration, n int) time.Duration {
 	return min(d, maximum)
 }
 
-// Marked tells whether live bears the mark of the upstream with this uid.
+// Marked tells whether live bears the mark of the upstream with this uid. A plain owner reference, of which an object may
+// have many, is none on what another one controls.
 func Marked(live *drift.Live, uid types.UID) bool {
+	plain := false
 	for _, ref := range live.Owners {
-		if ref.UID == uid {
+		if ref.UID == uid && ref.Controller {
 			return true
 		}
+		plain = plain || ref.UID == uid
 	}
 	_, marked, ok := ParseOwnerMark(live.OwnerMark)
-	return ok && marked == string(uid)
+	return ok && marked == string(uid) || plain && !OwnedByOther(live, uid)
 }
 
 // OwnedByOther tells whether live has a controller or an owner mark that is not this upstream.

@@ -42,6 +42,7 @@ func onePipeline(change func(*config.Operator)) *Pipeline {
 		change(op)
 	}
 	p := &Pipeline{Name: "test", Config: op}
+	p.Upstream.HasStatus = true
 	for i := range op.Downstreams {
 		p.Downstreams = append(p.Downstreams, &Downstream{Index: i, Name: op.Downstreams[i].Name, Config: &op.Downstreams[i]})
 	}
@@ -127,6 +128,22 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2" }, state: StateConflict},
 		{name: "marks stripped", reason: "an object whose uid is recorded is ours without its marks",
 			change: func(in *Input) { in.Facts[0].Live.Owners = nil; in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
+		{name: "adopted, then a crash", reason: "what could be adopted without our mark can be with it", config: adopt,
+			change: func(in *Input) { in.Facts[0].Trusted = false; in.Facts[0].Live.P = other },
+			state:  StateRepair, action: ActionApply},
+		{name: "a plain reference on another's", reason: "an object has one controller and may have many owners",
+			change: func(in *Input) {
+				in.Facts[0].Trusted = false
+				in.Facts[0].Live.Owners = []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}, {Kind: "Thing", Name: "web", UID: upstreamUID}}
+			}, state: StateConflict, message: "Thing else"},
+		{name: "deleted again and again", reason: "somebody who deletes what is made is not fought at full speed either",
+			change: func(in *Input) {
+				in.Facts[0] = Facts{Repairs: contestedAfter, LastRepair: now.Add(-time.Second)}
+			}, state: StateContested, message: "keeps deleting"},
+		{name: "keys that come back", reason: "what our own apply and its clean-up returned is the API server's own",
+			change: func(in *Input) {
+				in.Facts[0].Live.Extra, in.Facts[0].Live.P, in.Facts[0].Baseline = true, other, &other
+			}, state: StateInSync},
 		{name: "mark of unknown origin", reason: "a mark can be forged, so the object is inspected first",
 			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateWaiting, action: ActionInspect},
 		{name: "forged mark", reason: "what has more than we would give it was not made here",
@@ -207,6 +224,42 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// What is not known to be ours is not reported, and above all not recorded: the status is believed later.
+func TestDecideTheirs(t *testing.T) {
+	pause := func(in *Input) { in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"}) }
+	no := false
+	for _, row := range []struct {
+		name, reason string
+		change       func(*Input, *Pipeline)
+		theirs       bool
+	}{
+		{"ours", "it bears our mark and is recorded", func(*Input, *Pipeline) {}, false},
+		{"marks stripped", "the recorded uid says so", func(in *Input, _ *Pipeline) { in.Facts[0].Live.Owners = nil }, false},
+		{"marks stripped, nobody's status", "where any author writes the status, it says nothing",
+			func(in *Input, p *Pipeline) { in.Facts[0].Live.Owners = nil; p.Upstream.HasStatus = false }, true},
+		{"marks stripped, nobody's status, seen before", "this process saw the mark",
+			func(in *Input, p *Pipeline) {
+				in.Facts[0].Live.Owners, in.Facts[0].Known = nil, true
+				p.Upstream.HasStatus = false
+			}, false},
+		{"unrecorded mark", "it may be forged", func(in *Input, _ *Pipeline) { in.Facts[0].Trusted = false }, true},
+		{"unrecorded mark, nothing records", "then managedFields are all there is",
+			func(in *Input, p *Pipeline) { in.Facts[0].Trusted = false; p.Config.Status.Enabled = &no }, false},
+		{"no mark", "nothing says that it is ours", func(in *Input, _ *Pipeline) { in.Facts[0] = Facts{Live: &drift.Live{UID: "x"}} }, true},
+		{"recorded, and another's since", "a controller is believed over our own record",
+			func(in *Input, _ *Pipeline) { in.Facts[0].Live.Owners[0].UID = "up-2" }, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in, p := inSync(), onePipeline(nil)
+			pause(&in)
+			row.change(&in, p)
+			if o := p.Decide(in).Outcomes[0]; o.Theirs != row.theirs || o.State != StatePaused {
+				t.Errorf("%s: %s, theirs %v", row.reason, o.State, o.Theirs)
+			}
+		})
+	}
+}
+
 type testError struct{}
 
 func (testError) Error() string { return "test error" }
@@ -238,6 +291,10 @@ func TestDecideLeftovers(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live = nil }, state: StateSuperseded},
 		{name: "successor is in conflict", reason: "a failure takes nothing away",
 			change: func(in *Input) { in.Facts[0].Live = &drift.Live{UID: "x"}; in.Facts[0].Trusted = false }, state: StateSuperseded},
+		{name: "successor is deleted again and again", reason: "a contested successor that does not stand takes nothing away",
+			change: func(in *Input) {
+				in.Facts[0] = Facts{Repairs: contestedAfter, LastRepair: now.Add(-time.Second)}
+			}, state: StateSuperseded},
 		{name: "upstream is invalid", reason: "an invalid upstream takes nothing away",
 			change: func(in *Input) { in.Wish = &Wish{Invalid: []rules.Failure{{}}} }, state: StateSuperseded},
 		{name: "template fails", reason: "a broken template takes nothing away",
@@ -286,6 +343,15 @@ func TestDecideFinalizer(t *testing.T) {
 			change: func(in *Input) { in.Wish.Downstreams[0].Reference = false }, want: FinalizerAdd},
 		{name: "annotation, has it", reason: "once is enough",
 			change: func(in *Input) { in.Wish.Downstreams[0].Reference = false; in.HasFinalizer = true }, want: FinalizerLeave},
+		{name: "conflict", reason: "a conflict makes nothing that needs one",
+			change: func(in *Input) {
+				in.Wish.Downstreams[0].Reference, in.Facts[0] = false, Facts{Live: &drift.Live{UID: "x"}}
+			}, want: FinalizerLeave},
+		{name: "conflict, has it", reason: "each attempt would take it off and put it on again",
+			change: func(in *Input) {
+				in.Wish.Downstreams[0].Reference, in.Facts[0] = false, Facts{Live: &drift.Live{UID: "x"}}
+				in.HasFinalizer = true
+			}, want: FinalizerLeave},
 		{name: "no longer needed", reason: "a finalizer that guards nothing only gets stuck",
 			change: func(in *Input) { in.HasFinalizer = true }, want: FinalizerRemove},
 		{name: "invalid", reason: "what stands is left alone, and so is its guard",

@@ -24,6 +24,9 @@ type Result struct {
 	Outcome Outcome
 	Live    *drift.Live
 	Failure *Failure
+	// Unseen is true where Live is nil and what the upstream's status records is not known to be gone: its watch may have
+	// lost it from sight.
+	Unseen bool
 }
 
 // fact tells what a downstream contributes to the upstream's conditions.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,7 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 	vars := rules.Vars{Self: upstream.Object}
 	summary := p.summary(upstream)
 	summary.Paused = p.Paused(upstream)
+	before := p.Recorded(upstream)
 	var recorded []status.Recorded
 	report := Report{Invalid: len(w.Invalid) > 0}
 	for _, f := range w.Invalid {
@@ -50,7 +52,7 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 			fact = p.fact(d, results[i], vars, budget)
 			report.Facts = append(report.Facts, fact)
 		}
-		if r, ok := p.record(d, w, results[i], fact); ok {
+		if r, ok := p.record(d, w, results[i], fact, before); ok {
 			recorded = append(recorded, r)
 		}
 	}
@@ -78,14 +80,20 @@ func (p *Pipeline) observed(upstream *unstructured.Unstructured) int64 {
 
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
 // the object, so that a name once recorded is never lost before it is cleaned up.
-func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact) (status.Recorded, bool) {
+func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
 	dw := wishOf(w, d.Index)
 	live := r.Live
 	switch {
 	case r.Outcome.Finished && dw != nil:
 		return p.recordedOf(d, dw.Target, "", dw.Hash, status.StateFinished), true
-	case live == nil || r.Outcome.State == StateConflict:
-		return status.Recorded{}, false
+	case live == nil:
+		i := slices.IndexFunc(before, func(old status.Recorded) bool { return old.Name == d.Name })
+		if !r.Unseen || i < 0 {
+			return status.Recorded{}, false
+		}
+		old := before[i]
+		old.State = string(r.Outcome.State)
+		return old, true
 	}
 	state := string(r.Outcome.State)
 	if d.Config.UpdatePolicy == config.UpdateCreateOnly && p.finished(d, r, f) {

@@ -34,7 +34,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 }
 
 func stands(o Outcome) bool {
-	return o.State == StateInSync || o.State == StateDrifted || o.State == StateContested
+	return o.State == StateInSync || o.State == StateDrifted || (o.State == StateContested && o.Live != nil)
 }
 
 func (p *Pipeline) kindSettled(i int, outcomes []Outcome) bool {
@@ -184,10 +184,12 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 		case o.State == StatePaused, o.State == StateInvalid, o.State == StateRenderFailed:
 			// What stands is left alone, and so is what guards it.
 			return FinalizerLeave
-		case w != nil && w.Wanted && !w.Reference && o.State != StateConflict:
+		case w != nil && w.Wanted && !w.Reference && (in.HasFinalizer || o.State == StateConflict):
+			// A conflict makes nothing, so it takes no finalizer; one that is there is not worth a write at each attempt.
 			if in.HasFinalizer {
 				return FinalizerLeave
 			}
+		case w != nil && w.Wanted && !w.Reference:
 			return FinalizerAdd
 		}
 	}

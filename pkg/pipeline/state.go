@@ -92,6 +92,8 @@ type Outcome struct {
 	UID types.UID
 	// Live is that object as it was seen; nil where none is known.
 	Live *drift.Live
+	// Theirs is true where Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
+	Theirs bool
 	// RequeueAfter asks for another look after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// Finished is true where the object had done its work and must not be made again.
