@@ -85,23 +85,29 @@ func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 	if err != nil {
 		return err
 	}
+	if !in.Wish.Downstreams[i].Reference {
+		l.record.expect(madeAt{i, o.Target}) // whatever the answer, or the lack of one
+	}
 	resp, err := l.client.Create(ctx, l.target(i, o.Target), doc)
 	if errors.Is(err, apply.ErrExists) {
 		return l.meet(ctx, o, doc)
 	}
 	if err != nil {
+		if !unclear(err) {
+			l.record.confirm(func(m madeAt) bool { return m == madeAt{i, o.Target} })
+		}
 		return err
 	}
 	l.eventCreated(o)
 	return l.applied(ctx, o, in, resp, doc)
 }
 
-// meet reads the object that a create found in its way, so that the next round decides upon it. Where its uid is the
-// recorded one it is ours, and only its labels were stripped: it is applied without a read.
+// meet reads the object that a create found in its way, so that the next round decides upon it. Where the recorded uid
+// is one that this process knows for its own, only the labels were stripped: it is applied without a read.
 func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
 	i := o.Downstream
 	t := l.target(i, o.Target)
-	if rec := recordedAs(l.recorded(), l.pipeline.Downstreams[i].Name); rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace &&
+	if rec := recordedAs(l.recorded(), l.pipeline.Downstreams[i].Name); rec != nil && rec.UID != "" && rec.UID == l.record.targets[i].uid && rec.Namespace == o.Target.Namespace &&
 		rec.ObjectName == o.Target.Name && len(l.pipeline.Config.Downstreams[i].Drift.InitialFields) == 0 {
 		resp, err := l.client.Apply(ctx, t, rec.UID, doc)
 		switch {
@@ -116,7 +122,22 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 	if err != nil {
 		return err // also where it has just gone: that is tried again like any other failure
 	}
-	return l.take(i, live)
+	if err := l.take(i, live); err != nil {
+		return err
+	}
+	l.record.confirm(func(m madeAt) bool {
+		return m == madeAt{i, o.Target} && !l.record.freshlyMarked(i, l.upstream.GetUID())
+	})
+	return nil
+}
+
+// unclear tells of a failed request that it may have been carried out all the same.
+func unclear(err error) bool {
+	switch apply.Classify(err).Reason {
+	case apply.ReasonUnavailable, apply.ReasonInternalError, apply.ReasonCanceled, apply.ReasonUnknown:
+		return true
+	}
+	return false
 }
 
 // take remembers an object as the API server returned it.
@@ -191,9 +212,13 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	l.record.remember(i, live, l.now)
 	t := &l.record.targets[i]
 	if t.uid != live.UID {
-		*t = target{uid: live.UID}
+		fresh := target{uid: live.UID}
+		if o.State == pipeline.StateCreate && t.uid != "" && t.at == o.Target { // somebody deleted the one before
+			fresh.repairs, fresh.lastRepair = l.undone(t)+1, l.now
+		}
+		*t = fresh
 	}
-	t.baseline = nil
+	t.at, t.baseline = o.Target, nil
 	if live.P != in.Wish.Downstreams[i].Sum {
 		sum := live.P
 		t.baseline = &sum
@@ -213,12 +238,17 @@ func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructur
 	if t.uid != resp.GetUID() {
 		*t = target{uid: resp.GetUID(), explained: t.explained}
 	}
-	if l.now.Sub(t.lastRepair) > l.calmAfter() {
-		t.repairs = 0
-	}
-	t.repairs, t.lastRepair = t.repairs+1, l.now
+	t.at, t.repairs, t.lastRepair = o.Target, l.undone(t)+1, l.now
 	countDrift(l.name, l.pipeline.Downstreams[o.Downstream].Name)
 	l.eventRepaired(o)
+}
+
+// undone is how many repairs in a row were undone before this one.
+func (l *look) undone(t *target) int {
+	if l.now.Sub(t.lastRepair) > l.calmAfter() {
+		return 0
+	}
+	return t.repairs
 }
 
 // before reads the object ahead of an apply where that is worth a request: to name who changed what, where events are
@@ -278,6 +308,9 @@ func (l *look) remove(ctx context.Context, o pipeline.Outcome) error {
 	}
 	l.eventDeleted(o)
 	l.record.letGo(o.UID, l.now)
+	if t := &l.record.targets[o.Downstream]; t.uid == o.UID {
+		t.uid = "" // that it is missed from now on is nobody's doing but ours
+	}
 	return nil
 }
 
@@ -328,7 +361,7 @@ func (l *look) inspect(ctx context.Context, o pipeline.Outcome) error {
 		v.Inspected, v.Beyond = true, beyond
 	})
 	if len(beyond) == 0 {
-		l.record.targets[i].uid = live.GetUID()
+		l.record.targets[i].knows(live.GetUID(), o.Target)
 	}
 	return nil
 }
@@ -350,7 +383,7 @@ func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
 	t := &l.record.targets[i]
-	t.answered(o.Live, l.record.wish.Downstreams[i].Hash, func(v *pipeline.Verdict) { v.Settled = &same })
+	t.settled = &settled{whetherSettled(o.Live, l.record.wish.Downstreams[i].Hash), same}
 	if same {
 		return nil
 	}

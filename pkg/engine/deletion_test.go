@@ -117,3 +117,58 @@ func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
 	}
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
+
+// An object that lost the labels that the watch selects by while nothing could be done about it is not forgotten.
+func TestStrippedLabelsAreNotForgotten(t *testing.T) {
+	for _, row := range []struct{ name, patch string }{
+		{"paused", `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
+		{"unwanted", `{"spec":{"exposed":true}}`},
+		{"moved", `{"spec":{"namespace":"NS"}}`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'")
+			faults := testkit.NewFaults()
+			start(t, faults.Wrap(testkit.Config()), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+			waitData(t, other, "a", "key", "value")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+			testkit.Patch(t, configMaps, other, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
+			testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
+			testkit.Patch(t, widgets, ns, "a", "somebody", fill(row.patch, ns, name))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+				_, reason, _ := condition(u, "Ready")
+				return observed == u.GetGeneration() && (row.name != "paused" || reason == "Paused"), "Ready is " + reason
+			})
+			testkit.Delete(t, widgets, ns, "a")
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, other, "a")
+		})
+	}
+}
+
+// What was made and could neither be recorded nor seen by the watch goes with its upstream all the same.
+func TestUnrecordedAndUnseen(t *testing.T) {
+	for _, row := range []string{"answered", "answer lost"} {
+		t.Run(row, func(t *testing.T) {
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			faults := testkit.NewFaults()
+			start(t, faults.Wrap(testkit.Config()), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+			faults.Drop(testkit.On("WATCH", "configmaps"))
+			faults.Cut(testkit.On("WATCH", "configmaps"))
+			faults.Drop(testkit.On("LIST", "configmaps"))
+			faults.Answer(403, testkit.On("PATCH", "widgets/status"))
+			if row == "answer lost" {
+				faults.Lose(testkit.On("PATCH", "configmaps"))
+			}
+			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+			waitData(t, other, "a", "key", "value")
+			testkit.Delete(t, widgets, ns, "a")
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, other, "a")
+		})
+	}
+}

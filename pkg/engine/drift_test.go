@@ -3,11 +3,14 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -366,4 +369,76 @@ func TestCoOwnedFieldStays(t *testing.T) {
 	}
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":null}}}`)
 	waitEvent(t, ns, "a", "FieldKept", ".data.more")
+}
+
+// What has drifted and is only reported is asked about once, not at each event.
+func TestReportedDriftIsQuiet(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), ns, counter)
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_objects", name, "state", "Drifted") == 1, "not noticed"
+	})
+	quiet(t, counter)
+	counter.Reset()
+	for i := range 5 {
+		testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
+		quiet(t, counter)
+	}
+	if n := counter.Total(); n > 0 {
+		t.Errorf("%d requests: %v", n, counter.Snapshot())
+	}
+}
+
+// A field that the API server fills in again and again inside an exclusive one is no endless drift.
+func TestExclusiveFieldWithDefaults(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
+		`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	if n := counter.Mutating(); n > 6 {
+		t.Errorf("%d writes: %v", n, counter.Snapshot())
+	}
+}
+
+// Somebody who keeps deleting what is made is fought no more than somebody who keeps changing it.
+func TestContestedByDeletion(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, fill(widgetConfig, ns, name), ns, counter)
+	stop := make(chan struct{})
+	end := sync.OnceFunc(func() { close(stop) })
+	var deleter sync.WaitGroup
+	t.Cleanup(deleter.Wait)
+	t.Cleanup(end)
+	deleter.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				_ = testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})
+			}
+		}
+	})
+	testkit.Eventually(t, patience, func() (bool, string) {
+		_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+		return reason == "Contested", reason + ": " + message
+	})
+	counter.Reset()
+	began := time.Now()
+	testkit.Eventually(t, patience, func() (bool, string) { return time.Since(began) > 4*time.Second, "counting" })
+	if n := counter.Mutating(); n > 12 {
+		t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
+	}
+	end()
+	deleter.Wait()
+	waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }

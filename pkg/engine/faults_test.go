@@ -4,14 +4,17 @@ package engine_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -229,4 +232,79 @@ func TestStop(t *testing.T) {
 	for i := range 50 {
 		waitCondition(t, widgets, ns, named(i), "Ready", "True")
 	}
+}
+
+// What a response showed and no watch ever did is looked at again: it may be gone by now.
+func TestMadeAndGoneUnseen(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	deaf := faults.Drop(testkit.On("WATCH", "configmaps"))
+	unlisted := faults.Drop(testkit.On("LIST", "configmaps"))
+	faults.Cut(testkit.On("WATCH", "configmaps"))
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, configMaps, ns, "a")
+	unlisted.Off()
+	deaf.Off()
+	waitData(t, ns, "a", "key", "value")
+}
+
+// refuser refuses applies of ConfigMaps with another message each time.
+type refuser struct {
+	next  http.RoundTripper
+	count atomic.Int64
+}
+
+func (r *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/configmaps/") {
+		return r.next.RoundTrip(request)
+	}
+	text := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"denied, request %d"}`, r.count.Add(1))
+	return &http.Response{StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+		Body: io.NopCloser(strings.NewReader(text)), ProtoMajor: 1, ProtoMinor: 1}, nil
+}
+
+// A refusal that reads differently each time is told in the status, and telling it is no reason to try again at once:
+// not where the status counts as a new generation, nor where the template reads it.
+func TestChangingRefusals(t *testing.T) {
+	for _, row := range []struct{ name, kind, template string }{
+		{"no subresource", "Plain", "data: {{ .spec.data }}"},
+		{"template reads the status", "Widget", `data: {key: {{ .status.summary | default "x" }}}`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			r := &refuser{}
+			cfg := rest.CopyConfig(testkit.Config())
+			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { r.next = next; return r })
+			conf := strings.NewReplacer("kind: Widget", "kind: "+row.kind, "data: {{ .spec.data }}", row.template).Replace(fill(widgetConfig, ns, name))
+			start(t, cfg, conf).ready()
+			testkit.Apply(t, ns, object(row.kind, "a", `{data: {key: value}}`))
+			testkit.Eventually(t, patience, func() (bool, string) { return r.count.Load() > 0, "not tried" })
+			began := time.Now()
+			testkit.Eventually(t, patience, func() (bool, string) { return time.Since(began) > 4*time.Second, "counting" })
+			if n := r.count.Load(); n > 6 {
+				t.Errorf("%d attempts in 4 s: the delay is at least 1 s and grows", n)
+			}
+		})
+	}
+}
+
+// A standing conflict costs little, finalizer included.
+func TestConflictIsCheap(t *testing.T) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
+	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "False")
+	quiet(t, counter)
+	counter.Reset()
+	began := time.Now()
+	testkit.Eventually(t, patience, func() (bool, string) { return time.Since(began) > 20*time.Second, "counting" })
+	if n := counter.Total(); n > 4 {
+		t.Errorf("%d requests in 20 s: %v", n, counter.Snapshot())
+	}
+	testkit.Delete(t, configMaps, other, "a")
+	waitData(t, other, "a", "key", "value")
 }

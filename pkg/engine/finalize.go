@@ -67,7 +67,7 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 	if !l.hasFinalizer() {
 		return 0
 	}
-	if wait := l.record.retry.wait(l.record.digest, l.now); wait > 0 {
+	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
 		return wait
 	}
 	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now}
@@ -110,9 +110,72 @@ func (l *look) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipe
 			more = append(more, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
 	}
+	return l.readMade(ctx, known, more)
+}
+
+// readMade adds what this process made, or tried to, and neither the cache shows nor the status names.
+func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned) ([]pipeline.Owned, error) {
+	for _, m := range l.record.made {
+		stands := func(o pipeline.Owned) bool {
+			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
+		}
+		if slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
+			continue
+		}
+		live, err := l.readOwn(ctx, m.downstream, m.at, "")
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && !l.record.isGone(live, l.now) {
+			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
+		}
+	}
 	return more, nil
 }
 
+// findUnseen reads what the status names as made for a target that is none any more, where the cache does not show it:
+// it may lag, or the object has lost the labels that the watch selects by. While the wish cannot be told, or at the
+// target, there is no hurry: the status goes on naming it.
+func (l *look) findUnseen(ctx context.Context) {
+	if l.selected && (len(l.record.wish.Invalid) > 0 || l.pipeline.Paused(l.upstream)) {
+		return
+	}
+	for _, rec := range l.recorded() {
+		i := slices.IndexFunc(l.pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
+		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
+		if i < 0 || rec.UID == "" || l.failures[i] != nil || l.record.knownGone(rec.UID, l.now) {
+			continue
+		}
+		if l.selected && (l.record.wish.Downstreams[i].Err != nil || l.isTarget(i, at)) {
+			continue
+		}
+		if cached := l.downstreams[i].live(at); cached != nil && cached.UID == rec.UID {
+			continue
+		}
+		live, err := l.readOwn(ctx, i, at, rec.UID)
+		switch {
+		case err != nil:
+			l.fail(pipeline.Outcome{Downstream: i, Target: at}, err)
+		case live == nil:
+			l.record.letGo(rec.UID, l.now)
+		default:
+			l.unseen = append(l.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true})
+		}
+	}
+}
+
+// isTarget tells whether any downstream of the kind of downstream i is wanted at that place.
+func (l *look) isTarget(i int, at pipeline.Ref) bool {
+	gk := l.pipeline.Downstreams[i].GVK().GroupKind()
+	for j, w := range l.record.wish.Downstreams {
+		if w.Wanted && w.Target == at && l.pipeline.Downstreams[j].GVK().GroupKind() == gk {
+			return true
+		}
+	}
+	return false
+}
+
+// readOwn reads an object and returns it if it is the upstream's: the one of that uid, or any where uid is empty.
 func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
 	obj, err := l.client.Get(ctx, l.target(i, at))
 	if errors.Is(err, apply.ErrGone) {
@@ -122,7 +185,7 @@ func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UI
 		return nil, err
 	}
 	live, err := l.pipeline.Downstreams[i].View.Live(obj)
-	if err != nil || live.UID != uid || !pipeline.Marked(live, l.upstream.GetUID()) {
+	if err != nil || (uid != "" && live.UID != uid) || !pipeline.Marked(live, l.upstream.GetUID()) {
 		return nil, err
 	}
 	return live, nil

@@ -25,18 +25,22 @@ func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	}
 	results := l.results(d)
 	l.countStates(l.record, results)
-	l.reportStatus(ctx, results)
-	l.eventOutcomes(d)
+	told := l.reportStatus(ctx, results)
+	l.eventOutcomes(d, told)
 	return l.lookAgain(d)
 }
 
 // results pairs every outcome with the object of ours that stands for it: the target, or what it is to replace.
 func (l *look) results(d pipeline.Decision) []pipeline.Result {
-	results := make([]pipeline.Result, len(d.Outcomes))
+	results, recorded := make([]pipeline.Result, len(d.Outcomes)), l.recorded()
 	for i, o := range d.Outcomes {
 		results[i] = pipeline.Result{Outcome: o, Live: o.Live, Failure: l.failures[i]}
-		if o.State == pipeline.StateConflict {
+		if o.Theirs || o.State == pipeline.StateConflict {
 			results[i].Live = nil
+		}
+		if rec := recordedAs(recorded, l.pipeline.Downstreams[i].Name); rec != nil && rec.UID != "" {
+			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
+			results[i].Unseen = !replaced && !l.record.knownGone(rec.UID, l.now)
 		}
 	}
 	for _, o := range d.Leftovers {
@@ -61,31 +65,34 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 		t := &l.record.targets[i]
 		switch {
 		case l.held[i]:
-			after = sooner(after, t.retry.wait(l.record.digest, l.now))
+			after = sooner(after, t.retry.wait(l.record.asked, l.now))
 		case l.failures[i] != nil:
 			t.failure = l.failures[i]
 			after = sooner(after, l.delay(&t.retry))
 		case unfinished(o):
-			wait := t.retry.wait(l.record.digest, l.now)
+			wait := t.retry.wait(l.record.asked, l.now)
 			if t.failure = nil; wait == 0 {
 				wait = l.delay(&t.retry)
 			}
 			after = sooner(after, wait)
 		default:
-			if o.State == pipeline.StateInSync && o.Live != nil && t.uid != o.Live.UID {
-				*t = target{uid: o.Live.UID} // what was ours once stays ours, whatever others add to it
+			if o.State == pipeline.StateInSync && o.Live != nil && !o.Theirs {
+				t.knows(o.Live.UID, o.Target) // what was ours once stays ours, whatever others add to it
 			}
 			t.retry, t.failure = retryState{}, nil
 			after = sooner(after, o.RequeueAfter)
 		}
 	}
-	switch wait := l.record.retry.wait(l.record.digest, l.now); {
+	switch wait := l.record.retry.wait(l.record.asked, l.now); {
 	case l.upstreamFailed:
 		after = sooner(after, l.delay(&l.record.retry))
 	case wait > 0:
 		after = sooner(after, wait)
 	default:
 		l.record.retry.succeed()
+	}
+	if !l.believed.IsZero() {
+		after = sooner(after, l.believed.Sub(l.now))
 	}
 	return after
 }
@@ -95,7 +102,7 @@ func (l *look) retryLater() time.Duration { return l.delay(&l.record.retry) }
 
 func (l *look) delay(r *retryState) time.Duration {
 	retry := l.pipeline.Config.Retry
-	return r.fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), l.atLeast, l.record.digest, l.now)
+	return r.fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), l.atLeast, l.record.asked, l.now)
 }
 
 // calmAfter is how long nobody must have undone a repair for the count of undone ones to start over.
@@ -116,32 +123,33 @@ func (l *look) failUpstream(doing string, err error) {
 	l.log.Info(doing+" failed and is tried again", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
-// reportStatus writes the upstream's status where it says something new.
-func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) {
+// reportStatus writes the upstream's status where it says something new. It tells whether it said all of it before.
+func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) bool {
 	report := l.pipeline.Report(ctx, l.upstream, l.record.wish, results, metav1.NewTime(l.now))
 	l.tellDropped(report)
-	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.digest, l.now) > 0 {
-		return
+	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.asked, l.now) > 0 {
+		return report.Status != nil && !report.Changed
 	}
 	resp, err := l.writeStatus(ctx, report.Status)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		return
+		return false
 	case err != nil:
 		f := apply.Classify(err)
 		l.upstreamFailed = true
 		l.atLeast = max(l.atLeast, f.RetryAfter)
 		countFailure(l.name, "", f.Reason)
 		l.log.Info("writing the status failed and is tried again", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
-		return
+		return false
 	}
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	l.upstream = withoutManagedFields(resp)
-	complete := l.digest() == l.record.digest
+	complete := l.digest(l.pipeline.ReadsStatus()) == l.record.digest
 	if complete {
 		l.record.version = resp.GetResourceVersion()
 	}
 	l.record.wrote(resp, complete)
+	return false
 }
 
 // writeStatus applies our part of the status where conditions are a keyed list; else it merges, with the version that

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +18,8 @@ import (
 // gather puts together what the decision depends on. It sends no request.
 func (l *look) gather(ctx context.Context) pipeline.Input {
 	l.wish(ctx) // our own write to the upstream may have brought somebody else's change with it
+	l.believed = time.Time{}
+	l.record.confirm(func(m madeAt) bool { return l.downstreams[m.downstream].live(m.at) != nil })
 	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
@@ -54,23 +57,40 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 		return f
 	}
 	f.Live = l.record.latest(i, at, func() *drift.Live { return l.downstreams[i].live(at) }, l.now)
+	if f.Live != nil && l.downstreams[i].live(at) == nil {
+		l.believe(l.record.freshUntil(i))
+	}
 	if rec != nil {
 		f.RecordedHash, f.Finished = rec.Hash, rec.State == status.StateFinished
 	}
-	if f.Live == nil {
-		return f
-	}
-	f.Trusted = (rec != nil && rec.UID == f.Live.UID) || t.uid == f.Live.UID
-	if t.uid == f.Live.UID {
-		f.Baseline = t.baseline
+	if (f.Live == nil && t.at == at) || (f.Live != nil && t.uid == f.Live.UID) {
 		f.Repairs, f.LastRepair = t.repairs, t.lastRepair
 		if l.now.Sub(t.lastRepair) > l.calmAfter() {
 			f.Repairs = 0
 		}
 	}
+	if f.Live == nil {
+		return f
+	}
+	// Which of the downstreams it is recorded for does not matter: two may have changed names.
+	f.Trusted = slices.ContainsFunc(recorded, func(r status.Recorded) bool { return r.UID == f.Live.UID })
+	if f.Trusted && pipeline.Marked(f.Live, l.upstream.GetUID()) {
+		t.knows(f.Live.UID, at)
+	}
+	if f.Known = t.uid == f.Live.UID; f.Known {
+		f.Trusted, f.Baseline = true, t.baseline
+	}
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.explained
 	return f
+}
+
+// believe notes until when an answer stands for what the cache does not show: if it never does, nothing but another look
+// will tell.
+func (l *look) believe(until time.Time) {
+	if l.believed.IsZero() || until.Before(l.believed) {
+		l.believed = until
+	}
 }
 
 // whereabouts is where a downstream stands: where the wish wants it, or, while the wish cannot be told, where the
@@ -104,7 +124,7 @@ func (l *look) ownedByDownstream() [][]*drift.Live {
 	owned := make([][]*drift.Live, len(l.downstreams))
 	for i, s := range l.downstreams {
 		for _, live := range s.ownedBy(l.upstream.GetUID()) {
-			if !l.record.isGone(live, l.now) {
+			if pipeline.Marked(live, l.upstream.GetUID()) && !l.record.isGone(live, l.now) {
 				owned[i] = append(owned[i], live)
 			}
 		}

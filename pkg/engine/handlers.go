@@ -105,21 +105,36 @@ func (s *session) news(obj any, owners []pipeline.Ref) {
 	}
 }
 
-// namespaceHandler queues every upstream in a namespace whose labels may have changed.
+// namespaceHandler queues every upstream in a namespace that is selected now and was not, or the other way round. A new
+// namespace may be heard of after what was made in it.
 func (s *session) namespaceHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
-		was, ok1 := before.(*unstructured.Unstructured)
-		is, ok2 := after.(*unstructured.Unstructured)
-		if !ok1 || !ok2 || s.nsSelector.Matches(labelsOf(was)) == s.nsSelector.Matches(labelsOf(is)) {
-			return
-		}
-		for _, sub := range s.upstreams {
-			objs, _ := sub.indexer().ByIndex(cache.NamespaceIndex, is.GetName())
-			for _, obj := range objs {
-				s.enqueue(priorityNow, refsOf(obj)...)
+	matches := func(obj any) bool {
+		ns, ok := obj.(*unstructured.Unstructured)
+		return ok && s.nsSelector.Matches(labelsOf(ns))
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial && matches(obj) { // nobody works before the first lists are in
+				s.enqueueNamespace(obj)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if matches(before) != matches(after) {
+				s.enqueueNamespace(after)
+			}
+		},
+	}
+}
+
+// enqueueNamespace goes through all upstreams: it happens too seldom for an index, which every one of them would pay for.
+func (s *session) enqueueNamespace(namespace any) {
+	for _, name := range refsOf(namespace) {
+		for _, ref := range s.upstreams.keys() {
+			if ref.Namespace == name.Name {
+				s.enqueue(priorityNow, ref)
 			}
 		}
-	}}
+	}
 }
 
 func refsOf(obj any) []pipeline.Ref {

@@ -333,3 +333,20 @@ func TestTwoOperatorsOnOneKind(t *testing.T) {
 		t.Errorf("two operators made %d writes for one object: %v", n, counter.Snapshot())
 	}
 }
+
+// A copy that loses its hash is still a copy.
+func TestCopyWithoutHashIsNotCopied(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), fill(copyConfig, ns, name)).ready()
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
+	waitData(t, ns, "a-copy", "key", "value")
+	for range 5 {
+		testkit.Patch(t, configMaps, ns, "a-copy", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/hash":null}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Get(t, configMaps, ns, "a-copy").GetAnnotations()[name+".example.com/hash"] != "", "not repaired"
+		})
+	}
+	if testkit.Find(t, configMaps, ns, "a-copy-copy") != nil {
+		t.Error("the copy was copied")
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	records map[pipeline.Ref]*record
+	// misses space out reads of upstreams that failed.
+	misses map[pipeline.Ref]*retryState
 }
 
 // record is about one upstream. Only the worker that holds its key touches it, but for what mu guards.
@@ -26,12 +29,19 @@ type record struct {
 	wish    *pipeline.Wish
 	version string
 	digest  drift.Sum
+	// asked is the digest without the status: when that changes, what failed is tried at once. Our own writes do not
+	// change it, whatever the templates read.
+	asked   drift.Sum
 	targets []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry  retryState
 	states []pipeline.State
-	// told is what events have said already about the state that lasts.
-	told string
+	// told is what events have said already about the state that lasts; looked is false before the first look.
+	told   string
+	looked bool
+	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
+	// finalizer cleans up.
+	made []madeAt
 
 	mu sync.Mutex
 	// upstream is what our own last write to it returned, while that is newer than the cache; complete tells that the wish
@@ -44,6 +54,12 @@ type record struct {
 	gone map[types.UID]time.Time
 }
 
+// madeAt is where a downstream was made, or may have been: an answer can get lost.
+type madeAt struct {
+	downstream int
+	at         pipeline.Ref
+}
+
 // freshly is a live object as a response had it.
 type freshly struct {
 	live  *drift.Live
@@ -53,11 +69,15 @@ type freshly struct {
 // target is what is remembered of one downstream.
 type target struct {
 	uid types.UID
+	// at is where the object of that uid stands.
+	at pipeline.Ref
 	// baseline is the projection that our last apply returned, where that is not what we sent.
 	baseline *drift.Sum
 	// verdict is what probes answered about uid at version for hash.
 	verdict    pipeline.Verdict
 	verdictFor verdictKey
+	// settled is what a dry run last told of drift; nil where none was made.
+	settled    *settled
 	repairs    int
 	lastRepair time.Time
 	// retry spaces out attempts that failed; failure is why, as long as they wait.
@@ -72,10 +92,42 @@ type verdictKey struct {
 	version, hash string
 }
 
+// settled is whether a dry run found that nothing would change. It is about our fields alone: what else happens to the
+// object raises no question.
+type settled struct {
+	question settledQuestion
+	same     bool
+}
+
+type settledQuestion struct {
+	uid            types.UID
+	p              drift.Sum
+	liveHash, hash string
+	extra          bool
+}
+
 // freshFor bounds how long a response is believed over the cache: an informer that is further behind is not worth waiting for.
 const freshFor = 15 * time.Second
 
-func newMemory() *memory { return &memory{records: map[pipeline.Ref]*record{}} }
+func newMemory() *memory {
+	return &memory{records: map[pipeline.Ref]*record{}, misses: map[pipeline.Ref]*retryState{}}
+}
+
+// missed returns the retry state of an upstream that could not be read; found forgets it.
+func (m *memory) missed(ref pipeline.Ref) *retryState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.misses[ref] == nil {
+		m.misses[ref] = &retryState{}
+	}
+	return m.misses[ref]
+}
+
+func (m *memory) found(ref pipeline.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.misses, ref)
+}
 
 // record returns what is remembered of the upstream of that name and uid. One of another uid is forgotten.
 func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *record {
@@ -167,10 +219,38 @@ func (r *record) letGo(uid types.UID, now time.Time) {
 	r.gone[uid] = now.Add(freshFor)
 }
 
+// knownGone tells whether the object with that uid was lately deleted, let go or not found.
+func (r *record) knownGone(uid types.UID, now time.Time) bool {
+	until, ok := r.gone[uid]
+	return ok && now.Before(until)
+}
+
+// expect notes that an object is about to be made; confirm forgets those that the cache shows.
+func (r *record) expect(m madeAt) {
+	if !slices.Contains(r.made, m) {
+		r.made = append(r.made, m)
+	}
+}
+
+func (r *record) confirm(shown func(madeAt) bool) { r.made = slices.DeleteFunc(r.made, shown) }
+
+// freshlyMarked tells whether the response about a downstream bears the mark of the upstream with that uid.
+func (r *record) freshlyMarked(i int, uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.read[i].live != nil && pipeline.Marked(r.read[i].live, uid)
+}
+
+// freshUntil is until when the response about a downstream is believed.
+func (r *record) freshUntil(i int) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.read[i].until
+}
+
 // isGone tells whether what the cache shows is known to be gone. An object that is still being deleted is not.
 func (r *record) isGone(live *drift.Live, now time.Time) bool {
-	until, ok := r.gone[live.UID]
-	return ok && !live.Deleting && now.Before(until)
+	return !live.Deleting && r.knownGone(live.UID, now)
 }
 
 // drop forgets a response about an object that the watch has seen go.
@@ -213,10 +293,29 @@ func newer(a, b string) bool {
 
 // verdictOf returns what probes answered, as long as the question is still the same.
 func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
-	if live == nil || t.verdictFor != (verdictKey{live.UID, live.ResourceVersion, hash}) {
+	if live == nil {
 		return pipeline.Verdict{}
 	}
-	return t.verdict
+	var v pipeline.Verdict
+	if t.verdictFor == (verdictKey{live.UID, live.ResourceVersion, hash}) {
+		v = t.verdict
+	}
+	if t.settled != nil && t.settled.question == whetherSettled(live, hash) {
+		v.Settled = &t.settled.same
+	}
+	return v
+}
+
+func whetherSettled(live *drift.Live, hash string) settledQuestion {
+	return settledQuestion{live.UID, live.P, live.Hash, hash, live.Extra}
+}
+
+// knows takes note that the object of that uid is ours. What is remembered of another one is forgotten.
+func (t *target) knows(uid types.UID, at pipeline.Ref) {
+	if t.uid != uid {
+		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor}
+	}
+	t.at = at
 }
 
 func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {

@@ -2,9 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -33,6 +34,8 @@ type look struct {
 	upstreamFailed bool
 	// atLeast is the longest wait that an answer of the API server asked for.
 	atLeast time.Duration
+	// believed is until when an answer is believed of an object that the cache does not show; zero where none is.
+	believed time.Time
 }
 
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
@@ -42,6 +45,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	if err != nil {
 		return s.failedLook(ref, err)
 	}
+	s.memory.found(ref)
 	if l == nil {
 		return 0
 	}
@@ -49,6 +53,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 		return l.finalize(ctx)
 	}
 	l.holdBack()
+	l.findUnseen(ctx)
 	var decision pipeline.Decision
 	for range maxRounds {
 		in := l.gather(ctx)
@@ -89,6 +94,9 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
 }
 
 func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
+	if r := s.memory.peek(ref); r != nil && r.uid != up.GetUID() {
+		s.forget(ref) // the one before was deleted between two looks
+	}
 	return &look{session: s, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
 		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams))}
 }
@@ -97,26 +105,27 @@ func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look
 func (l *look) holdBack() {
 	for i := range l.record.targets {
 		t := &l.record.targets[i]
-		if t.failure != nil && t.retry.wait(l.record.digest, l.now) > 0 {
+		if t.failure != nil && t.retry.wait(l.record.asked, l.now) > 0 {
 			l.failures[i], l.held[i] = t.failure, true
 		}
 	}
 }
 
-// vanished is about an upstream that is not in the cache. Where the config selects by labels it may stand all the same,
-// without them: only reading it tells, and then its downstreams are unwanted.
+// vanished is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
+// same, without them: only reading it tells, and then its downstreams are unwanted. One that has them (again) is on its
+// way into the cache. Marks can name any namespace; what is not watched is somebody else's.
 func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error) {
-	if !s.pipeline.SelectsLabels() {
+	if s.pipeline.Config.Watch.LabelSelector == nil || !s.upstreams.watch(ref.Namespace) {
 		s.forget(ref)
 		return nil, nil
 	}
 	up, err := s.client.Get(ctx, s.upstreamTarget(ref))
-	if apierrors.IsNotFound(err) {
+	if err != nil && !errors.Is(err, apply.ErrGone) {
+		return nil, err
+	}
+	if err != nil || s.selector.Matches(labelsOf(up)) {
 		s.forget(ref)
 		return nil, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	l := s.newLook(ref, up)
 	if (len(l.owned()) == 0 && !l.hasFinalizer()) || s.isOwnDownstream(up) {
@@ -138,7 +147,8 @@ func (s *session) failedLook(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	countOutcome(s.name, "", f.Reason)
 	s.log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
-	return max(time.Duration(s.pipeline.Config.Retry.MinDelay), f.RetryAfter)
+	retry := s.pipeline.Config.Retry
+	return s.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, time.Now())
 }
 
 func (s *session) namespaceSelected(namespace string) bool {
@@ -159,7 +169,10 @@ func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
 		return false
 	}
 	conv := s.pipeline.Config.Conventions
-	if up.GetAnnotations()[conv.Hash.Annotation] == "" && up.GetLabels()[conv.Hash.Label] == "" {
+	if conv.Owner.Annotation != "" && up.GetAnnotations()[conv.Owner.Annotation] != "" {
+		return true
+	}
+	if up.GetAnnotations()[conv.Hash.Annotation] == "" && up.GetLabels()[conv.Hash.Label] == "" && !s.bearsLabels(up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {
@@ -167,7 +180,15 @@ func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
 			return true
 		}
 	}
-	return conv.Owner.Annotation != "" && up.GetAnnotations()[conv.Owner.Annotation] != ""
+	return false
+}
+
+// bearsLabels tells whether an object has the constant labels of a downstream: one of these two marks may be stripped
+// for a moment.
+func (s *session) bearsLabels(up *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(s.pipeline.Downstreams, func(d *pipeline.Downstream) bool {
+		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
+	})
 }
 
 // wish makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
@@ -176,29 +197,34 @@ func (l *look) wish(ctx context.Context) {
 	if r.wish != nil && r.version == l.upstream.GetResourceVersion() {
 		return
 	}
-	digest := l.digest()
+	digest := l.digest(l.pipeline.ReadsStatus())
+	if r.asked = digest; l.pipeline.ReadsStatus() {
+		r.asked = l.digest(false)
+	}
 	if r.wish == nil || r.digest != digest {
 		r.wish, r.digest = l.pipeline.Wish(ctx, l.upstream), digest
 		countRender(l.name)
 	}
-	if ctx.Err() == nil { // an evaluation that was cut short says nothing about the upstream
-		r.version = l.upstream.GetResourceVersion()
+	if ctx.Err() != nil { // an evaluation that was cut short says nothing about the upstream
+		r.digest = drift.Sum{}
+		return
 	}
+	r.version = l.upstream.GetResourceVersion()
 }
 
-// digest is over what rules and templates can read: all but the bookkeeping of the API server, and the status unless
-// the config reads it.
-func (l *look) digest() drift.Sum {
+// digest is over what rules and templates can read: all but the bookkeeping of the API server, and the status where
+// that is wanted. Where the status is a field like any other, writing it makes a generation, which then says nothing.
+func (l *look) digest(status bool) drift.Sum {
 	readable := make(map[string]any, len(l.upstream.Object))
 	for key, value := range l.upstream.Object {
-		if key != "status" || l.pipeline.ReadsStatus() {
+		if key != "status" || status {
 			readable[key] = value
 		}
 	}
 	if meta, ok := readable["metadata"].(map[string]any); ok {
 		kept := make(map[string]any, len(meta))
 		for key, value := range meta {
-			if key != "resourceVersion" && key != "managedFields" {
+			if key != "resourceVersion" && key != "managedFields" && (key != "generation" || l.pipeline.Upstream.HasStatus) {
 				kept[key] = value
 			}
 		}

@@ -86,9 +86,12 @@ func (l *look) what(o pipeline.Outcome) string {
 	return l.pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
 }
 
-// eventOutcomes tells of states and failures that a person must look at, when they begin.
-func (l *look) eventOutcomes(d pipeline.Decision) {
+// eventOutcomes tells of states and failures that a person must look at, when they begin. What the status said already
+// at the first look, after a restart, began long ago.
+func (l *look) eventOutcomes(d pipeline.Decision, said bool) {
 	var now []string
+	old := said && !l.record.looked
+	l.record.looked = true
 	for i, o := range d.Outcomes {
 		reason, text := string(o.State), o.Message
 		if f := l.failures[i]; f != nil {
@@ -98,13 +101,13 @@ func (l *look) eventOutcomes(d pipeline.Decision) {
 		}
 		name := l.pipeline.Downstreams[i].Name
 		now = append(now, name+reason+text)
-		if !strings.Contains(l.record.told, name+reason+text) {
+		if !old && !strings.Contains(l.record.told, name+reason+text) {
 			l.event(true, reason, "Reconcile", "%s: %s", name, text)
 		}
 	}
 	for _, f := range l.record.wish.Invalid {
 		now = append(now, f.String())
-		if !strings.Contains(l.record.told, f.String()) {
+		if !old && !strings.Contains(l.record.told, f.String()) {
 			l.event(true, EventInvalid, "Validate", "%s", f.String())
 		}
 	}

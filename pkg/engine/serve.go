@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type session struct {
 	namespaces  stores
 	downstreams []stores
 	nsSelector  labels.Selector
+	selector    labels.Selector
 	droppedTold sync.Once
 	ended       sync.Once
 }
@@ -126,11 +128,26 @@ func (s *session) one(live context.Context, ref pipeline.Ref) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
 	defer cancel()
 	start := time.Now()
-	after := s.reconcile(ctx, ref)
+	after := s.guarded(ctx, ref)
 	observeReconcile(s.name, time.Since(start))
 	if after > 0 {
 		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after}, ref)
 	}
+}
+
+// afterPanic is how long an upstream waits on which this program has failed.
+const afterPanic = time.Minute
+
+// guarded is reconcile that survives a mistake of this program: one object must not take everybody else's operator down.
+func (s *session) guarded(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+	defer func() {
+		if r := recover(); r != nil {
+			countFailure(s.name, "", "Panic")
+			s.log.Error(fmt.Errorf("%v", r), "a mistake of this program; the upstream is tried again later", "upstream", ref.String(), "stack", string(debug.Stack()))
+			after = afterPanic
+		}
+	}()
+	return s.reconcile(ctx, ref)
 }
 
 // waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
@@ -156,13 +173,13 @@ const syncPoll = 50 * time.Millisecond
 func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	heard := func(key watchKey, err error) { s.heard(key, err, gone) }
 	watch := s.pipeline.Config.Watch
-	selector, err := selectorText(watch.LabelSelector)
-	if err != nil {
+	var err error
+	if s.selector, err = selectorOf(watch.LabelSelector); err != nil {
 		return err
 	}
 	s.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
-		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: selector, View: packedView}
+		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: s.selector.String(), View: packedView}
 		sub, err := s.engine.watches.subscribe(key, pack, s.upstreamHandler(), heard)
 		if err != nil {
 			return err
@@ -220,15 +237,16 @@ func (s *session) closeWatches() {
 	}
 }
 
-func selectorText(selector *metav1.LabelSelector) (string, error) {
+// selectorOf is what the config's selector matches; everything where there is none.
+func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	if selector == nil {
-		return "", nil
+		return labels.Everything(), nil
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return "", fmt.Errorf("reading watch.labelSelector: %w", err)
+		return nil, fmt.Errorf("reading watch.labelSelector: %w", err)
 	}
-	return parsed.String(), nil
+	return parsed, nil
 }
 
 // namespacesOf lists the namespaces to watch; "" is all of them.

@@ -212,3 +212,41 @@ func TestSecretHashIsNotInStatus(t *testing.T) {
 		t.Errorf("nothing changed, and yet: %v", counter.Snapshot())
 	}
 }
+
+// An upstream that goes and comes back between two looks is counted once.
+func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	deaf := faults.Drop(testkit.On("WATCH", "widgets"))
+	faults.Cut(testkit.On("WATCH", "widgets"))
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a")
+	testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
+	deaf.Off()
+	waitData(t, ns, "a", "key", "second")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	if n := metric(t, "corollary_objects", name); n != 1 {
+		t.Errorf("%v objects are counted, one stands", n)
+	}
+}
+
+// A restart has nothing to tell of what the status says already.
+func TestNoEventsAtRestart(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
+	counter := testkit.NewCounter()
+	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
+	waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
+	quiet(t, counter)
+	r.halt()
+	counter.Reset()
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	quiet(t, counter)
+	if n := counter.Mutating(); n > 0 {
+		t.Errorf("a restart tells again: %v", counter.Snapshot())
+	}
+}

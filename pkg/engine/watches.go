@@ -268,6 +268,9 @@ func (s stores) keys() []pipeline.Ref {
 	return refs
 }
 
+// watch tells whether a namespace is among those watched.
+func (s stores) watch(namespace string) bool { return s[""] != nil || s[namespace] != nil }
+
 // unsynced lists the watches whose first list has not been taken in yet.
 func (s stores) unsynced() []string {
 	var waiting []string

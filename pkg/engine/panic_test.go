@@ -1,0 +1,17 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// A mistake of this program in one look ends that look and nothing else.
+func TestPanicIsSurvived(t *testing.T) {
+	s := &session{operator: &operator{name: t.Name(), log: logr.Discard()}} // without a pipeline every look fails
+	if after := s.guarded(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
+		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
+	}
+}

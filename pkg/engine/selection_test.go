@@ -1,0 +1,99 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// watched makes a config select its upstreams by labels of theirs or of their namespace.
+func watched(conf, selector string) string {
+	return strings.Replace(conf, "kind: Widget, ", "kind: Widget, "+selector+", ", 1)
+}
+
+// A namespace that gets or loses the label has its upstreams served or let go.
+func TestNamespaceSelector(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := watched(fill(widgetConfig, ns, name), "namespaceSelector: {matchLabels: {"+name+".example.com/on: \"yes\"}}")
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	label := func(value string) {
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/on":`+value+`}}}`)
+	}
+	label(`"yes"`)
+	waitData(t, ns, "a", "key", "value")
+	label("null")
+	waitGone(t, configMaps, ns, "a")
+}
+
+// A new namespace may be heard of later than what was made in it.
+func TestNamespaceSelectorLate(t *testing.T) {
+	name := testkit.Unique(t)
+	conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}", 1)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	deaf := faults.Drop(testkit.On("WATCH", "namespaces"))
+	faults.Cut(testkit.On("WATCH", "namespaces"))
+	testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
+	testkit.Apply(t, name, widget("a", `{data: {key: value}}`))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_reconcile_seconds", name) > 0, "it was not looked at"
+	})
+	deaf.Off()
+	waitData(t, name, "a", "key", "value")
+}
+
+// A label that comes back before its loss is looked at takes nothing away.
+func TestLabelLostAndBack(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
+	cm := waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	// The read fails until the label is back; the watch does not show it yet.
+	unread := faults.Answer(500, testkit.On("GET", "widgets"))
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
+	testkit.Eventually(t, patience, func() (bool, string) { return unread.Hits() > 0, "not read" })
+	deaf := faults.Drop(testkit.On("WATCH", "widgets"))
+	faults.Cut(testkit.On("WATCH", "widgets"))
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
+	looks := metric(t, "corollary_reconcile_seconds", name)
+	unread.Off()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_reconcile_seconds", name) >= looks+1, "not looked at"
+	})
+	deaf.Off()
+	waitData(t, ns, "a", "key", "value")
+	if u := testkit.Get(t, configMaps, ns, "a"); u.GetUID() != cm.GetUID() {
+		t.Error("the ConfigMap was deleted and made again")
+	}
+}
+
+// A mark that names an upstream outside of the watched namespaces makes nobody look there.
+func TestMarkNamesOtherNamespace(t *testing.T) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf := elsewhere(watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}"), other, ns)
+	// Another process serves the other namespace by the same names.
+	victim := testkit.Apply(t, other, "{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: victim, finalizers: ["+name+".example.com/cleanup]}, spec: {data: {key: value}}}")
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	counter.Reset()
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: {
+	  `+name+`.example.com/owner: "`+other+`/victim/`+string(victim.GetUID())+`"}}}`)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
+	})
+	quiet(t, counter)
+	if n := counter.Total(); n > 0 {
+		t.Errorf("%d requests: %v", n, counter.Snapshot())
+	}
+	if f := testkit.Get(t, widgets, other, "victim").GetFinalizers(); len(f) != 1 {
+		t.Errorf("the other one's finalizers are %v", f)
+	}
+}
