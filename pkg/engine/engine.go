@@ -44,7 +44,11 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	client, err := newDynamic(cfg, httpClient)
+	client, err := newDynamic(cfg, httpClient, objectCodec{})
+	if err != nil {
+		return nil, err
+	}
+	packed, err := newDynamic(cfg, httpClient, packedCodec{})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +56,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
-	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client), elected: mgr.Elected()}
+	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed), elected: mgr.Elected()}
 	for _, f := range files {
 		e.operators = append(e.operators, e.newOperator(f, mgr.GetEventRecorder(f.Operator.Metadata.Name)))
 	}

@@ -12,8 +12,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// packed is an upstream as the cache keeps it: what watches ask for, and everything but managedFields as compressed JSON.
-// Most upstreams are looked at once and then lie for days, and a tree of Go maps takes two to five times the room.
+// packed is an upstream as the cache keeps it: what watches ask for, and the whole as compressed JSON, as it came. Most
+// upstreams are looked at once and then lie for days, and a tree of Go maps takes two to five times the room.
 type packed struct {
 	metav1.ObjectMeta // name, namespace, uid and resourceVersion only
 	text              []byte
@@ -22,23 +22,25 @@ type packed struct {
 // packedView names the view of upstreams.
 const packedView = "packed"
 
-// pack is the transform of packedView. It may change the object: nobody else has seen it yet.
+// pack is the transform of packedView. Watches bring packed objects; lists, which an informer falls back to, do not.
 func pack(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
-	u.SetManagedFields(nil)
 	text, err := utiljson.Marshal(u.Object)
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	return &packed{text: bytes.Clone(s2.Encode(nil, text)), ObjectMeta: metav1.ObjectMeta{
+	return &packed{text: compressed(text), ObjectMeta: metav1.ObjectMeta{
 		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 	}}, nil
 }
 
-// unpack returns the object, as a copy of its own.
+// compressed returns the text compressed, in no more room than it takes.
+func compressed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
+
+// unpack returns the object without managedFields, as a copy of its own.
 func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	text, err := s2.Decode(nil, p.text)
@@ -48,7 +50,7 @@ func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return u, nil
+	return withoutManagedFields(u), nil
 }
 
 // GetObjectKind and DeepCopyObject make it a runtime.Object, as a watch's cache demands.

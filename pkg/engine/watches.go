@@ -37,6 +37,7 @@ func (k watchKey) String() string {
 // watches shares informers by watchKey and stops the ones that nobody uses any more.
 type watches struct {
 	client dynamic.Interface
+	packed dynamic.Interface // brings upstreams packed
 
 	mu   sync.Mutex
 	live map[watchKey]*sharedWatch
@@ -62,8 +63,8 @@ type subscription struct {
 	released sync.Once
 }
 
-func newWatches(client dynamic.Interface) *watches {
-	return &watches{client: client, live: map[watchKey]*sharedWatch{}}
+func newWatches(client, packed dynamic.Interface) *watches {
+	return &watches{client: client, packed: packed, live: map[watchKey]*sharedWatch{}}
 }
 
 // subscribe joins the watch of key, starting it where nobody has. heard is told of every list and watch, nil for one that
@@ -97,7 +98,11 @@ func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler
 func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedWatch, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
-	shared.informer = cache.NewSharedIndexInformerWithOptions(w.listWatch(key, shared), &unstructured.Unstructured{},
+	client, example := w.client, runtime.Object(&unstructured.Unstructured{})
+	if key.View == packedView {
+		client, example = w.packed, &packed{}
+	}
+	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared), example,
 		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
 		shared.informer.SetTransform(transform),
@@ -111,8 +116,8 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 
 // listWatch lists and watches what the key says, and tells the users of every success: who heard of a failure hears of
 // its end.
-func (w *watches) listWatch(key watchKey, shared *sharedWatch) cache.ListerWatcher {
-	resource := w.client.Resource(key.GVR).Namespace(key.Namespace)
+func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cache.ListerWatcher {
+	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = key.Selector
@@ -130,7 +135,7 @@ func (w *watches) listWatch(key watchKey, shared *sharedWatch) cache.ListerWatch
 			}
 			return events, err
 		},
-	}, w.client)
+	}, client)
 }
 
 // tell lets every user know how a list or watch went; nil is well.
