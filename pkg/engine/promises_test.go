@@ -80,6 +80,7 @@ func TestPromisedRequests(t *testing.T) {
 	allAre("creation", ready)
 	quiet(t, counter)
 	atMost(t, counter, "a new object, to Ready", 2.05)
+	t.Logf("a new object: %.2f looks for each", metric(t, "corollary_reconcile_seconds", name)/many)
 
 	counter.Reset()
 	eachOf(func(name string, _ int) {
