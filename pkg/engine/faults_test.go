@@ -308,3 +308,24 @@ func TestConflictIsCheap(t *testing.T) {
 	testkit.Delete(t, configMaps, other, "a")
 	waitData(t, other, "a", "key", "value")
 }
+
+// An upstream of a megabyte is worked on like any other; one whose downstream the API server finds too large says so, and
+// what stands is left alone.
+func TestHugeUpstream(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, fill(widgetConfig, ns, name), ns, counter)
+	big := strings.Repeat("0123456789abcdef", 1<<16-64) // just under 1 MiB, the most that a ConfigMap takes
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"`+big+`"}}}`)
+	waitData(t, ns, "a", "key", big)
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"`+big[:100_000]+`"}}}`)
+	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+	if _, reason, message := condition(up, "Ready"); (reason != "TooLarge" && reason != "Rejected") || len(message) > 4096 {
+		t.Errorf("Ready says %s, in %d bytes: %.300s", reason, len(message), message)
+	}
+	waitData(t, ns, "a", "key", big)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"small","more":null}}}`)
+	waitData(t, ns, "a", "key", "small")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
