@@ -39,6 +39,7 @@ func newDynamic(cfg *rest.Config, client *http.Client, objects runtime.Serialize
 // plainJSON is what the client reads and writes with: JSON, and nothing else.
 type plainJSON struct{ objects runtime.Serializer }
 
+// SupportedMediaTypes names JSON alone.
 func (p plainJSON) SupportedMediaTypes() []runtime.SerializerInfo {
 	return []runtime.SerializerInfo{{
 		MediaType: runtime.ContentTypeJSON, MediaTypeType: "application", MediaTypeSubType: "json", EncodesAsText: true,
@@ -49,10 +50,12 @@ func (p plainJSON) SupportedMediaTypes() []runtime.SerializerInfo {
 	}}
 }
 
+// EncoderForVersion converts nothing: what is written has its version.
 func (plainJSON) EncoderForVersion(e runtime.Encoder, _ runtime.GroupVersioner) runtime.Encoder {
 	return e
 }
 
+// DecoderToVersion converts nothing: what is read keeps its version.
 func (plainJSON) DecoderToVersion(d runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
 	return d
 }
@@ -60,6 +63,7 @@ func (plainJSON) DecoderToVersion(d runtime.Decoder, _ runtime.GroupVersioner) r
 // jsonEncoder writes any object as JSON.
 type jsonEncoder struct{}
 
+// Encode writes one object.
 func (jsonEncoder) Encode(obj runtime.Object, w io.Writer) error {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return unstructured.UnstructuredJSONScheme.Encode(obj, w)
@@ -67,11 +71,13 @@ func (jsonEncoder) Encode(obj runtime.Object, w io.Writer) error {
 	return json.NewEncoder(w).Encode(obj)
 }
 
+// Identifier tells encoders apart.
 func (jsonEncoder) Identifier() runtime.Identifier { return "json" }
 
 // envelopeCodec reads {"type": …, "object": …} and leaves the object unread.
 type envelopeCodec struct{ jsonEncoder }
 
+// Decode reads into a *metav1.WatchEvent, whose object it only points at.
 func (envelopeCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
@@ -111,6 +117,7 @@ func cutEnvelope(data []byte) (kind string, object []byte, ok bool) {
 // objectCodec reads one object: a list or a Status as such, anything else unstructured.
 type objectCodec struct{ jsonEncoder }
 
+// Decode reads into into where that is unstructured, else into an object of its own.
 func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if list, ok := into.(*unstructured.UnstructuredList); ok {
 		return unstructured.UnstructuredJSONScheme.Decode(data, nil, list)
@@ -153,6 +160,7 @@ type head struct {
 	} `json:"metadata"`
 }
 
+// Decode packs what a watch brings, which comes without into.
 func (c packedCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil {
 		return c.objectCodec.Decode(data, defaults, into)

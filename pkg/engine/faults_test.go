@@ -261,7 +261,7 @@ func (r *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 		return r.next.RoundTrip(request)
 	}
 	text := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"denied, request %d"}`, r.count.Add(1))
-	return &http.Response{StatusCode: 403, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
 		Body: io.NopCloser(strings.NewReader(text)), ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 

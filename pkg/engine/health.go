@@ -90,7 +90,7 @@ func (o *operator) changed(before condition) {
 		return
 	}
 	setOperatorState(o.name, now.reason)
-	if now.reason == before.reason && now.reason == reasonSyncing {
+	if before.reason == reasonSyncing && now.reason == reasonSyncing {
 		return // readiness tells the details; a log line for each list would be noise
 	}
 	log := o.log.WithValues("reason", string(now.reason))

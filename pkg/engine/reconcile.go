@@ -120,10 +120,13 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 		return nil, nil
 	}
 	up, err := s.client.Get(ctx, s.upstreamTarget(ref))
-	if err != nil && !errors.Is(err, apply.ErrGone) {
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		s.forget(ref)
+		return nil, nil
+	case err != nil:
 		return nil, err
-	}
-	if err != nil || s.selector.Matches(labelsOf(up)) {
+	case s.selector.Matches(labelsOf(up)):
 		s.forget(ref)
 		return nil, nil
 	}

@@ -77,10 +77,12 @@ func (s *session) waitForElection(live context.Context) bool {
 
 // cause is why live ended; nil where the whole process is stopping.
 func cause(ctx, live context.Context) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return context.Cause(live)
 	}
-	return context.Cause(live)
 }
 
 // work runs the workers until live is done and what they hold is finished: the current piece of work is not cut off,

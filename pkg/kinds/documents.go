@@ -28,7 +28,8 @@ func (d document) position() string { return fmt.Sprintf("%s:%d", d.file, d.line
 // crd returns the CustomResourceDefinition that the document is, or nil where it is something else.
 func (d document) crd() (*apiextensionsv1.CustomResourceDefinition, error) {
 	var head metav1.TypeMeta
-	if json.Unmarshal(d.json, &head) != nil || head.Kind != "CustomResourceDefinition" {
+	readable := json.Unmarshal(d.json, &head) == nil
+	if !readable || head.Kind != "CustomResourceDefinition" {
 		return nil, nil // other documents are none of ours, whatever they hold
 	}
 	if head.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {

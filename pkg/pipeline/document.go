@@ -7,8 +7,8 @@ import (
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -159,7 +159,7 @@ func nameProblems(d *Downstream, name string) []string {
 	gk := d.GVK().GroupKind()
 	switch {
 	case gk.Group == "rbac.authorization.k8s.io":
-		return path.IsValidPathSegmentName(name)
+		return content.IsPathSegmentName(name)
 	case gk.Group == "" && gk.Kind == "Service":
 		return validation.NameIsDNSLabel(name, false)
 	case gk.Group == "" && gk.Kind == "Namespace":

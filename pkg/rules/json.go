@@ -46,22 +46,32 @@ func toJSON(val ref.Val) (any, error) {
 			return nil, nil
 		}
 		return toJSON(v.GetValue())
-	case apiservercel.Quantity:
-		return v.Quantity.String(), nil
-	case apiservercel.IP:
-		return v.Addr.String(), nil
-	case apiservercel.CIDR:
-		return v.Prefix.String(), nil
-	case apiservercel.URL:
-		return v.URL.String(), nil
-	case apiservercel.Semver:
-		return v.Version.String(), nil
 	case traits.Mapper:
 		return mapToJSON(v)
 	case traits.Lister:
 		return listToJSON(v)
 	}
+	if text, ok := kubernetesText(val); ok {
+		return text, nil
+	}
 	return nil, fmt.Errorf("the result is %s, which is no value of JSON", article(typeOf(val)))
+}
+
+// kubernetesText is the text of a value of one of Kubernetes' own types.
+func kubernetesText(val ref.Val) (string, bool) {
+	switch v := val.(type) {
+	case apiservercel.Quantity:
+		return v.Quantity.String(), true
+	case apiservercel.IP:
+		return v.Addr.String(), true
+	case apiservercel.CIDR:
+		return v.Prefix.String(), true
+	case apiservercel.URL:
+		return v.URL.String(), true
+	case apiservercel.Semver:
+		return v.Version.String(), true
+	}
+	return "", false
 }
 
 func mapToJSON(m traits.Mapper) (any, error) {

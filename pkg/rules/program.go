@@ -106,8 +106,8 @@ func (p *Program) overBudget() *EvalError {
 		Problem: "the expressions for this object cost more than they may together, the rest is not evaluated"}
 }
 
-// noSuchOverload is what CEL says of an operator or function that has no variant for the values it is given.
-var noSuchOverload = types.NoSuchOverloadErr().(*types.Err).Unwrap()
+// errNoSuchOverload is what CEL says of an operator or function that has no variant for the values it is given.
+var errNoSuchOverload = types.NoSuchOverloadErr().(*types.Err).Unwrap()
 
 // explain says in plain words why an evaluation failed.
 func (p *Program) explain(err error) *EvalError {
@@ -120,7 +120,7 @@ func (p *Program) explain(err error) *EvalError {
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.As(err, &cancelled):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
-	case errors.Is(err, noSuchOverload):
+	case errors.Is(err, errNoSuchOverload):
 		failure.Problem = "no such overload: an operator or function was given values of types that it does not take"
 	}
 	return failure
