@@ -117,7 +117,7 @@ func cutEnvelope(data []byte) (kind string, object []byte, ok bool) {
 // objectCodec reads one object: a list or a Status as such, anything else unstructured.
 type objectCodec struct{ jsonEncoder }
 
-// Decode reads into into where that is unstructured, else into an object of its own.
+// Decode fills the object that it is given where that is unstructured, and makes one otherwise.
 func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if list, ok := into.(*unstructured.UnstructuredList); ok {
 		return unstructured.UnstructuredJSONScheme.Decode(data, nil, list)
