@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -13,7 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Recorded reads the identifiers of downstreams that the upstream's status has; none where status is off.
+// Recorded reads the identifiers of downstreams that the upstream's status has; none where status is off. What is recorded
+// of another kind than the config has now, from before somebody changed it, is left out: it would be looked for where it
+// is not. Such an object stays, as what a config no longer names always does.
 func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
 	path := p.Config.Status.Downstreams
 	if !p.StatusEnabled() || path == "" {
@@ -23,7 +26,11 @@ func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Record
 	if !ok {
 		return nil
 	}
-	return status.RecordedFrom(list)
+	return slices.DeleteFunc(status.RecordedFrom(list), func(r status.Recorded) bool {
+		return !slices.ContainsFunc(p.Downstreams, func(d *Downstream) bool {
+			return d.Name == r.Name && d.Config.Kind == r.Kind && d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
+		})
+	})
 }
 
 // Marks say on an object that it is ours.
