@@ -26,15 +26,9 @@ func toJSON(val ref.Val) (any, error) {
 	case types.Int:
 		return int64(v), nil
 	case types.Uint:
-		if v > math.MaxInt64 {
-			return nil, fmt.Errorf("the result %d is too large for an integer of JSON in Kubernetes", v)
-		}
-		return int64(v), nil
+		return uintToJSON(v)
 	case types.Double:
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, fmt.Errorf("the result %v is no number of JSON", float64(v))
-		}
-		return float64(v), nil
+		return doubleToJSON(v)
 	case types.Bytes:
 		return base64.StdEncoding.EncodeToString(v), nil
 	case types.Timestamp:
@@ -55,6 +49,20 @@ func toJSON(val ref.Val) (any, error) {
 		return text, nil
 	}
 	return nil, fmt.Errorf("the result is %s, which is no value of JSON", article(typeOf(val)))
+}
+
+func uintToJSON(v types.Uint) (any, error) {
+	if v > math.MaxInt64 {
+		return nil, fmt.Errorf("the result %d is too large for an integer of JSON in Kubernetes", v)
+	}
+	return int64(v), nil
+}
+
+func doubleToJSON(v types.Double) (any, error) {
+	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		return nil, fmt.Errorf("the result %v is no number of JSON", float64(v))
+	}
+	return float64(v), nil
 }
 
 // kubernetesText is the text of a value of one of Kubernetes' own types.
