@@ -16,7 +16,7 @@ LDFLAGS  := -s -w -X $(MODULE)/pkg/cli.Version=$(VERSION) -X $(MODULE)/pkg/cli.R
 # cgo off, and the tests run without the detector rather than not at all.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# Test files in which a line starts with $(1), and the folders they are in.
+# The folders of the test files in which a line matches $(1).
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
@@ -57,7 +57,7 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 	done
 
 golden: ## write the golden files anew; look at the diff before you commit it
-	@set -e; for folder in $(call folders,flag.Bool.*"update"); do \
+	@set -e; for folder in $(call folders,$(MODULE)/internal/golden"); do \
 		$(GO) test $$folder -update; \
 	done
 

@@ -4,23 +4,20 @@ package examples_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // publishedSchema is what the first line of every example names.
 const publishedSchema = "../docs/schema/operator.v1alpha1.json"
@@ -102,20 +99,6 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// golden compares with a golden file, or writes it.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(read(t, path)), string(got)); diff != "" {
-		t.Errorf("%s differs (- file, + now); make golden writes it anew:\n%s", path, diff)
-	}
-}
-
 func TestExamplesCompile(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) { e.compile(t) })
@@ -144,7 +127,7 @@ func TestReadmesCommands(t *testing.T) {
 			if len(rendered) == 0 {
 				t.Fatal("the README renders nothing")
 			}
-			golden(t, "rendered.yaml", []byte(strings.Join(rendered, "---\n")))
+			golden.File(t, "rendered.yaml", []byte(strings.Join(rendered, "---\n")))
 		})
 	}
 }
@@ -170,7 +153,7 @@ func run(t *testing.T, line string) string {
 // TestSchema holds the published JSON Schema to what `corollary schema` prints, and the examples to it, by a library
 // that shares no code with the one that made it.
 func TestSchema(t *testing.T) {
-	golden(t, publishedSchema, config.Schema())
+	golden.File(t, publishedSchema, config.Schema())
 	compiled, err := jsonschema.NewCompiler().Compile(publishedSchema)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"flag"
 	"net"
 	"os"
 	"strings"
@@ -9,10 +8,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
-
-var update = flag.Bool("update", false, "write the expected output in the scripts anew")
 
 // asCommand is the variable that makes the test binary behave as the corollary binary, so that tests run it as a
 // process of its own: exit codes and signals are real.
@@ -28,7 +26,7 @@ func runAsCommand() {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Updating(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

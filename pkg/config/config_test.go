@@ -1,18 +1,15 @@
 package config
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-var update = flag.Bool("update", false, "write what Load says into testdata/*.txtar")
+	"github.com/corollary-dev/corollary/internal/golden"
+)
 
 // TestErrors loads the files of each testdata/*.txtar and compares every error, to the byte, with the section
 // "want". The comment above the first file says why the case is there; lines in it that begin so are given to
@@ -25,36 +22,9 @@ var update = flag.Bool("update", false, "write what Load says into testdata/*.tx
 //
 // -update writes what Load says into the section.
 func TestErrors(t *testing.T) {
-	cases, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(cases) == 0 {
-		t.Fatal("no cases", err)
-	}
-	for _, name := range cases {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			path, err := filepath.Abs(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := loadArchive(t, archive)
-			i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })
-			if i < 0 {
-				t.Fatal("no section want")
-			}
-			if *update {
-				archive.Files[i].Data = []byte(got)
-				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if d := cmp.Diff(string(archive.Files[i].Data), got); d != "" {
-				t.Errorf("-want +got\n%s", d)
-			}
-		})
-	}
+	golden.Cases(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
+		c.Want(t, "want", loadArchive(t, c.Archive))
+	})
 }
 
 // loadArchive writes the archive's files into a directory of their own and returns the errors of loading them.

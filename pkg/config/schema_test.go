@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/golden"
 )
 
 func compileSchema(t testing.TB) *jsonschema.Schema {
@@ -188,17 +189,5 @@ func TestConstraintsNameFields(t *testing.T) {
 }
 
 func TestSchemaGolden(t *testing.T) {
-	const golden = "testdata/schema.json"
-	if *update {
-		if err := os.WriteFile(golden, Schema(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, Schema()) {
-		t.Error("the schema changed; look at the difference that -update makes")
-	}
+	golden.File(t, "testdata/schema.json", Schema())
 }

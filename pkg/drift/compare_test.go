@@ -1,68 +1,30 @@
 package drift_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
-
-var update = flag.Bool("update", false, "write what came out to testdata")
 
 // TestCompare runs the cases in testdata/compare. Each is an archive: its comment is the reason, view.yaml the view,
 // live.yaml the live object, desired.yaml what is desired, before.yaml the object before an apply (after it is live.yaml),
 // want.yaml the answer to a dry-run create; every other file is what one function must give, by its name.
 func TestCompare(t *testing.T) {
-	files, err := filepath.Glob("testdata/compare/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { compare(t, file) })
-	}
-}
-
-func compare(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(archive.Comment) == 0 {
-		t.Fatal("the case has no reason")
-	}
-	c := caseOf(t, archive)
-	checks := 0
-	for i, f := range archive.Files {
-		run, ok := functions[f.Name]
-		if !ok {
-			continue
+	golden.Cases(t, "testdata/compare/*.txtar", func(t *testing.T, c *golden.Case) {
+		compared := caseOf(t, c)
+		for _, f := range c.Files {
+			if run, ok := functions[f.Name]; ok {
+				c.Want(t, f.Name, run(t, compared))
+			}
 		}
-		checks++
-		got := run(t, c)
-		if *update {
-			archive.Files[i].Data = []byte(got)
-		} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
-			t.Errorf("%s%s:\n%s", archive.Comment, f.Name, diff)
-		}
-	}
-	if checks == 0 {
-		t.Error("the case checks nothing")
-	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
 
 // comparison is one case.
@@ -72,10 +34,10 @@ type comparison struct {
 	live, before, wants *unstructured.Unstructured
 }
 
-func caseOf(t *testing.T, archive *txtar.Archive) comparison {
+func caseOf(t *testing.T, from *golden.Case) comparison {
 	t.Helper()
 	c := comparison{view: &drift.View{Manager: manager}}
-	for _, f := range archive.Files {
+	for _, f := range from.Files {
 		switch f.Name {
 		case "view.yaml":
 			c.view = viewOf(t, string(f.Data))

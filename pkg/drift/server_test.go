@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
@@ -61,7 +62,7 @@ func TestServerDocuments(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) {
 			live := apply(t, ns, manager, d.desired)
-			if *update {
+			if golden.Updating() {
 				record(t, d.name, live)
 			}
 			checkProjection(t, d, live)

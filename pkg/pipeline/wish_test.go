@@ -1,64 +1,33 @@
 package pipeline_test
 
 import (
-	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-var update = flag.Bool("update", false, "write what came out as what is wanted")
-
 // Each case has a config, an upstream and what is wanted of both: the documents as they would be applied, or the errors.
 func TestWish(t *testing.T) {
-	files, err := filepath.Glob("testdata/wish/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no cases", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
+	golden.Cases(t, "testdata/wish/*.txtar", func(t *testing.T, c *golden.Case) {
+		dir := t.TempDir()
+		for _, f := range c.Files {
+			if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			dir := t.TempDir()
-			for _, f := range archive.Files {
-				if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got := []byte(strings.ReplaceAll(wishOf(t, dir), dir+"/", ""))
-			for i := range archive.Files {
-				f := &archive.Files[i]
-				if f.Name != "want" {
-					continue
-				}
-				if *update {
-					f.Data = got
-					if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if !bytes.Equal(f.Data, got) {
-					t.Errorf("%s\ngot:\n%swant:\n%s", archive.Comment, got, f.Data)
-				}
-				return
-			}
-			t.Fatal("the case has no file named want")
-		})
-	}
+		}
+		c.Want(t, "want", strings.ReplaceAll(wishOf(t, dir), dir+"/", ""))
+	})
 }
 
 // wishOf says what comes of operator.yaml and upstream.yaml in dir, with crd.yaml where there is one.

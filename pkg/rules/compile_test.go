@@ -2,55 +2,31 @@ package rules
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-)
 
-var update = flag.Bool("update", false, "write what is got into the archives")
+	"github.com/corollary-dev/corollary/internal/golden"
+)
 
 // TestCompileErrors runs the archives in testdata/compile: the files "expr.N" hold expressions, each answered by a file
 // "want.N", which is the error or "ok". The comment's first line is "typed" or "untyped", then the scope, then the type
 // of result.
 func TestCompileErrors(t *testing.T) {
-	names, err := filepath.Glob("testdata/compile/*.txtar")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no archives: %v", err)
-	}
 	all := envs(t)
-	for _, name := range names {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
+	golden.Cases(t, "testdata/compile/*.txtar", func(t *testing.T, c *golden.Case) {
+		settings, _, _ := strings.Cut(string(c.Comment), "\n")
+		compile := compiler(t, all, strings.Fields(settings))
+		for i := 0; i+1 < len(c.Files); i += 2 {
+			expr, want := c.Files[i], c.Files[i+1]
+			got := "ok\n"
+			if err := compile(strings.TrimSuffix(string(expr.Data), "\n")); err != nil {
+				got = err.Error() + "\n"
 			}
-			settings, _, _ := strings.Cut(string(archive.Comment), "\n")
-			compile := compiler(t, all, strings.Fields(settings))
-			for i := 0; i+1 < len(archive.Files); i += 2 {
-				expr, want := archive.Files[i], &archive.Files[i+1]
-				got := "ok\n"
-				if err := compile(strings.TrimSuffix(string(expr.Data), "\n")); err != nil {
-					got = err.Error() + "\n"
-				}
-				if *update {
-					want.Data = []byte(got)
-				}
-				if got != string(want.Data) {
-					t.Errorf("%s:\n%sgot:\n%swant:\n%s", expr.Name, expr.Data, got, want.Data)
-				}
-			}
-			if *update {
-				if err := os.WriteFile(name, txtar.Format(archive), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+			c.Want(t, want.Name, got)
+		}
+	})
 }
 
 // compiler returns the function that an archive's settings name.

@@ -2,45 +2,29 @@ package status_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
-
-var update = flag.Bool("update", false, "write what came out to testdata")
 
 // TestStorable runs the cases in testdata/storable: the comment is the reason, schema.yaml the kind's schema (none where
 // nothing is known of it), status.yaml what is to be stored, and result what Probe, Prune (undeclared), Fit (dropped, stored) and Stores say.
 func TestStorable(t *testing.T) {
-	files, err := filepath.Glob("testdata/storable/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { storable(t, file) })
-	}
+	golden.Cases(t, "testdata/storable/*.txtar", storable)
 }
 
-func storable(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+func storable(t *testing.T, c *golden.Case) {
 	var schema *spec.Schema
 	var content map[string]any
-	result := -1
-	for i, f := range archive.Files {
+	for _, f := range c.Files {
 		switch f.Name {
 		case "schema.yaml":
 			schema = &spec.Schema{}
@@ -56,23 +40,11 @@ func storable(t *testing.T, file string) {
 				t.Fatal(err)
 			}
 		case "result":
-			result = i
 		default:
 			t.Fatalf("unknown file %s", f.Name)
 		}
 	}
-	if result < 0 || len(archive.Comment) == 0 {
-		t.Fatal("the case has no result or no reason")
-	}
-	got := describe(t, status.Probe(schema), content)
-	if *update {
-		archive.Files[result].Data = []byte(got)
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(string(archive.Files[result].Data), got); diff != "" {
-		t.Errorf("%s%s", archive.Comment, diff)
-	}
+	c.Want(t, "result", describe(t, status.Probe(schema), content))
 }
 
 func describe(t *testing.T, s *status.Storable, content map[string]any) string {

@@ -1,0 +1,103 @@
+package golden
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestUpper is a test as others write them. TestOutcomes runs it again, in a
+// process of its own, on cases that fail.
+func TestUpper(t *testing.T) {
+	Cases(t, "testdata/*.txtar", func(t *testing.T, c *Case) {
+		t.Chdir(t.TempDir()) // a case is written to where it was read from
+		switch in := c.Section("in"); in {
+		case "ignored\n":
+		case "fatal\n":
+			c.Want(t, "upper", "half a result\n")
+			t.Fatal("no more of it")
+		case "":
+			c.Want(t, "empty", "")
+			c.WantNone(t, "upper")
+		default:
+			c.Want(t, "upper", strings.ToUpper(in))
+			c.WantNone(t, "empty")
+		}
+	})
+}
+
+// TestWhole is the same for a whole file.
+func TestWhole(t *testing.T) { File(t, "testdata/whole.txt", []byte("as it is\n")) }
+
+func TestOutcomes(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		file    string
+		text    string
+		run     string
+		fails   string // a part of what is said; "" where the test passes
+		updated string // the file after -update
+		still   bool   // with -update it fails as well
+	}{
+		{"what is wanted came out", "a.txtar", "Why.\n-- in --\na\n-- upper --\nA\n", "TestUpper", "", "Why.\n-- in --\na\n-- upper --\nA\n", false},
+		{"something else came out", "a.txtar", "Why.\n-- in --\na\n-- upper --\nB\n", "TestUpper", "upper differs", "Why.\n-- in --\na\n-- upper --\nA\n", false},
+		{"the sections after it stay", "a.txtar", "Why.\n-- upper --\n-- in --\na\n", "TestUpper", "upper differs", "Why.\n-- upper --\nA\n-- in --\na\n", false},
+		{"a new case", "a.txtar", "Why.\n-- in --\na\n", "TestUpper", "no section upper", "Why.\n-- in --\na\n-- upper --\nA\n", false},
+		{"the outcome has another section", "a.txtar", "Why.\n-- in --\n-- upper --\nA\n", "TestUpper", "has a section upper", "Why.\n-- in --\n-- empty --\n", false},
+		{"an empty section is not a missing one", "a.txtar", "Why.\n-- in --\n", "TestUpper", "no section empty", "Why.\n-- in --\n-- empty --\n", false},
+		{"nobody knows why", "a.txtar", "-- in --\na\n-- upper --\nA\n", "TestUpper", "no reason", "-- in --\na\n-- upper --\nA\n", true},
+		{"nothing is compared", "a.txtar", "Why.\n-- in --\nignored\n", "TestUpper", "checks nothing", "Why.\n-- in --\nignored\n", true},
+		{"a case that breaks off is not written", "a.txtar", "Why.\n-- in --\nfatal\n-- upper --\nA\n", "TestUpper", "no more of it", "Why.\n-- in --\nfatal\n-- upper --\nA\n", true},
+		{"no case matches", "a.text", "Why.\n", "TestUpper", "no cases match testdata/*.txtar", "Why.\n", true},
+		{"the file is as it is", "whole.txt", "as it is\n", "TestWhole", "", "as it is\n", false},
+		{"the file differs", "whole.txt", "as it was\n", "TestWhole", "whole.txt differs", "as it is\n", false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "testdata", tc.file)
+			if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, []byte(tc.text))
+			ok, out := runAgain(t, dir, tc.run)
+			if ok != (tc.fails == "") || !strings.Contains(out, tc.fails) {
+				t.Errorf("passes: %v, want it to say %q:\n%s", ok, tc.fails, out)
+			}
+			expect(t, path, tc.text)
+			if ok, out := runAgain(t, dir, tc.run, "-update"); ok == tc.still {
+				t.Errorf("with -update it passes: %v\n%s", ok, out)
+			}
+			expect(t, path, tc.updated)
+			if ok, out := runAgain(t, dir, tc.run); ok == tc.still {
+				t.Errorf("after -update it passes: %v\n%s", ok, out)
+			}
+		})
+	}
+}
+
+// runAgain runs one test of this package in the directory and returns whether it
+// passes, and what it says.
+func runAgain(t *testing.T, dir, name string, flags ...string) (bool, string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), self, append([]string{"-test.run", "^" + name + "$"}, flags...)...)
+	command.Dir = dir
+	out, err := command.CombinedOutput()
+	return err == nil, string(out)
+}
+
+func expect(t *testing.T, path, want string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("the file is\n%s\nwant\n%s", got, want)
+	}
+}
