@@ -189,6 +189,7 @@ func (c *compiler) template(d *Downstream) {
 			Path: fmt.Sprintf("downstreams[%d].template", d.Index), Problem: e.Problem, Mend: e.Mend})
 	}
 	c.p.readsStatus = c.p.readsStatus || (t != nil && t.ReadsStatus())
+	c.warnOfTexts(d, file, first)
 }
 
 // templateErrors unpacks what render.Compile returns: one error or several.
