@@ -44,8 +44,3 @@ func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 func Agent(prefix string) func(Request) bool {
 	return func(r Request) bool { return strings.HasPrefix(r.UserAgent, prefix) }
 }
-
-// ForResource is a condition for requests for the resource ("widgets/status").
-func ForResource(resource string) func(Request) bool {
-	return func(r Request) bool { return r.Resource == resource }
-}

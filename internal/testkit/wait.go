@@ -31,26 +31,3 @@ func Eventually(t testing.TB, timeout time.Duration, condition func() (ok bool, 
 		}
 	}
 }
-
-// Never looks at the condition for the whole duration and fails the test, with
-// the reason, if it holds once. It costs that time on every run: prefer to wait
-// for something that proves the absence.
-func Never(t testing.TB, duration time.Duration, condition func() (bad bool, why string)) {
-	t.Helper()
-	begin := time.Now()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		if bad, why := condition(); bad {
-			t.Fatalf("after %s: %s", time.Since(begin).Round(time.Millisecond), why)
-		}
-		if time.Since(begin) > duration {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-t.Context().Done():
-			return
-		}
-	}
-}

@@ -48,13 +48,6 @@ const (
 	StateRelease State = "Release"
 )
 
-// States lists every State, for metrics and documentation.
-func States() []State {
-	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate,
-		StateInSync, StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded,
-		StateDelete, StateRelease}
-}
-
 // Action is the one request (or pair of requests) that an Outcome asks for.
 type Action string
 
