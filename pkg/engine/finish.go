@@ -112,15 +112,21 @@ func (s *session) calmAfter() time.Duration {
 
 // failUpstream notes a request about the upstream itself that failed: nothing further is done in this look.
 func (l *look) failUpstream(doing string, err error) {
-	f := apply.Classify(err)
-	l.atLeast = max(l.atLeast, f.RetryAfter)
+	f := l.tellFailure(doing, err)
 	for i := range l.pipeline.Downstreams {
 		if l.failures[i] == nil {
 			l.failures[i] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
 		}
 	}
+}
+
+// tellFailure counts and logs a request about the upstream itself that failed, and heeds how long it asks to wait.
+func (l *look) tellFailure(doing string, err error) apply.Failure {
+	f := apply.Classify(err)
+	l.atLeast = max(l.atLeast, f.RetryAfter)
 	countFailure(l.name, "", f.Reason)
-	l.log.Info(doing+" failed and is tried again", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
+	l.log.Info("a request about the upstream failed and is tried again", "upstream", l.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	return f
 }
 
 // reportStatus writes the upstream's status where it says something new. It tells whether it said all of it before.
@@ -135,11 +141,8 @@ func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) bool
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
 		return false
 	case err != nil:
-		f := apply.Classify(err)
+		l.tellFailure("writing the status", err)
 		l.upstreamFailed = true
-		l.atLeast = max(l.atLeast, f.RetryAfter)
-		countFailure(l.name, "", f.Reason)
-		l.log.Info("writing the status failed and is tried again", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
 		return false
 	}
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
