@@ -98,8 +98,8 @@ func (envelopeCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtim
 	return event, nil, nil
 }
 
-// cutEnvelope takes an event apart without reading it, where it looks as API servers write it. What stands in a proxy's
-// way of writing is read the long way.
+// cutEnvelope takes an event apart without reading it, where it looks as API servers write it: type and object are all that
+// an event has. What stands in a proxy's way of writing is read the long way.
 func cutEnvelope(data []byte) (kind string, object []byte, ok bool) {
 	data = bytes.TrimSpace(data)
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
