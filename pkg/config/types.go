@@ -133,6 +133,8 @@ type Downstream struct {
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
 	// AdoptionPolicy is Never (default), or IfUnowned: an existing object without an owner is taken over.
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+	// Adopt tells what is taken over along with an object that another tool made.
+	Adopt *Adopt `json:"adopt,omitempty"`
 	// UpdatePolicy is Apply (default), Recreate (where the API server refuses to change an immutable field) or
 	// CreateOnly.
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
@@ -140,6 +142,14 @@ type Downstream struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Drift tells what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
+}
+
+// Adopt tells what is taken over along with an object that another tool made.
+type Adopt struct {
+	// FieldManagers are the writers whose fields become ours, as metadata.managedFields names them: helm,
+	// kubectl-client-side-apply, the operator that is replaced. Without that, a field which they set and the template
+	// leaves out would stay for ever.
+	FieldManagers []string `json:"fieldManagers"`
 }
 
 // Ready tells when a downstream is ready. What its kind says of itself (kstatus) comes first.
@@ -196,6 +206,43 @@ type Conventions struct {
 	Finalizer string `json:"finalizer,omitempty"`
 	// Pause names what makes Corollary leave an upstream alone.
 	Pause *Pause `json:"pause,omitempty"`
+	// Reconcile names what makes Corollary look at an upstream now; `corollary reconcile` writes it.
+	Reconcile *Reconcile `json:"reconcile,omitempty"`
+	// Previous are the names that this config used before: what bears them is carried over.
+	Previous *Previous `json:"previous,omitempty"`
+}
+
+// Reconcile names what makes Corollary look at an upstream now.
+type Reconcile struct {
+	// Annotation is the key of an annotation on the upstream; any new value asks for a look.
+	Annotation string `json:"annotation"`
+}
+
+// Previous are the names that a config used before one of its conventions was changed. Objects that bear them count as
+// ours and get the new ones; once none is left this can go.
+type Previous struct {
+	// FieldManager is the manager's name before.
+	FieldManager string `json:"fieldManager,omitempty"`
+	// Finalizer is the finalizer before.
+	Finalizer string `json:"finalizer,omitempty"`
+	// Hash is where the digest rode before: annotation or label.
+	Hash *PreviousHash `json:"hash,omitempty"`
+	// Owner is how owners were marked before.
+	Owner *PreviousOwner `json:"owner,omitempty"`
+}
+
+// PreviousHash is where the digest rode before: exactly one of annotation and label.
+type PreviousHash struct {
+	// Annotation is the key of the annotation that held the hash.
+	Annotation string `json:"annotation,omitempty"`
+	// Label is the key of the label that held the hash.
+	Label string `json:"label,omitempty"`
+}
+
+// PreviousOwner is how owners were marked before.
+type PreviousOwner struct {
+	// Annotation is the key of the annotation that named the owner.
+	Annotation string `json:"annotation"`
 }
 
 // Hash tells where the digest of the desired document rides: exactly one of annotation and label.
@@ -244,7 +291,11 @@ type Before struct {
 	DoneWhen string `json:"doneWhen" holds:"cel"`
 	// FailedWhen is a CEL expression over downstream that is true once it has failed.
 	FailedWhen string `json:"failedWhen,omitempty" holds:"cel"`
-	// Timeout is how long it may take.
+	// TargetNamespaces tells where the object may live.
+	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
+	// OnFailure is Hold (default): the upstream stays until a person acts; or Proceed.
+	OnFailure string `json:"onFailure,omitempty"`
+	// Timeout is how long it may take, counted from the upstream's deletion; 1h by default.
 	Timeout Duration `json:"timeout,omitempty"`
 	// OnTimeout is Hold (default), or Proceed.
 	OnTimeout string `json:"onTimeout,omitempty"`
@@ -285,10 +336,26 @@ type StatusField struct {
 
 // Guard makes a start or reload that would change or delete many objects wait for confirmation.
 type Guard struct {
-	// MaxChanged is the largest share, such as 20%, that may change without confirmation.
+	// MaxChanged is the largest share of the standing downstreams, such as 20% (default), that may be changed or deleted
+	// without confirmation.
 	MaxChanged string `json:"maxChanged,omitempty"`
-	// Minimum is the number of changes that never need confirmation.
-	Minimum int `json:"minimum,omitempty"`
+	// Minimum is the number of changes that never need confirmation, 10 by default.
+	Minimum *int `json:"minimum,omitempty"`
+	// Confirm is where a confirmation is written, by `corollary confirm` or by hand.
+	Confirm *Confirm `json:"confirm,omitempty"`
+	// Confirmed is a confirmation in the config itself, for changes that come by review: the digest that the waiting
+	// operator tells. It counts for that change alone.
+	Confirmed string `json:"confirmed,omitempty"`
+}
+
+// Confirm is the key of a ConfigMap whose value is the digest of the change that may go on.
+type Confirm struct {
+	// Namespace of the ConfigMap.
+	Namespace string `json:"namespace"`
+	// ConfigMap is its name; `corollary confirm` makes it where it does not exist.
+	ConfigMap string `json:"configMap"`
+	// Key in its data.
+	Key string `json:"key"`
 }
 
 // Retry bounds the delay after a failure.
