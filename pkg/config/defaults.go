@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
 
 // defaults returns an operator with the behaviour that holds where the file is silent. Names have no defaults.
 // Durations are given before decoding, for 0s is a value of its own.
@@ -40,7 +44,19 @@ func (f *File) fillDefaults() {
 	}
 	if b := op.Deletion.Before; b != nil {
 		fill(&b.FailedWhen, "false")
+		fill(&b.TargetNamespaces.From, NamespacesSame)
+		fill(&b.OnFailure, "Hold")
 		fill(&b.OnTimeout, "Hold")
+		if b.Timeout == 0 && !f.given("deletion", "before", "timeout") {
+			b.Timeout = Duration(time.Hour)
+		}
+	}
+	if g := op.Guard; g != nil {
+		fill(&g.MaxChanged, "20%")
+		if g.Minimum == nil {
+			ten := 10
+			g.Minimum = &ten
+		}
 	}
 }
 
@@ -55,4 +71,10 @@ func fillTrue(field **bool) {
 		yes := true
 		*field = &yes
 	}
+}
+
+// given reports whether a file or an override gives the value: for defaults of what may be zero too.
+func (f *File) given(path ...string) bool {
+	v, _ := fieldpath.Get(f.values, fieldpath.New(path...))
+	return v != nil
 }

@@ -104,6 +104,7 @@ var enumTypes = map[reflect.Type][]string{
 var enumFields = map[string][]string{
 	"Rule.reason":      {"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"},
 	"Input.missing":    {"Wait", "Allow"},
+	"Before.onFailure": {"Hold", "Proceed"},
 	"Before.onTimeout": {"Hold", "Proceed"},
 }
 

@@ -167,6 +167,5 @@ func (f *File) finish() Errors {
 		}
 	}
 	f.fillDefaults()
-	errs = append(errs, f.unsupported()...)
 	return append(errs, f.validate()...)
 }

@@ -285,11 +285,14 @@ type Before struct {
 	APIVersion string `json:"apiVersion"`
 	// Kind of the object.
 	Kind string `json:"kind"`
-	// Template gives the document.
+	// Template gives the document; apiVersion and kind may be repeated in it.
 	Template string `json:"template,omitempty" holds:"template"`
+	// TemplateFile names a file with the template, relative to the config file, instead of template.
+	// Load reads it into Template and keeps the name here.
+	TemplateFile string `json:"templateFile,omitempty"`
 	// DoneWhen is a CEL expression over downstream that is true once it has done its work.
 	DoneWhen string `json:"doneWhen" holds:"cel"`
-	// FailedWhen is a CEL expression over downstream that is true once it has failed.
+	// FailedWhen is a CEL expression over downstream that is true once it has failed; "false" by default.
 	FailedWhen string `json:"failedWhen,omitempty" holds:"cel"`
 	// TargetNamespaces tells where the object may live.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
