@@ -16,17 +16,21 @@ type IO struct {
 	Err io.Writer // errors, notes and logs
 	// Env is the environment as os.Environ gives it.
 	Env []string
+	// Program is what the process was started as (os.Args[0]): started under a plugin's name, the command speaks of
+	// itself as kubectl corollary. Empty is corollary.
+	Program string
 }
 
 // System returns the IO of this process.
 func System() IO {
-	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
+	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0]}
 }
 
 // Main runs the command that args (without the program's name) ask for and returns the exit code: 0 where all went
 // well, 1 on any error, of usage too. Every error has been written to streams.Err by then.
 func Main(args []string, streams IO) int {
 	root := newRoot(streams)
+	args = asPlugin(root, streams.Program, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 	if err == nil {

@@ -32,6 +32,11 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv(asCommand, "1")
 			env.Setenv("HOME", env.WorkDir)
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			env.Setenv("COMMAND", self) // to be linked to under other names
 			// Nobody listens there: an offline command that asks an API server fails.
 			env.Setenv("KUBECONFIG", env.WorkDir+"/nowhere.kubeconfig")
 			env.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
