@@ -1,11 +1,13 @@
 package testkit
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
@@ -164,7 +166,7 @@ func describe(request *http.Request) Request {
 		Query:     request.URL.RawQuery,
 		UserAgent: request.UserAgent(),
 		Apply:     strings.HasPrefix(request.Header.Get("Content-Type"), "application/apply-patch+"),
-		DryRun:    request.URL.Query().Get("dryRun") == "All",
+		DryRun:    request.URL.Query().Get("dryRun") == "All" || dryDelete(request),
 	}
 	info, err := infos.NewRequestInfo(request)
 	if err != nil || !info.IsResourceRequest {
@@ -177,4 +179,18 @@ func describe(request *http.Request) Request {
 	}
 	described.Group, described.Namespace, described.Name = info.APIGroup, info.Namespace, info.Name
 	return described
+}
+
+// dryDelete tells whether a delete is a dry run, which its body says.
+func dryDelete(request *http.Request) bool {
+	if request.Method != http.MethodDelete || request.GetBody == nil {
+		return false
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return false
+	}
+	var options metav1.DeleteOptions
+	err = json.NewDecoder(body).Decode(&options)
+	return err == nil && slices.Contains(options.DryRun, metav1.DryRunAll)
 }

@@ -22,10 +22,14 @@ func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagatio
 	err := c.resource(t).Delete(ctx, t.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 		PropagationPolicy: &propagation,
+		DryRun:            c.dryRun(),
 	})
 	failed := c.done(o, t, err)
 	if failed == nil {
 		return nil
+	}
+	if c.dry != nil {
+		c.dry.refused(t, failed)
 	}
 	if failed = c.settle(ctx, t, uid, failed); errors.Is(failed, ErrGone) {
 		return nil

@@ -27,6 +27,11 @@ func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVers
 	if err != nil {
 		return nil, &Error{Verb: o.verb, Target: t, Err: err, op: o}
 	}
+	if c.dry != nil {
+		if out := c.dry.without(t, paths); out != nil {
+			return out, nil
+		}
+	}
 	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, metav1.PatchOptions{})
 	if failed != nil {
 		return nil, c.settle(ctx, t, uid, failed)

@@ -37,6 +37,12 @@ func lacksRight(message string) bool {
 
 var authorizer = regexp.MustCompile(`User ".*" cannot [a-z]+ (resource|path) "`)
 
+// refusesDryRuns reports whether a 400 is for a webhook that declares side effects, whose message is the webhook's name and
+// this.
+func refusesDryRuns(message string) bool {
+	return strings.HasSuffix(message, "does not support dry run")
+}
+
 // applyPrefix is what apply's errors begin with: the object again, and then the point.
 var applyPrefix = regexp.MustCompile(`^failed to (create|convert) [a-z ]+ \([^)]*\)( to proper version)?: `)
 

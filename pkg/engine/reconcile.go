@@ -20,6 +20,8 @@ const maxRounds = 5
 // look is one reconcile of one upstream.
 type look struct {
 	*session
+	// client makes the requests of this look: the session's own, but for a survey, which writes nothing.
+	client   *apply.Client
 	ref      pipeline.Ref
 	upstream *unstructured.Unstructured
 	record   *record
@@ -97,7 +99,7 @@ func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look
 	if r := s.memory.peek(ref); r != nil && r.uid != up.GetUID() {
 		s.forget(ref) // the one before was deleted between two looks
 	}
-	return &look{session: s, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+	return &look{session: s, client: s.client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
 		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams))}
 }
 

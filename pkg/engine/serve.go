@@ -34,9 +34,13 @@ type session struct {
 	ended       sync.Once
 }
 
+func newSession(o *operator, p *pipeline.Pipeline) *session {
+	return &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams))}
+}
+
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
-	s := &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams))}
+	s := newSession(o, p)
 	s.queue = priorityqueue.New[pipeline.Ref](o.name)
 	defer s.shutDown()
 	defer forgetObjects(o.name)
@@ -155,18 +159,24 @@ func (s *session) guarded(ctx context.Context, ref pipeline.Ref) (after time.Dur
 // waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
 func (s *session) waitForSync(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		waiting := append(s.upstreams.unsynced(), s.namespaces.unsynced()...)
-		for _, d := range s.downstreams {
-			waiting = append(waiting, d.unsynced()...)
-		}
+		waiting := s.unsynced()
 		if len(waiting) == 0 {
 			return true
 		}
-		slices.Sort(waiting)
-		s.say(reasonSyncing, "waiting for the first list of "+strings.Join(slices.Compact(waiting), ", "))
+		s.say(reasonSyncing, "waiting for the first list of "+strings.Join(waiting, ", "))
 		pause(ctx, syncPoll)
 	}
 	return false
+}
+
+// unsynced lists the watches whose first list has not been taken in yet, each once.
+func (s *session) unsynced() []string {
+	waiting := append(s.upstreams.unsynced(), s.namespaces.unsynced()...)
+	for _, d := range s.downstreams {
+		waiting = append(waiting, d.unsynced()...)
+	}
+	slices.Sort(waiting)
+	return slices.Compact(waiting)
 }
 
 // syncPoll is how often first lists are looked for: they take as long as the API server needs, not shorter.

@@ -1,0 +1,88 @@
+package apply
+
+import (
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// DryRun has the answers to a client that writes nothing. Dry runs do not add up: each is answered as if the ones before
+// had never been. It is safe for concurrent use.
+type DryRun struct {
+	mu      sync.Mutex
+	answers map[Target]*unstructured.Unstructured
+	errors  map[Target]error
+}
+
+// NewDryRun returns a DryRun without answers, for WithDryRun.
+func NewDryRun() *DryRun {
+	return &DryRun{answers: map[Target]*unstructured.Unstructured{}, errors: map[Target]error{}}
+}
+
+// WithDryRun makes a client that writes nothing: every write goes with dryRun=All, so that the API server defaults,
+// validates and admits as ever and stores nothing. d collects what it answered.
+func WithDryRun(d *DryRun) Option {
+	return func(c *Client) { c.dry = d }
+}
+
+// Answer returns the object as the API server would have stored it last; nil where no write of it was answered. It must
+// not be changed.
+func (d *DryRun) Answer(t Target) *unstructured.Unstructured {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.answers[t]
+}
+
+// Error returns why the last write of t was refused; nil where it was not.
+func (d *DryRun) Error(t Target) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.errors[t]
+}
+
+func (d *DryRun) answered(t Target, out *unstructured.Unstructured) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers[t] = out
+	delete(d.errors, t)
+}
+
+func (d *DryRun) refused(t Target, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.errors[t] = err
+}
+
+// without takes fields out of the last answer about t, which is what a removal after that write would have left; nil
+// where there is none. No request could tell: it would find the object as it was before.
+func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstructured {
+	last := d.Answer(t)
+	if last == nil {
+		return nil
+	}
+	last = last.DeepCopy()
+	for _, p := range paths {
+		fieldpath.Remove(last.Object, p)
+	}
+	d.answered(t, last)
+	return last
+}
+
+// dryRun is what a write's options say.
+func (c *Client) dryRun() []string {
+	if c.dry == nil {
+		return nil
+	}
+	return []string{metav1.DryRunAll}
+}
+
+// DryRunUnsupported tells of a failed dry run that an admission webhook with side effects is in its way: the API server
+// then refuses every dry run of the kind, and says nothing about the write itself.
+func DryRunUnsupported(err error) bool {
+	s, ok := status(err)
+	return ok && apierrors.IsBadRequest(err) && refusesDryRuns(s.Message)
+}
