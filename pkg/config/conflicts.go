@@ -16,7 +16,7 @@ func conflicts(files []*File) Errors {
 			switch {
 			case v == "":
 			case taken:
-				errs = append(errs, f.Errorf(path, "choose another", "the %s %q is used in %s too", what, v, other.where(path)))
+				errs = append(errs, f.taken(path, what, v, other))
 			default:
 				first[v] = f
 			}
@@ -33,8 +33,23 @@ func conflicts(files []*File) Errors {
 	return append(errs, cycles(files)...)
 }
 
-// where names the place of a value for another file's error.
+// taken reports a value that must be unique and is another operator's. Where the conventionsFile gives it, it is the
+// operator's own file that lacks one.
+func (f *File) taken(path, what, value string, other *File) *Error {
+	pos := f.index.find(path)
+	if pos.in == nil {
+		return f.Errorf(path, "choose another", "the %s %q is used in %s too", what, value, other.where(path))
+	}
+	return f.Errorf(conventionsFileKey, "add "+path+" to this file", "the %s %q, which %s:%d gives, is used in %s too",
+		what, value, pos.in.name, pos.line, other.where(path))
+}
+
+// where names the place of a value for another file's error: one in the operator's own file, so that two that share
+// a conventionsFile can be told apart.
 func (f *File) where(path string) string {
+	if f.index.find(path).in != nil {
+		path = conventionsFileKey
+	}
 	e := f.Errorf(path, "", "")
 	e.Path = ""
 	return e.Error()

@@ -32,7 +32,7 @@ func parseDocument(name string, data []byte) *document {
 		return d
 	}
 	if root.Kind != yaml.MappingNode {
-		d.fail(root.Line, "", "begin with apiVersion: "+APIVersion, "the file holds %s, not an operator", nodeName(root))
+		d.fail(root.Line, "", "begin with apiVersion: "+APIVersion, "the file holds %s, wanted a map", nodeName(root))
 		return d
 	}
 	c := converter{document: d, budget: maxNodes, known: map[*yaml.Node]any{}}

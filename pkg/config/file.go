@@ -19,6 +19,7 @@ type File struct {
 	*document // values hold all layers once loaded
 	valid     bool
 	overrides []override
+	shared    *shared // the file that conventionsFile names, nil for none
 }
 
 // index knows where values stand; keys are display paths as in errors.
@@ -26,8 +27,9 @@ type index map[string]position
 
 // position is where one value stands.
 type position struct {
-	line   int        // in the config file, from 1; of a map or list: where its key stands
-	source string     // the override that gave the value, empty for the file
+	line   int        // in the file, from 1; of a map or list: where its key stands
+	in     *document  // the conventionsFile where the value stands there, nil for the config file
+	source string     // the override that gave the value, empty for a file
 	node   *yaml.Node // the value itself, aliases resolved; nil for an override
 }
 
@@ -37,9 +39,13 @@ func (f *File) Valid() bool { return f.valid }
 
 // Line returns the line in the config file where the value at path stands, as in errors: downstreams[0].when.
 // For a value that does not exist it is the line of the nearest thing around it; 0 where the value came from an
-// override.
+// override or from the conventionsFile.
 func (f *File) Line(path string) int {
-	return f.index.find(path).line
+	pos := f.index.find(path)
+	if pos.in != nil {
+		return 0
+	}
+	return pos.line
 }
 
 // Errorf returns an error at path of this file, for stages after Load that find something wrong in it. mend
@@ -48,8 +54,11 @@ func (f *File) Errorf(path, mend, format string, args ...any) *Error {
 	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Mend: mend}
 	pos := f.index.find(path)
 	e.Line = pos.line
-	if pos.source != "" {
+	switch {
+	case pos.source != "":
 		e.File = pos.source
+	case pos.in != nil:
+		e.File = pos.in.name
 	}
 	return e
 }
@@ -66,17 +75,29 @@ func (f *File) TemplatePos(i int) (file string, line int) {
 	return f.TextPos(fmt.Sprintf("downstreams[%d].template", i))
 }
 
+// BeforeTemplatePos tells where the first line of deletion.before's template stands, as TemplatePos does.
+func (f *File) BeforeTemplatePos() (file string, line int) {
+	if b := f.Deletion.Before; b != nil && b.TemplateFile != "" {
+		return f.relative(b.TemplateFile), 1
+	}
+	return f.TextPos("deletion.before.template")
+}
+
 // TextPos tells where the first line of the text at path stands, by the rule of TemplatePos. A text that came
 // from an override stands at line 1 of that override.
 func (f *File) TextPos(path string) (file string, line int) {
 	pos := f.index.find(path)
+	file, lines := f.Path, f.lines
+	if pos.in != nil {
+		file, lines = pos.in.name, pos.in.lines
+	}
 	switch {
 	case pos.source != "":
 		return pos.source, 1
 	case pos.node == nil || pos.node.Kind != yaml.ScalarNode:
-		return f.Path, max(pos.line, 1)
+		return file, max(pos.line, 1)
 	default:
-		return f.Path, textStart(pos.node, f.lines)
+		return file, textStart(pos.node, lines)
 	}
 }
 

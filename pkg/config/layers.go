@@ -14,15 +14,25 @@ import (
 // a file with such a key is refused.
 const delimiter = "\x00"
 
-// layer puts the overrides over the values of a file, in their order, and returns the result. Values do not go
-// through koanf's flat paths: what an override names may be an item of a list, or a key with dots.
-func layer(f *File, fromFile map[string]any, overrides []override) (map[string]any, Errors) {
+// layer puts the values of the file over those of its conventionsFile and the overrides over both, in their order,
+// and returns the result. Values do not go through koanf's flat paths: what an override names may be an item of a
+// list, or a key with dots.
+func (f *File) layer() (map[string]any, Errors) {
 	var errs Errors
 	k := koanf.New(delimiter)
-	if err := k.Load(confmap.Provider(fromFile, ""), nil); err != nil {
+	if err := k.Load(confmap.Provider(f.values, ""), nil); err != nil {
 		return nil, Errors{f.Errorf("", "", "reading the file's values: %v", err)}
 	}
-	for _, o := range overrides {
+	if f.shared != nil && f.shared.conventions != nil {
+		err := k.Load(confmap.Provider(f.shared.conventions, ""), nil, koanf.WithMergeFunc(func(src, dest map[string]any) error {
+			f.shared.under(dest, src, f.index)
+			return nil
+		}))
+		if err != nil {
+			return nil, Errors{f.Errorf(conventionsFileKey, "", "reading its values: %v", err)}
+		}
+	}
+	for _, o := range f.overrides {
 		source := confmap.Provider(map[string]any{o.path.String(): o.value}, "")
 		err := k.Load(source, nil, koanf.WithMergeFunc(func(src, dest map[string]any) error {
 			value := src[o.path.String()]

@@ -34,8 +34,9 @@ func Load(o Options) ([]*File, Errors) {
 
 	var files []*File
 	unnamed := len(errs) > len(more) // a file that cannot be read may be the one that an override means
+	lib := library{}
 	for _, s := range sources {
-		f, found := open(s, o.Stdin)
+		f, found := open(s, o.Stdin, lib)
 		errs = append(errs, found...)
 		if f != nil {
 			files = append(files, f)
@@ -45,7 +46,7 @@ func Load(o Options) ([]*File, Errors) {
 	}
 	errs = append(errs, assign(files, overrides, unnamed)...)
 	for _, f := range files {
-		errs = append(errs, f.finish()...)
+		errs = append(errs, f.finish(lib)...)
 	}
 	errs = append(errs, conflicts(files)...)
 	for _, e := range errs {
@@ -66,16 +67,11 @@ func (f *File) concerns(e *Error) bool {
 			return true
 		}
 	}
-	for _, d := range f.Downstreams {
-		if d.TemplateFile != "" && e.File == f.relative(d.TemplateFile) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.Sources(), e.File)
 }
 
 // open reads one file as far as its values. The file is nil where it holds no operator.
-func open(s source, stdin io.Reader) (*File, Errors) {
+func open(s source, stdin io.Reader, lib library) (*File, Errors) {
 	data, err := s.read(stdin)
 	if err != nil {
 		return nil, Errors{err}
@@ -87,28 +83,32 @@ func open(s source, stdin io.Reader) (*File, Errors) {
 	f := &File{Path: s.path, valid: true, document: doc}
 	apiVersion, kind := doc.values["apiVersion"], doc.values["kind"]
 	if s.directory && apiVersion == APIVersion && kind == ConventionsKind {
-		return nil, doc.errs
+		return nil, lib.open(s.path).errs
 	}
-	if err := f.identify(apiVersion, kind); err != nil {
+	if err := f.identify(Kind); err != nil {
 		return nil, append(doc.errs, err)
 	}
 	return f, nil
 }
 
-// identify refuses what is no operator: nothing can be said about its other fields.
-func (f *File) identify(apiVersion, kind any) *Error {
+// identify refuses what is not of the kind that is wanted: nothing can be said about its other fields.
+func (f *File) identify(wanted string) *Error {
+	apiVersion, kind := f.values["apiVersion"], f.values["kind"]
+	holder := map[string]string{Kind: "an operator's", ConventionsKind: "a file of conventions"}[wanted]
 	group, _, _ := strings.Cut(APIVersion, "/")
 	a, _ := apiVersion.(string)
 	switch {
 	case a != APIVersion && strings.HasPrefix(a, group+"/"):
 		return f.Errorf("apiVersion", "write "+APIVersion, "unknown version %q", clip(a))
 	case a != APIVersion:
-		return f.Errorf("apiVersion", "begin the file with apiVersion: "+APIVersion+" and kind: "+Kind,
-			"%s, not an operator's", given(apiVersion))
-	case kind == ConventionsKind:
+		return f.Errorf("apiVersion", "begin the file with apiVersion: "+APIVersion+" and kind: "+wanted,
+			"%s, not %s", given(apiVersion), holder)
+	case kind == ConventionsKind && wanted == Kind:
 		return f.Errorf("kind", "name the file in an operator's conventionsFile", "the file holds conventions, not an operator")
-	case kind != Kind:
-		return f.Errorf("kind", "write kind: "+Kind, "%s, wanted %s", given(kind), Kind)
+	case kind == Kind && wanted == ConventionsKind:
+		return f.Errorf("kind", "name a file of kind: "+ConventionsKind+" in the operator's conventionsFile", "the file holds an operator, not conventions")
+	case kind != wanted:
+		return f.Errorf("kind", "write kind: "+wanted, "%s, wanted %s", given(kind), wanted)
 	}
 	return nil
 }
@@ -151,21 +151,33 @@ func (f *File) name() string {
 	return s
 }
 
-// finish layers the overrides over the file, decodes and checks it.
-func (f *File) finish() Errors {
-	values, errs := layer(f, f.values, f.overrides)
+// finish layers the conventions under the file and the overrides over it, decodes and checks the result.
+func (f *File) finish(lib library) Errors {
+	if name := f.sharedName(); name != "" {
+		f.shared = lib.open(f.relative(name))
+	}
+	values, errs := f.layer()
 	f.values = values
+	f.brokenIn(f.shared)
+	errs = append(errs, f.sharedErrors()...)
 	f.Operator = defaults()
+	errs = append(errs, f.decode(&f.Operator)...)
+	f.fillDefaults()
+	return append(errs, f.validate()...)
+}
+
+// decode fills out, a pointer to a struct, with the file's values, and returns what is wrong with them as they stand
+// in the text and as values of out's fields.
+func (f *File) decode(out any) Errors {
 	d := decoder{file: f}
-	d.object(values, reflect.ValueOf(&f.Operator).Elem(), nil)
+	d.object(f.values, reflect.ValueOf(out).Elem(), nil)
 	f.broken = append(f.broken, d.broken...)
-	errs = append(errs, d.errs...)
+	errs := d.errs
 	for _, e := range f.errs {
 		// Of a whole that is of the wrong type, such as a template written as YAML, the parts do not matter.
 		if !slices.ContainsFunc(d.broken, func(b string) bool { return e.Path != b && below(e.Path, b) }) {
 			errs = append(errs, e)
 		}
 	}
-	f.fillDefaults()
-	return append(errs, f.validate()...)
+	return errs
 }

@@ -40,8 +40,8 @@ type Operator struct {
 	Downstreams []Downstream `json:"downstreams"`
 	// Delimiters are the left and right delimiter of templates, {{ and }} by default.
 	Delimiters []string `json:"delimiters,omitempty"`
-	// ConventionsFile names a file of kind Conventions, relative to this one, whose conventions this file's own
-	// win over.
+	// ConventionsFile names a file of kind Conventions, relative to this one, that several operators may share. It holds
+	// the same keys as conventions; this file's own win over them, one by one.
 	ConventionsFile string `json:"conventionsFile,omitempty"`
 	// Conventions are the names that end up in the cluster. None has a default.
 	Conventions Conventions `json:"conventions"`

@@ -30,6 +30,7 @@ func (f *File) validate() Errors {
 	v.downstreams()
 	v.conventions()
 	v.needs()
+	v.before()
 	v.status()
 	return v.errs
 }

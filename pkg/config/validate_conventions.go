@@ -54,8 +54,11 @@ func (v *validator) fieldManager(name string) {
 	}
 }
 
-// elsewhere tells that conventions may come from another file, so that what is missing here is no error.
-func (v *validator) elsewhere() bool { return v.ConventionsFile != "" }
+// elsewhere tells that conventions may stand in another file that could not be read, so that what is missing is no
+// error.
+func (v *validator) elsewhere() bool {
+	return v.shared != nil && v.shared.conventions == nil || v.reported(conventionsFileKey)
+}
 
 func (v *validator) isTemplate(s string) bool {
 	return len(v.Delimiters) > 0 && v.Delimiters[0] != "" && strings.Contains(s, v.Delimiters[0])

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -33,9 +34,9 @@ func (v *validator) downstreams() {
 			}
 		}
 		v.object(at, d.APIVersion, d.Kind)
-		v.template(at, d)
+		v.template(at, &d.Template, d.TemplateFile)
 		v.ready(at, d)
-		v.targets(at, d)
+		v.targets(at, d.TargetNamespaces)
 		v.drift(at+".drift", d.Drift)
 	}
 }
@@ -67,9 +68,9 @@ func camel(name string) string {
 	return strings.Join(parts, "")
 }
 
-// template wants either text or a file, and reads the file.
-func (v *validator) template(at string, d *Downstream) {
-	inline, file := d.Template != "", d.TemplateFile != ""
+// template wants either text or a file, and reads the file into text.
+func (v *validator) template(at string, text *string, name string) {
+	inline, file := *text != "", name != ""
 	switch {
 	case v.reported(at+".template") || v.reported(at+".templateFile"):
 	case inline && file:
@@ -77,7 +78,7 @@ func (v *validator) template(at string, d *Downstream) {
 	case !inline && !file:
 		v.add(at+".template", "write template: | and the document below it, or name a templateFile", "there is no template")
 	case file:
-		d.Template = v.readTemplate(at+".templateFile", v.relative(d.TemplateFile))
+		*text = v.readTemplate(at+".templateFile", v.relative(name))
 	}
 }
 
@@ -88,6 +89,8 @@ func (v *validator) readTemplate(at, path string) string {
 		v.add(at, "name a file relative to the config file", "%s cannot be read: %s", path, reason(err))
 	case strings.TrimSpace(string(text)) == "":
 		v.add(at, "write the template into it", "%s is empty", path)
+	case !utf8.Valid(text):
+		v.add(at, "save it as UTF-8", "%s is not UTF-8", path)
 	}
 	return string(text)
 }
@@ -101,8 +104,8 @@ func (v *validator) ready(at string, d *Downstream) {
 	}
 }
 
-func (v *validator) targets(at string, d *Downstream) {
-	t, path := d.TargetNamespaces, at+".targetNamespaces.names"
+func (v *validator) targets(at string, t TargetNamespaces) {
+	path := at + ".targetNamespaces.names"
 	switch {
 	case t.From == NamespacesList && len(t.Names) == 0:
 		v.add(path, "name the namespaces that the downstream may live in", "from is List, but no names are given")

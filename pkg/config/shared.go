@@ -1,0 +1,165 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// sharedConventions is what a file of kind Conventions holds.
+type sharedConventions struct {
+	APIVersion  string      `json:"apiVersion"`
+	Kind        string      `json:"kind"`
+	Conventions Conventions `json:"conventions"`
+}
+
+// shared is a file of conventions as operators find it. Its values are laid under theirs, and keep their places.
+type shared struct {
+	*document                  // nil where the file cannot be read
+	unreadable  error          // for the operators that name the file to tell
+	conventions map[string]any // nil where nothing can be made of the file
+	errs        Errors
+}
+
+// library holds the files of conventions that one Load has read, by path: each is read once, so that the operators
+// that share it see the same text.
+type library map[string]*shared
+
+// open returns the file of conventions at path.
+func (l library) open(path string) *shared {
+	if s, ok := l[path]; ok {
+		return s
+	}
+	s := &shared{}
+	l[path] = s
+	data, err := readFile(path)
+	if err != nil {
+		s.unreadable = err
+		return s
+	}
+	s.document = parseDocument(path, data)
+	s.check()
+	return s
+}
+
+// check decodes the file by itself, so that what an operator's own conventions hide is checked too.
+func (s *shared) check() {
+	f := &File{Path: s.name, document: s.document}
+	if s.values == nil {
+		s.errs = s.document.errs
+		return
+	}
+	if err := f.identify(ConventionsKind); err != nil {
+		s.errs = append(s.document.errs, err)
+		return
+	}
+	var all sharedConventions
+	s.errs = f.decode(&all)
+	m, isMap := s.values[conventionsKey].(map[string]any)
+	if !isMap && !f.reported(conventionsKey) {
+		s.errs = append(s.errs, f.Errorf(conventionsKey, "write the names that operators share below it", "nothing is given"))
+	}
+	s.conventions = m
+}
+
+const (
+	conventionsKey     = "conventions"
+	conventionsFileKey = "conventionsFile"
+)
+
+// sharedName returns the name that the file or an override gives in conventionsFile.
+func (f *File) sharedName() string {
+	v := f.values[conventionsFileKey]
+	for _, o := range f.overrides {
+		if display(o.path) == conventionsFileKey {
+			v = o.value
+		}
+	}
+	name, _ := v.(string)
+	return name
+}
+
+// sharedErrors tells what is wrong with the file of conventions that the operator names.
+func (f *File) sharedErrors() Errors {
+	switch {
+	case f.shared == nil:
+		return nil
+	case f.shared.unreadable != nil:
+		return Errors{f.Errorf(conventionsFileKey, "name a file relative to the config file", "%s cannot be read: %s",
+			f.relative(f.sharedName()), reason(f.shared.unreadable))}
+	default:
+		return f.shared.errs
+	}
+}
+
+// under lays conventions, those of s, under those of values, key by key. It notes in x where the values that it
+// brings stand.
+func (s *shared) under(values, conventions map[string]any, x index) {
+	own, isMap := values[conventionsKey].(map[string]any)
+	switch {
+	case values[conventionsKey] == nil:
+		own = map[string]any{}
+		values[conventionsKey] = own
+		if _, ok := x[conventionsKey]; !ok {
+			x[conventionsKey] = x.find(conventionsFileKey) // what is missing in both files belongs into the operator's
+		}
+	case !isMap:
+		return // reported as what it is
+	}
+	s.fill(own, conventions, fieldpath.New(conventionsKey), x)
+}
+
+// fill gives dest what it lacks of src. A null is as good as absent, but as the value of a label or annotation, where
+// it is reported.
+func (s *shared) fill(dest, src map[string]any, at fieldpath.Path, x index) {
+	chosen := alternatives(at, dest)
+	for _, key := range sortedKeys(src) {
+		own, given := dest[key]
+		given = given && (own != nil || isEntry(at))
+		theirs := src[key]
+		ownMap, ownIsMap := own.(map[string]any)
+		srcMap, srcIsMap := theirs.(map[string]any)
+		switch {
+		case ownIsMap && srcIsMap:
+			s.fill(ownMap, srcMap, at.Child(key), x)
+		case given || slices.Contains(chosen, key):
+		default:
+			dest[key] = theirs
+			root := display(at.Child(key))
+			for path, pos := range s.index {
+				if below(path, root) {
+					pos.in = s.document
+					x[path] = pos
+				}
+			}
+		}
+	}
+}
+
+// isEntry tells that the keys of the map at a path are the config's, not fields.
+func isEntry(at fieldpath.Path) bool {
+	return slices.Contains([]string{"labels", "annotations"}, at[len(at)-1].Field)
+}
+
+// alternatives returns the keys of the map at a path that exclude one another, where dest has one of them: a choice
+// of its own replaces the other file's.
+func alternatives(at fieldpath.Path, dest map[string]any) []string {
+	keys := []string{"annotation", "label"}
+	isHash := at[len(at)-1].Field == "hash"
+	if isHash && slices.ContainsFunc(keys, func(k string) bool { return dest[k] != nil }) {
+		return keys
+	}
+	return nil
+}
+
+// brokenIn adds the values of the shared file that could not be taken, where no other layer gives them.
+func (f *File) brokenIn(s *shared) {
+	if s == nil || s.document == nil {
+		return
+	}
+	for _, path := range s.broken {
+		if _, elsewhere := f.index[path]; !elsewhere && below(path, conventionsKey) {
+			f.broken = append(f.broken, path)
+		}
+	}
+}
