@@ -276,16 +276,26 @@ func TestLinksLeadSomewhere(t *testing.T) {
 // TestCLIListsEveryCommand compares commands and flags that the document names with those that there are.
 func TestCLIListsEveryCommand(t *testing.T) {
 	doc := read(t, "cli.md")
-	help := map[string]string{"": output(t, "--help")}
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`).FindAllStringSubmatch(help[""], -1) {
-		if m[1] == "help" {
-			continue
+	help := map[string]string{}
+	var visit func(words ...string)
+	visit = func(words ...string) {
+		name := strings.Join(words, " ")
+		text := output(t, append(words, "--help")...)
+		help[name] = text
+		_, below, parent := strings.Cut(text, "\nAvailable Commands:\n")
+		if len(words) > 0 && (!parent || name == "completion") && !strings.Contains(doc, "\n| `corollary "+name+"` |") {
+			t.Errorf("cli.md does not list the command %s", name)
 		}
-		help[m[1]] = output(t, m[1], "--help")
-		if !strings.Contains(doc, "\n| `corollary "+m[1]+"` |") {
-			t.Errorf("cli.md does not list the command %s", m[1])
+		if name == "completion" {
+			return // a command for each shell, all of a kind
+		}
+		for _, m := range regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`).FindAllStringSubmatch(below, -1) {
+			if m[1] != "help" {
+				visit(append(slices.Clone(words), m[1])...)
+			}
 		}
 	}
+	visit()
 	if len(help) < 6 {
 		t.Fatalf("found %d commands only", len(help))
 	}

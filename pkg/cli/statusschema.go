@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -63,11 +66,22 @@ func wantedStatus(p *pipeline.Pipeline) node {
 		}
 		place(all, path, list("name", item))
 	}
-	for _, f := range p.Config.Status.Fields {
-		// What a CEL expression gives is known to the author; this stores whatever it is.
-		place(all, f.Path, node{"x-kubernetes-preserve-unknown-fields": true})
+	schemas := p.FieldSchemas()
+	for i, f := range p.Config.Status.Fields {
+		place(all, f.Path, fieldNode(schemas[i]))
 	}
 	return all
+}
+
+// fieldNode is the schema of a status field; what a CEL expression gives may be known to its author alone, and then
+// anything can be stored.
+func fieldNode(s *spec.Schema) node {
+	n := node{}
+	text, err := json.Marshal(s)
+	if s == nil || err != nil || utiljson.Unmarshal(text, &n) != nil {
+		return node{"x-kubernetes-preserve-unknown-fields": true}
+	}
+	return n
 }
 
 // recordedItem is an item of the list of downstreams with every key that it can have.
@@ -100,12 +114,14 @@ func sample(s node) any {
 	switch s["type"] {
 	case "object":
 		value := map[string]any{}
-		for name, property := range s["properties"].(node) {
+		properties, _ := s["properties"].(node)
+		for name, property := range properties {
 			value[name] = sample(property.(node))
 		}
 		return value
 	case "array":
-		return []any{sample(s["items"].(node))}
+		items, _ := s["items"].(node)
+		return []any{sample(items)}
 	}
 	return "-"
 }

@@ -32,7 +32,8 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 		return nil, &CompileError{Line: 1, Column: 1, Problem: firstLine(err.Error())}
 	}
 	tree := checked.NativeRep()
-	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.kind.variables()), loops: hasLoop(tree)}
+	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.kind.variables()), loops: hasLoop(tree),
+		result: resultOf(tree, tree.Expr())}
 	p.fold()
 	return p, nil
 }

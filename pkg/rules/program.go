@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // wanted is the type of an expression's result.
@@ -30,6 +31,8 @@ type Program struct {
 	// loops: it has a macro that iterates. Only there is the context looked at, and carrying one costs as much as a
 	// simple rule does.
 	loops bool
+	// result is nil where it is not known.
+	result *spec.Schema
 
 	constant   any
 	isConstant bool
