@@ -62,7 +62,7 @@ func BenchmarkWish(b *testing.B) {
 	p, up := example(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		w := p.Wish(context.Background(), up)
+		w := p.Wish(context.Background(), up, Inputs{})
 		if len(w.Invalid) > 0 {
 			b.Fatal(w.Invalid)
 		}

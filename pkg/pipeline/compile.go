@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -40,6 +41,8 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	if c.env, err = c.newEnv(o.Version); err != nil {
 		return nil, nil, fmt.Errorf("preparing the CEL environment: %w", err)
 	}
+	c.parameters()
+	c.inputs()
 	c.validation()
 	for i := range f.Operator.Downstreams {
 		c.downstream(i)
@@ -79,6 +82,14 @@ func (c *compiler) lookUpKinds(source kinds.Source) error {
 			return err
 		}
 		c.p.Downstreams = append(c.p.Downstreams, &Downstream{Index: i, Name: cfg.Name, Config: cfg, Kind: *kind})
+	}
+	for i := range op.Inputs {
+		cfg := &op.Inputs[i]
+		kind, err := lookUp(source, cfg.APIVersion, cfg.Kind)
+		if err != nil {
+			return err
+		}
+		c.p.Inputs = append(c.p.Inputs, &InputSource{Index: i, Name: cfg.Name, Config: cfg, Kind: *kind})
 	}
 	if c.p.StatusEnabled() {
 		c.p.Storable = status.Probe(up.Schema)
@@ -127,7 +138,11 @@ func (c *compiler) validation() {
 		c.expressionError(fmt.Sprintf("validate[%d].%s", e.Index, e.Field), e.Err)
 	}
 	c.p.validator = validator
-	c.p.readsStatus = c.p.readsStatus || (validator != nil && readsField(validator.Reads, "status"))
+	if validator != nil {
+		c.programReads("validate", validator.Reads)
+		c.p.validatorInputs = c.inputsOf(validator.Reads)
+		c.p.readsStatus = c.p.readsStatus || readsField(validator.Reads, "status")
+	}
 }
 
 func (c *compiler) downstream(i int) {
@@ -138,6 +153,9 @@ func (c *compiler) downstream(i int) {
 	c.scope(d, path)
 	d.labels = c.texts("conventions.labels", c.file.Operator.Conventions.Labels)
 	d.annotations = c.texts("conventions.annotations", c.file.Operator.Conventions.Annotations)
+	for _, e := range slices.Concat(d.labels, d.annotations) {
+		d.inputs.add(e.inputs...)
+	}
 	d.Selector = labels.Set{}
 	for _, e := range d.labels {
 		if value, ok := e.text.Constant(); ok {
@@ -174,6 +192,7 @@ func (c *compiler) when(d *Downstream, path string) {
 	d.when = c.program(path+".when", func() (*rules.Program, error) {
 		return c.env.Bool(d.Config.When, rules.Upstream, "")
 	})
+	d.whenInputs = c.programInputs(d.when)
 	c.p.readsStatus = c.p.readsStatus || (d.when != nil && readsField(d.when.Reads, "status"))
 }
 
@@ -187,6 +206,9 @@ func (c *compiler) template(d *Downstream) {
 	for _, e := range templateErrors(err) {
 		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1,
 			Path: fmt.Sprintf("downstreams[%d].template", d.Index), Problem: e.Problem, Mend: e.Mend})
+	}
+	if t != nil {
+		d.inputs.add(c.templateInputs(fmt.Sprintf("downstreams[%d].template", d.Index), t)...)
 	}
 	c.p.readsStatus = c.p.readsStatus || (t != nil && t.ReadsStatus())
 	c.warnOfTexts(d, file, first)
@@ -224,7 +246,7 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 			c.failOnce(at, e.Mend, "%s", e.Problem)
 		}
 		if t != nil {
-			list = append(list, textEntry{key: key, text: t})
+			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, t)})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].key < list[j].key })
@@ -299,6 +321,7 @@ func (c *compiler) program(path string, compile func() (*rules.Program, error)) 
 		c.expressionError(path, err)
 		return nil
 	}
+	c.programReads(path, program.Reads)
 	return program
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, unrendered, unwanted, absent, terminating, notOurs, forged, createOnly, settled, refused, updated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, forged, createOnly, settled, refused, updated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -145,6 +146,15 @@ func invalid(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateInvalid, Message: "the upstream is invalid; what stands is left alone"}, true
+}
+
+// lacksInput is about what cannot be told before an input is there: what stands is left alone.
+func lacksInput(s *subject) (Outcome, bool) {
+	var missing *waiting
+	if !errors.As(s.wish.Err, &missing) {
+		return Outcome{}, false
+	}
+	return Outcome{State: StateWaiting, Message: missing.message}, true
 }
 
 func unrendered(s *subject) (Outcome, bool) {

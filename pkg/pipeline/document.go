@@ -21,8 +21,8 @@ import (
 )
 
 // document renders one downstream and adds conventions, marks and hash.
-func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured) (*DownstreamWish, error) {
-	data := render.Data{Upstream: upstream.Object}
+func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DownstreamWish, error) {
+	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects}
 	doc, err := d.template.Execute(data)
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
@@ -147,7 +147,7 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 
 // ownNamespace tells whether the upstream is that very Namespace: "the same namespace" of a Namespace is itself.
 func (p *Pipeline) ownNamespace(upstream *unstructured.Unstructured, namespace string) bool {
-	return p.Config.Watch.APIVersion == "v1" && p.Config.Watch.Kind == "Namespace" && upstream.GetName() == namespace
+	return p.upstreamIsNamespace() && upstream.GetName() == namespace
 }
 
 // nameProblems checks a name as its kind wants it. Most kinds take a DNS subdomain; those whose names become host or
@@ -220,13 +220,13 @@ func (p *Pipeline) dropForeignMarks(doc map[string]any) {
 // Document returns the whole document to send for downstream i: what Wish hashed, and the fields that are set at
 // creation only (drift.initialFields) as the live object wants them. live is nil at creation.
 //
-// Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
+// in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
 // once another manager owns it.
-func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured, live *drift.Live) (map[string]any, error) {
+func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
 	d, dw := p.Downstreams[i], &w.Downstreams[i]
 	doc := dw.document
 	if doc == nil {
-		again, err := p.document(d, upstream)
+		again, err := p.document(d, upstream, in)
 		if err != nil {
 			return nil, err
 		}

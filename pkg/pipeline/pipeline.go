@@ -25,12 +25,16 @@ type Pipeline struct {
 	Upstream kinds.Kind
 	// Downstreams are in the config's order.
 	Downstreams []*Downstream
+	// Inputs are in the config's order.
+	Inputs []*InputSource
 	// Storable is what the upstream's status can hold; nil where status is off.
 	Storable *status.Storable
 	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a look.
 	Warnings []config.Error
 
+	params          map[string]any
 	validator       *rules.Validator
+	validatorInputs inputSet
 	fields          []statusField
 	readsStatus     bool
 	downstreamsPath fieldpath.Path
@@ -50,7 +54,9 @@ type Downstream struct {
 	Selector labels.Set
 
 	when        *rules.Program
+	whenInputs  inputSet
 	template    *render.Template
+	inputs      inputSet // what the document is made from
 	labels      []textEntry
 	annotations []textEntry
 	ready       []readyRule
@@ -63,8 +69,9 @@ type Downstream struct {
 }
 
 type textEntry struct {
-	key  string
-	text *render.Text
+	key    string
+	text   *render.Text
+	inputs inputSet
 }
 
 type readyRule struct {

@@ -33,11 +33,11 @@ type Report struct {
 	Changed bool
 }
 
-// Report computes the upstream's status from the results of its downstreams. now is the transition time of conditions
-// that change.
-func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructured, w *Wish, results []Result, now metav1.Time) Report {
+// Report computes the upstream's status from the results of its downstreams. in are the inputs that w was made with; now
+// is the transition time of conditions that change.
+func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *Wish, results []Result, now metav1.Time) Report {
 	budget := rules.NewBudget(ctx)
-	vars := rules.Vars{Self: upstream.Object}
+	vars := p.vars(upstream, in)
 	summary := p.summary(upstream)
 	summary.Paused = p.Paused(upstream)
 	before := p.Recorded(upstream)

@@ -181,7 +181,7 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 	for i, o := range out.Outcomes {
 		w := wishOf(in.Wish, i)
 		switch {
-		case o.State == StatePaused, o.State == StateInvalid, o.State == StateRenderFailed:
+		case o.State == StatePaused, o.State == StateInvalid, w != nil && w.Err != nil:
 			// What stands is left alone, and so is what guards it.
 			return FinalizerLeave
 		case w != nil && w.Wanted && !w.Reference && (in.HasFinalizer || o.State == StateConflict):

@@ -18,7 +18,7 @@ const (
 	StateInvalid State = "Invalid"
 	// StateRenderFailed: the template, or `when`, gave an error for this upstream. Left alone until it changes.
 	StateRenderFailed State = "RenderFailed"
-	// StateWaiting: something must go first, such as a terminating object under the same name.
+	// StateWaiting: something must come or go first, such as a missing input, or a terminating object under the same name.
 	StateWaiting State = "Waiting"
 	// StateCreate: nothing stands at the target; it is made.
 	StateCreate State = "Create"

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Wish is what one upstream asks for. It depends on the upstream and the pipeline alone, so it is remembered by the
-// upstream's digest until either changes.
+// Wish is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is remembered
+// by their digest until one of them changes.
 type Wish struct {
 	// Invalid holds the rules that failed; then Downstreams is empty.
 	Invalid []rules.Failure
@@ -21,7 +21,7 @@ type Wish struct {
 
 // DownstreamWish is what an upstream asks for of one downstream.
 type DownstreamWish struct {
-	// Err is why it cannot be told: `when` or the template failed.
+	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
 	// Wanted is false where `when` says so.
 	Wanted bool
@@ -37,11 +37,17 @@ type DownstreamWish struct {
 	document map[string]any
 }
 
-// Wish evaluates rules, `when` and templates for an upstream. Failures are part of the result.
-func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured) *Wish {
+// Wish evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
+func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Wish {
 	budget := rules.NewBudget(ctx)
-	vars := rules.Vars{Self: upstream.Object}
+	vars := p.vars(upstream, in)
 	w := &Wish{}
+	if err := in.problem(p.validatorInputs); err != nil {
+		for range p.Downstreams {
+			w.Downstreams = append(w.Downstreams, DownstreamWish{Err: err})
+		}
+		return w
+	}
 	if p.validator != nil {
 		if w.Invalid = p.validator.Validate(vars, budget); len(w.Invalid) > 0 {
 			return w
@@ -49,13 +55,21 @@ func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured
 	}
 	w.Downstreams = make([]DownstreamWish, len(p.Downstreams))
 	for i, d := range p.Downstreams {
-		w.Downstreams[i] = p.wishOne(d, upstream, vars, budget)
+		w.Downstreams[i] = p.wishOne(d, upstream, in, vars, budget)
 	}
 	p.refuseSharedTargets(w)
 	return w
 }
 
-func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, vars rules.Vars, budget *rules.Budget) DownstreamWish {
+// vars are what expressions can read.
+func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
+	return rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects}
+}
+
+func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DownstreamWish {
+	if err := in.problem(d.whenInputs); err != nil {
+		return DownstreamWish{Err: err}
+	}
 	if d.when != nil {
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
@@ -65,7 +79,10 @@ func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, v
 			return DownstreamWish{}
 		}
 	}
-	doc, err := p.document(d, upstream)
+	if err := in.problem(d.inputs); err != nil {
+		return DownstreamWish{Err: err}
+	}
+	doc, err := p.document(d, upstream, in)
 	if err != nil {
 		return DownstreamWish{Err: err}
 	}

@@ -70,7 +70,7 @@ func show(t *testing.T, p *pipeline.Pipeline, file string) string {
 		t.Fatal(err)
 	}
 	up.SetUID("00000000-0000-0000-0000-000000000001")
-	w := p.Wish(context.Background(), up)
+	w := p.Wish(context.Background(), up, pipeline.Inputs{})
 	var out strings.Builder
 	for _, f := range w.Invalid {
 		fmt.Fprintf(&out, "invalid: %s\n", f)
@@ -82,7 +82,7 @@ func show(t *testing.T, p *pipeline.Pipeline, file string) string {
 		case !d.Wanted:
 			fmt.Fprintf(&out, "not wanted\n")
 		default:
-			doc, err := p.Document(w, i, up, nil)
+			doc, err := p.Document(w, i, up, pipeline.Inputs{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,10 @@ import "text/template/parse"
 type reads struct {
 	status bool
 	params map[string]bool
-	inputs map[string]bool
+	// inputs has, by name, the fields that are read of an input; one without fields is the whole.
+	inputs map[string][][]string
+	// computedInput is true where a name given to `input` is not a constant.
+	computedInput bool
 }
 
 // ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. It errs on
@@ -19,6 +22,18 @@ func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
 // Inputs are the names that the template gives to `input`, sorted; computed names are not among them.
 func (t *Template) Inputs() []string { return sortedKeys(t.reads.inputs) }
 
+// InputReads tells what the template can read of an input: the fields that (input "NAME").field names, with everything
+// below them. whole means that it may read anything.
+func (t *Template) InputReads(name string) (paths [][]string, whole bool) {
+	for _, path := range t.reads.inputs[name] {
+		whole = whole || len(path) == 0
+	}
+	return t.reads.inputs[name], whole || t.reads.computedInput
+}
+
+// ComputesInput reports whether the template computes the name of an input while it executes: it may be any.
+func (t *Template) ComputesInput() bool { return t.reads.computedInput }
+
 // analysis walks the trees before they are rewritten.
 type analysis struct {
 	*compiler
@@ -30,7 +45,7 @@ type analysis struct {
 
 func (c *compiler) analyse() reads {
 	a := &analysis{compiler: c, rooted: map[string]bool{}}
-	a.params, a.inputs = map[string]bool{}, map[string]bool{}
+	a.params, a.inputs = map[string]bool{}, map[string][][]string{}
 	a.root(c.name)
 	for len(a.queue) > 0 {
 		name := a.queue[0]
@@ -116,6 +131,9 @@ func (a *analysis) pipe(p *parse.PipeNode, s scope) {
 func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 	args := cmd.Args
 	name := function(cmd)
+	if len(args) == 1 && name == "input" {
+		a.input("", false, nil) // the name comes down the pipe
+	}
 	if len(args) > 1 {
 		text, known := constString(args[1])
 		switch {
@@ -128,13 +146,31 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 			}
 		case name == "param" && known:
 			a.params[text] = true
-		case name == "input" && known:
-			a.inputs[text] = true
+		case name == "input":
+			a.input(text, known, nil)
 		}
 	}
 	for _, arg := range args {
 		a.node(arg, s)
 	}
+}
+
+// input notes what is read of an input; no fields are the whole.
+func (a *analysis) input(name string, known bool, fields []string) {
+	if !known {
+		a.computedInput = true
+		return
+	}
+	a.inputs[name] = append(a.inputs[name], fields)
+}
+
+// inputCall reports (input "NAME"), which is what a field can be read of.
+func inputCall(n parse.Node) (name string, ok bool) {
+	p, isPipe := n.(*parse.PipeNode)
+	if !isPipe || len(p.Decl) > 0 || len(p.Cmds) != 1 || function(p.Cmds[0]) != "input" || len(p.Cmds[0].Args) != 2 {
+		return "", false
+	}
+	return constString(p.Cmds[0].Args[1])
 }
 
 func (a *analysis) node(n parse.Node, s scope) {
@@ -148,6 +184,10 @@ func (a *analysis) node(n parse.Node, s scope) {
 			a.status = a.status || len(n.Ident) == 1 || n.Ident[1] == "status"
 		}
 	case *parse.ChainNode:
+		if name, ok := inputCall(n.Node); ok {
+			a.input(name, true, n.Field)
+			return
+		}
 		a.node(n.Node, s)
 	case *parse.PipeNode:
 		a.pipe(n, s)

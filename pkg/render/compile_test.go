@@ -106,6 +106,33 @@ func TestParamsAndInputs(t *testing.T) {
 	}
 }
 
+func TestInputReads(t *testing.T) {
+	for _, c := range []struct {
+		template string
+		paths    [][]string
+		whole    bool
+		computes bool
+		reason   string
+	}{
+		{`a: {{ (input "i").data.x }}`, [][]string{{"data", "x"}}, false, false, "a field"},
+		{`a: {{ (input "i").data | toJson | sha256sum }}`, [][]string{{"data"}}, false, false, "a field that is piped on"},
+		{`a: {{ with (input "i").data }}{{ .x }}{{ end }}`, [][]string{{"data"}}, false, false, "what with reads lies below the field"},
+		{`a: {{ range $k, $v := (input "i").data }}{{ $k }}{{ end }}`, [][]string{{"data"}}, false, false, "as with range"},
+		{`a: {{ input "i" | toJson }}`, [][]string{nil}, true, false, "the whole"},
+		{`a: {{ with input "i" }}{{ .data }}{{ end }}`, [][]string{nil}, true, false, "the whole as dot"},
+		{`{{ $i := input "i" }}a: {{ $i.data }}`, [][]string{nil}, true, false, "the whole as a variable"},
+		{`a: {{ "i" | input | toJson }}`, nil, true, true, "a piped name may be any"},
+		{`a: {{ (input .spec.n).data }}`, nil, true, true, "a computed name may be any"},
+		{`a: {{ (input "other").data }}`, nil, false, false, "another input"},
+	} {
+		tmpl := compiled(t, c.template)
+		paths, whole := tmpl.InputReads("i")
+		if diff := cmp.Diff(c.paths, paths); diff != "" || whole != c.whole || tmpl.ComputesInput() != c.computes {
+			t.Errorf("%s (%s): whole %v, computes %v, paths %s", c.template, c.reason, whole, tmpl.ComputesInput(), diff)
+		}
+	}
+}
+
 func TestDelimiters(t *testing.T) {
 	if _, err := Compile("c: [[[ .v ]]]\n", Options{Left: "[[", Right: "]]"}); err == nil {
 		t.Error("the third bracket is the template's, not YAML's: a space is needed")

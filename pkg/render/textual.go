@@ -54,3 +54,11 @@ func (t *Text) Params() []string { return t.template.Params() }
 
 // Inputs are the names that the text gives to `input`, sorted.
 func (t *Text) Inputs() []string { return t.template.Inputs() }
+
+// InputReads is as a Template's.
+func (t *Text) InputReads(name string) (paths [][]string, whole bool) {
+	return t.template.InputReads(name)
+}
+
+// ComputesInput is as a Template's.
+func (t *Text) ComputesInput() bool { return t.template.ComputesInput() }

@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// InputSource is one compiled input of a config.
+type InputSource struct {
+	Index  int
+	Name   string
+	Config *config.Input
+	Kind   kinds.Kind
+	// View is what the cache keeps of an input.
+	View InputView
+
+	objectName *rules.Program // nil where the name is fixed
+}
+
+// missingAllow is the config's word for an input that may be missing.
+const missingAllow = "Allow"
+
+// InputView says what of an input is kept: what anything in the config reads of it. Equal views share a watch.
+type InputView struct {
+	// Paths are chains of fields, each kept with everything below it.
+	Paths [][]string
+	// Whole: all of the object is kept.
+	Whole bool
+}
+
+// ID is the same for equal views.
+func (v InputView) ID() string {
+	if v.Whole {
+		return "whole"
+	}
+	lines := make([]string, len(v.Paths))
+	for i, path := range v.Paths {
+		lines[i] = strings.Join(path, "\x00")
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "\x01")
+}
+
+// Cut returns what of an input can be read, sharing its values with obj. The version and the managed fields are not
+// among it: they change without a change of what the object says.
+func (v InputView) Cut(obj map[string]any) map[string]any {
+	out := make(map[string]any, len(obj))
+	for key, value := range obj {
+		out[key] = value
+	}
+	if meta, ok := obj["metadata"].(map[string]any); ok {
+		kept := make(map[string]any, len(meta))
+		for key, value := range meta {
+			if key != "resourceVersion" && key != "managedFields" {
+				kept[key] = value
+			}
+		}
+		out["metadata"] = kept
+	}
+	if v.Whole {
+		return out
+	}
+	return rules.Prune(out, v.Paths)
+}
+
+// add takes in what one more reader reads.
+func (v *InputView) add(paths [][]string, whole bool) {
+	v.Whole = v.Whole || whole
+	v.Paths = append(v.Paths, paths...)
+}
+
+// InputRef says where an input of one upstream stands.
+type InputRef struct {
+	At Ref
+	// Err is why that cannot be told: the expression failed, or gave what is no name.
+	Err error
+}
+
+// None tells that the upstream names no object: objectName gave an empty text.
+func (r InputRef) None() bool { return r.Err == nil && r.At.Name == "" }
+
+// Inputs are the objects that one upstream reads beside itself.
+type Inputs struct {
+	// objects are by the input's name; a missing one is null.
+	objects map[string]any
+	// problems are by index, nil where there is none.
+	problems []error
+}
+
+// waiting is the error of a wish that cannot be told before an input is there.
+type waiting struct{ message string }
+
+func (w *waiting) Error() string { return w.message }
+
+// InputRefs says where the inputs of an upstream stand, in the config's order. The upstream chooses a name at most: the
+// namespace is its own or the one that the config fixes.
+func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstructured) []InputRef {
+	if len(p.Inputs) == 0 {
+		return nil
+	}
+	vars := rules.Vars{Self: upstream.Object, Params: p.params}
+	budget := rules.NewBudget(ctx)
+	refs := make([]InputRef, len(p.Inputs))
+	for i, s := range p.Inputs {
+		name, err := s.nameFor(vars, budget)
+		if err != nil {
+			refs[i].Err = fmt.Errorf("input %s: %w", s.Name, err)
+			continue
+		}
+		if name != "" {
+			refs[i].At = Ref{Namespace: p.inputNamespace(s, upstream), Name: name}
+		}
+	}
+	return refs
+}
+
+func (s *InputSource) nameFor(vars rules.Vars, budget *rules.Budget) (string, error) {
+	if s.objectName == nil {
+		return s.Config.FixedName, nil
+	}
+	v, err := s.objectName.Eval(vars, budget)
+	if err != nil {
+		return "", fmt.Errorf("evaluating objectName: %w", err)
+	}
+	name, _ := v.(string)
+	if name == "" {
+		return "", nil
+	}
+	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
+		return "", fmt.Errorf("objectName gives %q, which is no name: %s", name, strings.Join(problems, "; "))
+	}
+	return name, nil
+}
+
+// inputNamespace is the namespace that the config fixes, else the upstream's own; that of a Namespace is itself.
+func (p *Pipeline) inputNamespace(s *InputSource, upstream *unstructured.Unstructured) string {
+	switch {
+	case !s.Kind.Namespaced:
+		return ""
+	case s.Config.Namespace != "":
+		return s.Config.Namespace
+	case p.upstreamIsNamespace():
+		return upstream.GetName()
+	}
+	return upstream.GetNamespace()
+}
+
+func (p *Pipeline) upstreamIsNamespace() bool {
+	return p.Config.Watch.APIVersion == "v1" && p.Config.Watch.Kind == "Namespace"
+}
+
+// InputsAt gathers the inputs at refs. find returns the object that stands there as View.Cut left it; nil where none does.
+func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) map[string]any) Inputs {
+	if len(p.Inputs) == 0 {
+		return Inputs{}
+	}
+	in := Inputs{objects: make(map[string]any, len(refs)), problems: make([]error, len(refs))}
+	for i, s := range p.Inputs {
+		in.objects[s.Name] = nil
+		if in.problems[i] = refs[i].Err; refs[i].Err != nil {
+			continue
+		}
+		var obj map[string]any
+		if !refs[i].None() {
+			obj = find(s, refs[i].At)
+		}
+		switch {
+		case obj != nil:
+			in.objects[s.Name] = obj
+		case s.Config.Missing != missingAllow:
+			in.problems[i] = &waiting{s.missing(refs[i])}
+		}
+	}
+	return in
+}
+
+func (s *InputSource) missing(ref InputRef) string {
+	if ref.None() {
+		return fmt.Sprintf("input %s: the upstream names no %s, and input.missing is Wait", s.Name, s.Kind.GVK.Kind)
+	}
+	return fmt.Sprintf("input %s: %s %s does not exist", s.Name, s.Kind.GVK.Kind, ref.At)
+}
+
+// problem is why something that reads these inputs cannot be told yet; nil where it can.
+func (in Inputs) problem(reads inputSet) error {
+	for i, err := range in.problems {
+		if err != nil && reads.has(i) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Digest is over what can be read of the inputs.
+func (in Inputs) Digest() drift.Sum { return drift.Digest(in.objects) }
+
+// inputSet has the indexes of the inputs that something reads.
+type inputSet []int
+
+func (s inputSet) has(i int) bool { return slices.Contains(s, i) }
+
+func (s *inputSet) add(list ...int) {
+	for _, i := range list {
+		if !s.has(i) {
+			*s = append(*s, i)
+		}
+	}
+}

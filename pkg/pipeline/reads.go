@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// This file is about what expressions and templates read beside the upstream: parameters and inputs.
+
+// parameters takes the constants of the config over as JSON values.
+func (c *compiler) parameters() {
+	text, err := utiljson.Marshal(c.file.Operator.Parameters)
+	if err == nil && len(c.file.Operator.Parameters) > 0 {
+		err = utiljson.Unmarshal(text, &c.p.params)
+	}
+	if err != nil {
+		c.fail("parameters", "write values that JSON has", "%v", err)
+	}
+}
+
+// inputs compiles where each input stands. An input's name cannot depend on another input.
+func (c *compiler) inputs() {
+	for i, s := range c.p.Inputs {
+		path := fmt.Sprintf("inputs[%d]", i)
+		if s.Config.ObjectName != "" {
+			s.objectName = c.program(path+".objectName", func() (*rules.Program, error) {
+				return c.env.String(s.Config.ObjectName, rules.Upstream, "")
+			})
+			if reads := c.programInputs(s.objectName); len(reads) > 0 {
+				c.fail(path+".objectName", "name the object by self or params", "objectName reads an input, and inputs are found before any can be read")
+			}
+			c.p.readsStatus = c.p.readsStatus || (s.objectName != nil && readsField(s.objectName.Reads, "status"))
+		}
+		c.inputScope(s, path)
+	}
+}
+
+// inputScope holds an input's namespace to the scope of the kinds, where both are known.
+func (c *compiler) inputScope(s *InputSource, path string) {
+	if s.Kind.GVR.Empty() || c.p.Upstream.GVR.Empty() {
+		return
+	}
+	switch {
+	case !s.Kind.Namespaced && s.Config.Namespace != "":
+		c.fail(path+".namespace", "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
+	case s.Kind.Namespaced && s.Config.Namespace == "" && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
+		c.fail(path, "add namespace: the one that it stands in", "a cluster-scoped %s has no namespace in which a %s could stand", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
+	}
+}
+
+// declared reports names of params and inputs that the config does not have.
+func (c *compiler) declared(path, kind string, names []string) {
+	known := slices.Sorted(maps.Keys(c.p.params))
+	section := "parameters"
+	if kind == "input" {
+		known, section = nil, "inputs"
+		for _, s := range c.p.Inputs {
+			known = append(known, s.Name)
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		mend := "add it to " + section
+		if len(known) > 0 {
+			mend += ", or name one of " + strings.Join(known, ", ")
+		}
+		c.failOnce(path, mend, "%s %q is not declared", kind, name)
+	}
+}
+
+// programReads checks the parameters and inputs that an expression names, and notes what it reads of inputs.
+func (c *compiler) programReads(path string, reads func(string) ([][]string, bool)) {
+	for variable, kind := range map[string]string{"params": "parameter", "inputs": "input"} {
+		paths, _ := reads(variable)
+		var names []string
+		for _, p := range paths {
+			if len(p) > 0 && !slices.Contains(names, p[0]) {
+				names = append(names, p[0])
+			}
+		}
+		c.declared(path, kind, names)
+	}
+	paths, whole := reads("inputs")
+	for _, s := range c.p.Inputs {
+		s.View.Whole = s.View.Whole || whole
+		for _, p := range paths {
+			if len(p) > 0 && p[0] == s.Name {
+				s.View.add([][]string{p[1:]}, len(p) == 1)
+			}
+		}
+	}
+}
+
+// programInputs are the inputs that an expression reads.
+func (c *compiler) programInputs(p *rules.Program) inputSet {
+	if p == nil {
+		return nil
+	}
+	return c.inputsOf(p.Reads)
+}
+
+func (c *compiler) inputsOf(reads func(string) ([][]string, bool)) inputSet {
+	var set inputSet
+	paths, whole := reads("inputs")
+	for i, s := range c.p.Inputs {
+		if whole || slices.ContainsFunc(paths, func(p []string) bool { return len(p) == 0 || p[0] == s.Name }) {
+			set.add(i)
+		}
+	}
+	return set
+}
+
+// inputReader is a template or a text.
+type inputReader interface {
+	Params() []string
+	Inputs() []string
+	InputReads(name string) (paths [][]string, whole bool)
+	ComputesInput() bool
+}
+
+var _, _ inputReader = (*render.Template)(nil), (*render.Text)(nil)
+
+// templateInputs checks the parameters and inputs that a template names, notes what it reads of inputs, and returns which
+// ones it reads.
+func (c *compiler) templateInputs(path string, t inputReader) inputSet {
+	c.declared(path, "parameter", t.Params())
+	c.declared(path, "input", t.Inputs())
+	var set inputSet
+	for i, s := range c.p.Inputs {
+		paths, whole := t.InputReads(s.Name)
+		s.View.add(paths, whole)
+		if whole || len(paths) > 0 {
+			set.add(i)
+		}
+	}
+	return set
+}
