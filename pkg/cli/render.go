@@ -14,6 +14,7 @@ type renderOptions struct {
 	streams   IO
 	configs   configFlags
 	files     []string
+	inputs    []string
 	crds      []string
 	namespace string
 	output    choice
@@ -39,7 +40,9 @@ What only an API server knows is left out or stands for itself:
   - one without metadata.namespace is in --namespace;
   - with --crds the defaults of its schema are filled in, as the API server does
     it. Nothing else of the schema is checked;
-  - watch.namespaceSelector is taken to select every namespace.`,
+  - watch.namespaceSelector is taken to select every namespace;
+  - inputs come from the files of --inputs; a downstream whose input is not among
+    them waits, as it would in a cluster.`,
 		Example: `  corollary render -c app.yaml -f web.yaml
 
   # A kind with defaults in its schema, or a cluster-scoped one
@@ -47,6 +50,9 @@ What only an API server knows is left out or stands for itself:
 
   # What a change of the custom resource changes
   corollary render -c app.yaml -f web.yaml | kubectl diff --server-side -f -
+
+  # With the ConfigMap that it reads
+  corollary render -c app.yaml -f web.yaml --inputs settings.yaml
 
   # From standard input, as JSON
   kubectl get appoperators -o yaml | corollary render -c app.yaml -f - -o json`,
@@ -57,6 +63,8 @@ What only an API server knows is left out or stands for itself:
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "File with custom resources, a directory of them, or - for standard input; may be repeated")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")
+	flags.StringArrayVar(&o.inputs, "inputs", nil, "File with objects that stand for the inputs, or a directory of them; may be repeated")
+	completeFiles(cmd, "inputs", "yaml", "yml", "json")
 	bindCRDs(cmd, &o.crds)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)
 	bindChoice(cmd, &o.output, "output", "o", "Output format: yaml, or json (an object for one downstream, a List for several)")
@@ -69,7 +77,8 @@ func (o *renderOptions) run(ctx context.Context) error {
 		return err
 	}
 	upstreams, errs := readUpstreams(o.files, o.streams.In)
-	r := &rendering{ctx: ctx, configs: list, namespace: o.namespace, errs: errs, targets: map[target]string{}}
+	inputs, more := readInputs(o.inputs, o.streams, o.namespace)
+	r := &rendering{ctx: ctx, configs: list, namespace: o.namespace, given: inputs, errs: append(errs, more...), targets: map[target]string{}}
 	for _, u := range upstreams {
 		r.add(u)
 	}

@@ -21,6 +21,7 @@ type rendering struct {
 	ctx       context.Context
 	configs   []compiled
 	namespace string // -n; empty where it was not given
+	given     given  // from --inputs
 
 	documents []map[string]any
 	notes     []string
@@ -76,16 +77,19 @@ func (r *rendering) follow(c compiled, u upstream) {
 		r.note(u, "nothing follows: %s", why)
 		return
 	}
-	wish := p.Wish(r.ctx, u.object)
+	in := r.given.inputsFor(r.ctx, p, u.object)
+	wish := p.Wish(r.ctx, u.object, in)
 	decision := p.Decide(pipeline.Input{Upstream: u.object, Wish: wish, Selected: true, Facts: make([]pipeline.Facts, len(p.Downstreams))})
 	for i, o := range decision.Outcomes {
 		switch o.State {
 		case pipeline.StateCreate:
-			r.document(c, u, wish, i, o)
+			r.document(c, u, in, wish, i, o)
 		case pipeline.StateRenderFailed:
 			r.fail(u, located(c, i, wish.Downstreams[i].Err))
 		case pipeline.StateInvalid:
 			// Told once below, not for each downstream.
+		case pipeline.StateWaiting:
+			r.note(u, "downstream %s waits: %s: give it with --inputs", p.Downstreams[i].Name, o.Message)
 		default:
 			r.note(u, "downstream %s is not applied: %s: %s", p.Downstreams[i].Name, o.State, o.Message)
 		}
@@ -99,7 +103,7 @@ func (r *rendering) follow(c compiled, u upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c compiled, u upstream, wish *pipeline.Wish, i int, o pipeline.Outcome) {
+func (r *rendering) document(c compiled, u upstream, in pipeline.Inputs, wish *pipeline.Wish, i int, o pipeline.Outcome) {
 	d := c.pipeline.Downstreams[i]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {
@@ -107,7 +111,7 @@ func (r *rendering) document(c compiled, u upstream, wish *pipeline.Wish, i int,
 		return
 	}
 	r.targets[key] = u.String()
-	document, err := c.pipeline.Document(wish, i, u.object, nil)
+	document, err := c.pipeline.Document(wish, i, u.object, in, nil)
 	if err != nil {
 		r.fail(u, err)
 		return

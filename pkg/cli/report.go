@@ -37,6 +37,9 @@ func reportOf(c compiled, source kinds.Source) *checkReport {
 		}
 		r.closed += closed
 	}
+	for i, in := range p.Inputs {
+		r.kind(c.file, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
+	}
 	for i := range p.Warnings {
 		r.warnings = append(r.warnings, p.Warnings[i].Error())
 	}

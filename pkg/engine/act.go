@@ -81,7 +81,7 @@ func (l *look) fail(o pipeline.Outcome, err error) {
 // that the watch selects by is still ours by its uid; any other is decided upon as it is.
 func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	doc, err := l.pipeline.Document(in.Wish, i, l.upstream, nil)
+	doc, err := l.document(in.Wish, i, nil)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (l *look) take(i int, obj *unstructured.Unstructured) error {
 // apply brings an object that stands to what is wanted.
 func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	doc, err := l.pipeline.Document(in.Wish, i, l.upstream, o.Live)
+	doc, err := l.document(in.Wish, i, o.Live)
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (l *look) release(ctx context.Context, o pipeline.Outcome) error {
 func (l *look) inspect(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
 	t := l.target(i, o.Target)
-	doc, err := l.pipeline.Document(l.record.wish, i, l.upstream, nil)
+	doc, err := l.document(l.record.wish, i, nil)
 	if err != nil {
 		return err
 	}
@@ -369,7 +369,7 @@ func (l *look) inspect(ctx context.Context, o pipeline.Outcome) error {
 // settle asks by a dry run whether an apply would change anything, and if so, who changed what.
 func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
-	doc, err := l.pipeline.Document(l.record.wish, i, l.upstream, o.Live)
+	doc, err := l.document(l.record.wish, i, o.Live)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (l *look) tellFailure(doing string, err error) apply.Failure {
 
 // reportStatus writes the upstream's status where it says something new. It tells whether it said all of it before.
 func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) bool {
-	report := l.pipeline.Report(ctx, l.upstream, l.record.wish, results, metav1.NewTime(l.now))
+	report := l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now))
 	l.tellDropped(report)
 	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.asked, l.now) > 0 {
 		return report.Status != nil && !report.Changed
@@ -147,7 +147,7 @@ func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) bool
 	}
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	l.upstream = withoutManagedFields(resp)
-	complete := l.digest(l.pipeline.ReadsStatus()) == l.record.digest
+	complete := l.question(l.pipeline.ReadsStatus()) == l.record.digest
 	if complete {
 		l.record.version = resp.GetResourceVersion()
 	}

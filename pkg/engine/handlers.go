@@ -16,8 +16,9 @@ import (
 
 // Priorities: what a person or another controller just did goes before what a start or a resync lists.
 const (
-	priorityNow  = 0
-	priorityBulk = -100
+	priorityNow     = 0
+	priorityReaders = -50 // of a changed input, which may be many
+	priorityBulk    = -100
 )
 
 // afterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it

@@ -31,8 +31,13 @@ type record struct {
 	digest  drift.Sum
 	// asked is the digest without the status: when that changes, what failed is tried at once. Our own writes do not
 	// change it, whatever the templates read.
-	asked   drift.Sum
-	targets []target
+	asked drift.Sum
+	// inputs is where the inputs of the upstream at version inputsOf stand; inputsSaid is the digest of what was
+	// read of them.
+	inputs     []pipeline.InputRef
+	inputsOf   string
+	inputsSaid drift.Sum
+	targets    []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry  retryState
 	states []pipeline.State

@@ -72,7 +72,7 @@ func (o *operator) compile() (*pipeline.Pipeline, reason, error) {
 	case len(problems) > 0:
 		return nil, reasonConfigRefused, problems
 	}
-	for _, missing := range append([]kinds.Kind{p.Upstream}, downstreamKinds(p)...) {
+	for _, missing := range kindsOf(p) {
 		if missing.GVR.Empty() {
 			return nil, reasonKindMissing, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition; it is picked up by itself",
 				missing.GVK.GroupVersion(), missing.GVK.Kind)
@@ -90,10 +90,14 @@ func (e *Engine) version() *version.Version {
 	return v
 }
 
-func downstreamKinds(p *pipeline.Pipeline) []kinds.Kind {
-	var list []kinds.Kind
+// kindsOf lists every kind that is watched.
+func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
+	list := []kinds.Kind{p.Upstream}
 	for _, d := range p.Downstreams {
 		list = append(list, d.Kind)
+	}
+	for _, s := range p.Inputs {
+		list = append(list, s.Kind)
 	}
 	return list
 }

@@ -43,14 +43,19 @@ func compressed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
 // unpack returns the object without managedFields, as a copy of its own.
 func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
-	text, err := s2.Decode(nil, p.text)
-	if err == nil {
-		err = utiljson.Unmarshal(text, &u.Object)
-	}
-	if err != nil {
+	if err := unpackInto(p.text, &u.Object); err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	return withoutManagedFields(u), nil
+}
+
+// unpackInto reads what compressed made of JSON.
+func unpackInto(text []byte, into *map[string]any) error {
+	plain, err := s2.Decode(nil, text)
+	if err != nil {
+		return err
+	}
+	return utiljson.Unmarshal(plain, into)
 }
 
 // GetObjectKind and DeepCopyObject make it a runtime.Object, as a watch's cache demands.

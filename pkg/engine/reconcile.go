@@ -38,6 +38,11 @@ type look struct {
 	atLeast time.Duration
 	// believed is until when an answer is believed of an object that the cache does not show; zero where none is.
 	believed time.Time
+	// found are the inputs as the caches had them when the wish was made, nil for a missing one; read is the digest of what
+	// they say, unpacked what templates get to see, once somebody asks.
+	found    []*input
+	read     drift.Sum
+	unpacked *pipeline.Inputs
 }
 
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
@@ -143,6 +148,7 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 func (s *session) forget(ref pipeline.Ref) {
 	if r := s.memory.peek(ref); r != nil {
 		s.countStates(r, nil)
+		s.readers.move(ref, r.inputs, nil)
 		s.memory.forget(ref)
 	}
 }
@@ -199,22 +205,32 @@ func (s *session) bearsLabels(up *unstructured.Unstructured) bool {
 // wish makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
 func (l *look) wish(ctx context.Context) {
 	r := l.record
-	if r.wish != nil && r.version == l.upstream.GetResourceVersion() {
+	l.findInputs(ctx)
+	if r.wish != nil && r.version == l.upstream.GetResourceVersion() && r.inputsSaid == l.read {
 		return
 	}
-	digest := l.digest(l.pipeline.ReadsStatus())
+	digest := l.question(l.pipeline.ReadsStatus())
 	if r.asked = digest; l.pipeline.ReadsStatus() {
-		r.asked = l.digest(false)
+		r.asked = l.question(false)
 	}
 	if r.wish == nil || r.digest != digest {
-		r.wish, r.digest = l.pipeline.Wish(ctx, l.upstream), digest
+		r.wish, r.digest = l.pipeline.Wish(ctx, l.upstream, l.inputsRead()), digest
 		countRender(l.name)
 	}
 	if ctx.Err() != nil { // an evaluation that was cut short says nothing about the upstream
 		r.digest = drift.Sum{}
 		return
 	}
-	r.version = l.upstream.GetResourceVersion()
+	r.version, r.inputsSaid = l.upstream.GetResourceVersion(), l.read
+}
+
+// question is the digest of everything that rules and templates can read.
+func (l *look) question(status bool) drift.Sum {
+	digest := l.digest(status)
+	if len(l.pipeline.Inputs) == 0 {
+		return digest
+	}
+	return drift.Digest([]any{string(digest[:]), string(l.read[:])})
 }
 
 // digest is over what rules and templates can read: all but the bookkeeping of the API server, and the status where

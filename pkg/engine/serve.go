@@ -28,6 +28,8 @@ type session struct {
 	upstreams   stores
 	namespaces  stores
 	downstreams []stores
+	inputs      []stores
+	readers     readers
 	nsSelector  labels.Selector
 	selector    labels.Selector
 	droppedTold sync.Once
@@ -35,7 +37,8 @@ type session struct {
 }
 
 func newSession(o *operator, p *pipeline.Pipeline) *session {
-	return &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams))}
+	return &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams)),
+		inputs: make([]stores, len(p.Inputs))}
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
@@ -172,7 +175,7 @@ func (s *session) waitForSync(ctx context.Context) bool {
 // unsynced lists the watches whose first list has not been taken in yet, each once.
 func (s *session) unsynced() []string {
 	waiting := append(s.upstreams.unsynced(), s.namespaces.unsynced()...)
-	for _, d := range s.downstreams {
+	for _, d := range slices.Concat(s.downstreams, s.inputs) {
 		waiting = append(waiting, d.unsynced()...)
 	}
 	slices.Sort(waiting)
@@ -203,6 +206,11 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	}
 	for i, d := range s.pipeline.Downstreams {
 		if err := s.openDownstream(i, d, heard); err != nil {
+			return err
+		}
+	}
+	for i, source := range s.pipeline.Inputs {
+		if err := s.openInput(i, source, heard); err != nil {
 			return err
 		}
 	}
@@ -244,7 +252,7 @@ func (s *session) openNamespaces(heard func(watchKey, error)) error {
 func (s *session) closeWatches() {
 	s.upstreams.close()
 	s.namespaces.close()
-	for _, d := range s.downstreams {
+	for _, d := range slices.Concat(s.downstreams, s.inputs) {
 		d.close()
 	}
 }

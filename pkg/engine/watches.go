@@ -19,11 +19,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// watchKey is what makes two watches one. Namespace "" is all; View tells what the transform keeps.
+// watchKey is what makes two watches one. Namespace "" is all; Selector is about labels, Fields a field selector; View
+// tells what the transform keeps.
 type watchKey struct {
 	GVR       schema.GroupVersionResource
 	Namespace string
 	Selector  string
+	Fields    string
 	View      string
 }
 
@@ -120,7 +122,7 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cach
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = key.Selector
+			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			list, err := resource.List(ctx, o)
 			if err == nil {
 				shared.tell(key, nil)
@@ -128,7 +130,7 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cach
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = key.Selector
+			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			events, err := resource.Watch(ctx, o)
 			if err == nil {
 				shared.tell(key, nil)

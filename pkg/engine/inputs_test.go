@@ -1,0 +1,193 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// withInputs is widgetConfig with a ConfigMap as input, whose name the Widget gives in spec.name, and a template that
+// copies it.
+func withInputs(ns, name string, changes ...string) string {
+	text := fill(widgetConfig, ns, name)
+	text = strings.Replace(text, "downstreams:\n", `parameters: {greeting: hello}
+inputs:
+  - name: settings
+    apiVersion: v1
+    kind: ConfigMap
+    objectName: self.spec.?name.orValue("")
+    missing: Wait
+downstreams:
+`, 1)
+	text = strings.Replace(text, "name: {{ .spec.name | default .metadata.name }}", "name: {{ .metadata.name }}-copy", 1)
+	text = strings.Replace(text, "data: {{ .spec.data }}", `data:
+        greeting: {{ param "greeting" }}
+        color: {{ (input "settings").data.color }}`, 1)
+	return strings.NewReplacer(changes...).Replace(text)
+}
+
+func applySettings(t *testing.T, ns, name, color string) {
+	t.Helper()
+	testkit.Apply(t, ns, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {color: %q}\n", name, color))
+}
+
+func applyReader(t *testing.T, ns, name, settings string) {
+	t.Helper()
+	testkit.Apply(t, ns, fmt.Sprintf("apiVersion: test.example.com/v1\nkind: Widget\nmetadata: {name: %s}\nspec: {name: %q}\n", name, settings))
+}
+
+// eventuallyCondition waits until the reason and message of a Widget's Ready are what they should be.
+func eventuallyCondition(t *testing.T, ns, name, status, reason, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		s, r, m := condition(testkit.Get(t, widgets, ns, name), "Ready")
+		return s == status && (reason == "" || r == reason) && strings.Contains(m, text), "Ready is " + s + ", " + r + ": " + m
+	})
+}
+
+// A missing input holds its readers back and nothing else; once it is there they go on, and they follow its changes.
+func TestInputWaits(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	applyReader(t, ns, "a", "blue")
+	start(t, testkit.Config(), withInputs(ns, name))
+	eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
+
+	applySettings(t, ns, "blue", "navy")
+	waitData(t, ns, "a-copy", "color", "navy")
+	applySettings(t, ns, "blue", "azure")
+	waitData(t, ns, "a-copy", "color", "azure")
+
+	testkit.Delete(t, configMaps, ns, "blue")
+	eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
+	if testkit.Find(t, configMaps, ns, "a-copy") == nil {
+		t.Error("a missing input took away what stood")
+	}
+	applyReader(t, ns, "a", "red")
+	applySettings(t, ns, "red", "crimson")
+	waitData(t, ns, "a-copy", "color", "crimson")
+	data, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "a-copy").Object, "data", "greeting")
+	if data != "hello" {
+		t.Errorf("the parameter is %q", data)
+	}
+}
+
+// An input that may be missing is null.
+func TestInputMayBeMissing(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	applyReader(t, ns, "a", "")
+	start(t, testkit.Config(), withInputs(ns, name, "missing: Wait", "missing: Allow",
+		`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
+	waitData(t, ns, "a-copy", "color", "none")
+	applyReader(t, ns, "a", "blue")
+	applySettings(t, ns, "blue", "navy")
+	waitData(t, ns, "a-copy", "color", "navy")
+}
+
+// Whoever writes the upstream chooses a name and never a namespace.
+func TestInputStaysInItsNamespace(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	applySettings(t, other, "secret", "stolen")
+	for reader, asks := range map[string]string{"slash": other + "/secret", "dots": "../" + other + "/secret", "plain": "secret"} {
+		applyReader(t, ns, reader, asks)
+	}
+	start(t, testkit.Config(), withInputs(ns, name))
+	eventuallyCondition(t, ns, "slash", "False", "RenderFailed", "which is no name")
+	eventuallyCondition(t, ns, "dots", "False", "RenderFailed", "which is no name")
+	eventuallyCondition(t, ns, "plain", "False", "Waiting", "does not exist")
+	if found := testkit.List(t, configMaps, ns, selector(name)); len(found) != 0 {
+		t.Errorf("%d objects were made of another namespace's input", len(found))
+	}
+}
+
+// An input in a namespace that the config fixes is one object for all, and one watch.
+func TestInputOfFixedNamespace(t *testing.T) {
+	t.Parallel()
+	ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
+	applyReader(t, ns, "a", "ignored")
+	start(t, testkit.Config(), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
+		"kind: Secret\n    fixedName: pull\n    namespace: "+platform, `.data.color`, `.data.color | b64dec`))
+	waitData(t, ns, "a-copy", "color", "green")
+	testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: red}\n")
+	waitData(t, ns, "a-copy", "color", "red")
+}
+
+// What nobody reads of an input wakes nobody.
+func TestInputChangeThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	applySettings(t, ns, "blue", "navy")
+	applyReader(t, ns, "a", "blue")
+	start(t, testkit.Config(), withInputs(ns, name))
+	waitData(t, ns, "a-copy", "color", "navy")
+	eventuallyCondition(t, ns, "a", "True", "", "")
+	looks := metric(t, "corollary_reconcile_seconds", name)
+	for i := range 10 {
+		testkit.Patch(t, configMaps, ns, "blue", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"x":"y%d"}}}`, i))
+	}
+	applySettings(t, ns, "green", "lime") // the next news of the same watch: what came before has been heard by then
+	applyReader(t, ns, "b", "green")
+	waitData(t, ns, "b-copy", "color", "lime")
+	waitCondition(t, widgets, ns, "b", "Ready", "True")
+	if renders := metric(t, "corollary_renders_total", name); renders != 2 {
+		t.Errorf("rendered %v times, not once for each Widget", renders)
+	}
+	if now := metric(t, "corollary_reconcile_seconds", name) - looks; now > 5 {
+		t.Errorf("%v looks at two Widgets, one of which had no news", now)
+	}
+}
+
+// Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
+func TestManyReadersOfOneInput(t *testing.T) {
+	ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	applySettings(t, platform, "shared", "navy")
+	eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })
+	conf := withInputs(ns, name, `objectName: self.spec.?name.orValue("")`, "fixedName: shared\n    namespace: "+platform)
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	follow := func(color string) {
+		eachOf(func(reader string, _ int) { waitData(t, ns, reader+"-copy", "color", color) })
+		quiet(t, counter)
+	}
+	follow("navy")
+	watched := 0
+	for _, r := range counter.Requests() {
+		if r.Verb == "WATCH" && r.Namespace == platform {
+			watched++
+			if !strings.Contains(r.Query, "metadata.name%3Dshared") {
+				t.Errorf("more is watched than the one input: %s", r.Query)
+			}
+		}
+	}
+	if watched != 1 {
+		t.Errorf("%d watches for one input", watched)
+	}
+
+	counter.Reset()
+	applySettings(t, platform, "shared", "azure")
+	testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "the burst has not begun" })
+	applyReader(t, ns, "late", "ignored")
+	follow("azure")
+	waitData(t, ns, "late-copy", "color", "azure")
+	at := slices.IndexFunc(counter.Requests(), func(r testkit.Request) bool { return r.Name == "late-copy" })
+	t.Logf("%d requests for %d readers; a new upstream had its turn at number %d", counter.Total(), many, at)
+	if at > counter.Total()*3/4 {
+		t.Errorf("a new upstream waited behind the burst: its turn came at request %d of %d", at, counter.Total())
+	}
+	if per := float64(counter.Total()-2) / many; per > 2.05 {
+		t.Errorf("%.3f requests for each reader of a changed input: %v", per, counter.Snapshot())
+	}
+}
