@@ -208,7 +208,7 @@ func (c *compiler) template(d *Downstream) {
 			Path: fmt.Sprintf("downstreams[%d].template", d.Index), Problem: e.Problem, Mend: e.Mend})
 	}
 	if t != nil {
-		d.inputs.add(c.templateInputs(fmt.Sprintf("downstreams[%d].template", d.Index), t)...)
+		d.inputs.add(c.templateInputs(fmt.Sprintf("downstreams[%d].template", d.Index), t, holeOf(t, file, first))...)
 	}
 	c.p.readsStatus = c.p.readsStatus || (t != nil && t.ReadsStatus())
 	c.warnOfTexts(d, file, first)
@@ -246,7 +246,7 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 			c.failOnce(at, e.Mend, "%s", e.Problem)
 		}
 		if t != nil {
-			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, t)})
+			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, t, nil)})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].key < list[j].key })
@@ -255,7 +255,10 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 
 // failOnce is fail for what every downstream would report again.
 func (c *compiler) failOnce(path, mend, format string, args ...any) {
-	e := c.file.Errorf(path, mend, format, args...)
+	c.addOnce(c.file.Errorf(path, mend, format, args...))
+}
+
+func (c *compiler) addOnce(e *config.Error) {
 	for _, have := range c.errs {
 		if *have == *e {
 			return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -44,19 +45,18 @@ func (c *compiler) inputs() {
 
 // inputScope holds an input's namespace to the scope of the kinds, where both are known.
 func (c *compiler) inputScope(s *InputSource, path string) {
-	if s.Kind.GVR.Empty() || c.p.Upstream.GVR.Empty() {
-		return
-	}
 	switch {
+	case s.Kind.GVR.Empty():
 	case !s.Kind.Namespaced && s.Config.Namespace != "":
 		c.fail(path+".namespace", "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
-	case s.Kind.Namespaced && s.Config.Namespace == "" && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
+	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && s.Config.Namespace == "" && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
 		c.fail(path, "add namespace: the one that it stands in", "a cluster-scoped %s has no namespace in which a %s could stand", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
 	}
 }
 
-// declared reports names of params and inputs that the config does not have.
-func (c *compiler) declared(path, kind string, names []string) {
+// declared reports names of params and inputs that the config does not have. at says where in a template a name stands;
+// nil for an expression.
+func (c *compiler) declared(path, kind string, names []string, at func(name string) (file string, line int)) {
 	known := slices.Sorted(maps.Keys(c.p.params))
 	section := "parameters"
 	if kind == "input" {
@@ -73,7 +73,11 @@ func (c *compiler) declared(path, kind string, names []string) {
 		if len(known) > 0 {
 			mend += ", or name one of " + strings.Join(known, ", ")
 		}
-		c.failOnce(path, mend, "%s %q is not declared", kind, name)
+		e := c.file.Errorf(path, mend, "%s %q is not declared", kind, name)
+		if at != nil {
+			e.File, e.Line = at(name)
+		}
+		c.addOnce(e)
 	}
 }
 
@@ -87,7 +91,7 @@ func (c *compiler) programReads(path string, reads func(string) ([][]string, boo
 				names = append(names, p[0])
 			}
 		}
-		c.declared(path, kind, names)
+		c.declared(path, kind, names, nil)
 	}
 	paths, whole := reads("inputs")
 	for _, s := range c.p.Inputs {
@@ -129,11 +133,24 @@ type inputReader interface {
 
 var _, _ inputReader = (*render.Template)(nil), (*render.Text)(nil)
 
+// holeOf finds the hole of a template that begins at that place in which a name is given as a constant; the template's
+// first line where there is none.
+func holeOf(t *render.Template, file string, first int) func(string) (string, int) {
+	return func(name string) (string, int) {
+		for _, h := range t.Holes() {
+			if strings.Contains(h.Text, strconv.Quote(name)) {
+				return file, first + h.Line - 1
+			}
+		}
+		return file, first
+	}
+}
+
 // templateInputs checks the parameters and inputs that a template names, notes what it reads of inputs, and returns which
-// ones it reads.
-func (c *compiler) templateInputs(path string, t inputReader) inputSet {
-	c.declared(path, "parameter", t.Params())
-	c.declared(path, "input", t.Inputs())
+// ones it reads. at says where a name stands; nil: at path.
+func (c *compiler) templateInputs(path string, t inputReader, at func(string) (string, int)) inputSet {
+	c.declared(path, "parameter", t.Params(), at)
+	c.declared(path, "input", t.Inputs(), at)
 	var set inputSet
 	for i, s := range c.p.Inputs {
 		paths, whole := t.InputReads(s.Name)

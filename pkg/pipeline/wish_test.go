@@ -34,7 +34,7 @@ func TestWish(t *testing.T) {
 func wishOf(t *testing.T, dir string) string {
 	t.Helper()
 	var crds []string
-	if _, err := os.Stat(filepath.Join(dir, "crd.yaml")); err == nil {
+	if exists(filepath.Join(dir, "crd.yaml")) {
 		crds = append(crds, filepath.Join(dir, "crd.yaml"))
 	}
 	source, err := kinds.Offline(crds...)
@@ -52,25 +52,47 @@ func wishOf(t *testing.T, dir string) string {
 	if len(errs) > 0 {
 		return errs.Error() + "\n"
 	}
-	return show(t, p, filepath.Join(dir, "upstream.yaml"))
+	up := read(t, filepath.Join(dir, "upstream.yaml"))
+	var input *unstructured.Unstructured
+	if file := filepath.Join(dir, "inputs.yaml"); exists(file) {
+		input = read(t, file)
+	}
+	return show(t, p, up, input)
 }
 
-func show(t *testing.T, p *pipeline.Pipeline, file string) string {
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func read(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := &unstructured.Unstructured{}
+	u := &unstructured.Unstructured{}
 	text, err = yaml.YAMLToJSON(text)
 	if err == nil {
-		err = up.UnmarshalJSON(text)
+		err = u.UnmarshalJSON(text)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return u
+}
+
+func show(t *testing.T, p *pipeline.Pipeline, up, input *unstructured.Unstructured) string {
+	t.Helper()
 	up.SetUID("00000000-0000-0000-0000-000000000001")
-	w := p.Wish(context.Background(), up, pipeline.Inputs{})
+	ctx := context.Background()
+	in := p.InputsAt(p.InputRefs(ctx, up), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
+		if input == nil || (pipeline.Ref{Namespace: input.GetNamespace(), Name: input.GetName()}) != at {
+			return nil
+		}
+		return s.View.Cut(input.Object)
+	})
+	w := p.Wish(ctx, up, in)
 	var out strings.Builder
 	for _, f := range w.Invalid {
 		fmt.Fprintf(&out, "invalid: %s\n", f)
@@ -82,7 +104,7 @@ func show(t *testing.T, p *pipeline.Pipeline, file string) string {
 		case !d.Wanted:
 			fmt.Fprintf(&out, "not wanted\n")
 		default:
-			doc, err := p.Document(w, i, up, pipeline.Inputs{}, nil)
+			doc, err := p.Document(w, i, up, in, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

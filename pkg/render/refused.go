@@ -5,7 +5,7 @@ package render
 var refused = func() map[string][2]string {
 	out := map[string][2]string{
 		"tpl":             {"what a value says is never executed", "write the template out, or choose with `if`"},
-		"lookup":          {"a template reads nothing but its upstream", "let the upstream say what is needed"},
+		"lookup":          {"a template asks no API server", "declare the object in inputs and write input \"NAME\""},
 		"fromYaml":        {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"fromYamlArray":   {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"call":            {"values hold no functions", ""},
@@ -22,7 +22,7 @@ var refused = func() map[string][2]string {
 	add("its result is random, so that two renderings would differ", "put the value into the upstream; to tell objects apart, use sha256sum of a name",
 		"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4", "bcrypt", "htpasswd", "encryptAES",
 		"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey")
-	add("it reads the environment of the process", "write the value into the template", "env", "expandenv")
-	add("it asks the network", "put the address into the upstream or the template", "getHostByName")
+	add("it reads the environment of the process", "write the value into parameters and param \"NAME\" here", "env", "expandenv")
+	add("it asks the network", "put the address into the upstream or into parameters", "getHostByName")
 	return out
 }()
