@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// SurveyOptions are how a surveyor looks.
+type SurveyOptions struct {
+	// Namespace is the only one whose upstreams are looked at; empty for all. Cluster-scoped upstreams are not concerned.
+	Namespace string
+	// Documents has changes carry the objects whole, before and after: one read more for each object that would change.
+	Documents bool
+	// Ages has findings tell when an object was made.
+	Ages bool
+	// Workers is how many upstreams are looked at at a time; at least 1.
+	Workers int
+	// Progress hears how far it is, from one goroutine at a time; nil for nobody.
+	Progress func(Progress)
+	Log      logr.Logger
+}
+
+// Progress is how far a survey is.
+type Progress struct {
+	Operator string
+	// Waiting names the kinds whose first list is not in yet; empty once looking has begun.
+	Waiting []string
+	// Done and Total count upstreams.
+	Done, Total int
+}
+
+// Surveyor tells what operators would do, and does nothing of it: it has their watches and their code, and makes dry runs
+// of the writes. Its surveys share watches as operators do.
+type Surveyor struct {
+	engine  *Engine
+	dynamic dynamic.Interface
+	options SurveyOptions
+}
+
+// NewSurveyor prepares surveys of one API server. It sends no request.
+func NewSurveyor(cfg *rest.Config, o SurveyOptions) (*Surveyor, error) {
+	o.Workers = max(o.Workers, 1)
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	if o.Log.IsZero() {
+		o.Log = logr.Discard()
+	}
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection: %w", err)
+	}
+	client, err := newDynamic(cfg, httpClient, objectCodec{})
+	if err != nil {
+		return nil, err
+	}
+	packed, err := newDynamic(cfg, httpClient, packedCodec{})
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := kinds.Live(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing discovery: %w", err)
+	}
+	e := &Engine{options: withDefaults(Options{Log: o.Log}), client: client, cluster: cluster, watches: newWatches(client, packed)}
+	return &Surveyor{engine: e, dynamic: client, options: o}, nil
+}
+
+// Survey is one operator's watches, opened to look around.
+type Survey struct {
+	*session
+	surveyor *Surveyor
+	news     *hearsay
+	live     context.Context
+	end      context.CancelCauseFunc
+}
+
+// Open compiles a config against the API server, opens its watches and waits for their first lists. Close ends it. The
+// error tells what `run` would wait for: a kind that is not served, a right that is missing.
+func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error) {
+	o := s.engine.newOperator(file, silentRecorder{})
+	p, _, err := o.compile()
+	if err != nil {
+		return nil, fmt.Errorf("operator %s: %w", o.name, err)
+	}
+	watched := s.narrow(p)
+	if s.options.Ages {
+		for _, d := range p.Downstreams {
+			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
+		}
+	}
+	v := &Survey{session: newSession(o, p), surveyor: s, news: newHearsay()}
+	v.queue = v.news
+	v.live, v.end = context.WithCancelCause(ctx)
+	o.calm()
+	if !watched {
+		return v, nil
+	}
+	if err := v.openWatches(v.end); err != nil {
+		v.Close()
+		return nil, fmt.Errorf("operator %s: %w", o.name, err)
+	}
+	if err := v.sync(); err != nil {
+		v.Close()
+		return nil, fmt.Errorf("operator %s: %w", o.name, err)
+	}
+	return v, nil
+}
+
+// narrow cuts a pipeline's watches down to the one namespace that is asked for. It returns false where none is left.
+func (s *Surveyor) narrow(p *pipeline.Pipeline) bool {
+	if s.options.Namespace == "" || !p.Upstream.Namespaced {
+		return true
+	}
+	if have := p.Config.Watch.Namespaces; len(have) > 0 && !slices.Contains(have, s.options.Namespace) {
+		return false
+	}
+	narrowed := *p.Config
+	narrowed.Watch.Namespaces = []string{s.options.Namespace}
+	p.Config = &narrowed
+	return true
+}
+
+// sync waits for the first lists. A watch that is forbidden is waited for by `run`; here it is an error.
+func (v *Survey) sync() error {
+	for {
+		waiting := v.unsynced()
+		if len(waiting) == 0 {
+			return nil
+		}
+		if c := v.state(); c.reason == reasonForbidden {
+			return errors.New(c.message)
+		}
+		v.surveyor.options.Progress(Progress{Operator: v.name, Waiting: waiting})
+		pause(v.live, syncPoll)
+		if v.live.Err() != nil {
+			return fmt.Errorf("waiting for the first lists: %w", context.Cause(v.live))
+		}
+	}
+}
+
+// Close ends the watches.
+func (v *Survey) Close() {
+	v.closeWatches()
+	v.end(nil)
+}
+
+// Pipeline is what the config was compiled to.
+func (v *Survey) Pipeline() *pipeline.Pipeline { return v.pipeline }
+
+// Refs lists what `run` would look at after a start: the upstreams, and those that the marks of downstreams name, in the
+// order of their names.
+func (v *Survey) Refs() []pipeline.Ref { return v.news.all() }
+
+// Visit looks at upstreams and gives visit what was found, one after the other and in their order. It keeps nothing, so
+// that its memory is that of the caches. An error of visit ends it. Upstreams of which there is nothing to tell are left
+// out.
+func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*Finding) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type job struct {
+		ref  pipeline.Ref
+		done chan struct{}
+		f    *Finding
+		err  error
+	}
+	workers := v.surveyor.options.Workers
+	jobs, order := make(chan *job), make(chan *job, 2*workers)
+	go func() {
+		defer close(jobs)
+		defer close(order)
+		for _, ref := range refs {
+			j := &job{ref: ref, done: make(chan struct{})}
+			select {
+			case order <- j:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for range workers {
+		go func() {
+			for j := range jobs {
+				j.f, j.err = v.Look(ctx, j.ref)
+				close(j.done)
+			}
+		}()
+	}
+	n := 0
+	for j := range order {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if j.err != nil {
+			return j.err
+		}
+		if n++; n%progressStep == 0 || n == len(refs) {
+			v.surveyor.options.Progress(Progress{Operator: v.name, Done: n, Total: len(refs)})
+		}
+		if j.f == nil {
+			continue
+		}
+		if err := visit(j.f); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// progressStep is after how many upstreams progress is told.
+const progressStep = 100
+
+// Follow looks again at every upstream of which there is news, until ctx is done. What there is to tell of one that has
+// gone is its name alone.
+func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-v.live.Done():
+			return context.Cause(v.live)
+		case <-v.news.more:
+		}
+		pause(ctx, afterDelete)
+		for _, ref := range v.news.take() {
+			f, err := v.Look(ctx, ref)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case f == nil:
+				f = &Finding{Operator: v.name, Ref: ref}
+			}
+			if err := visit(f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// dryClient makes the client of one look.
+func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
+	return apply.New(v.surveyor.dynamic, v.pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
+}
+
+// silentRecorder sends no events.
+type silentRecorder struct{}
+
+var _ events.EventRecorder = silentRecorder{}
+
+// Eventf does nothing.
+func (silentRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+}
+
+// lookTimeout bounds one look.
+const lookTimeout = time.Minute

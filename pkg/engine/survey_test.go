@@ -1,0 +1,291 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// load reads a config.
+func load(t testing.TB, text string) *config.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, errs := config.Load(config.Options{Files: []string{path}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return files[0]
+}
+
+// surveyed is what a survey found, by upstream's name.
+type surveyed map[string]*engine.Finding
+
+// survey looks at everything and holds that nothing was written.
+func survey(t testing.TB, cfg *rest.Config, o engine.SurveyOptions, text string) surveyed {
+	t.Helper()
+	counter := testkit.NewCounter()
+	o.Workers = 4
+	s, err := engine.NewSurveyor(counter.Wrap(cfg), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := s.Open(ctx, load(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	found := surveyed{}
+	err = v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
+		found[f.Ref.Name] = f
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := counter.Mutating(); n != 0 {
+		t.Errorf("a survey wrote: %+v", counter.Requests(testkit.Request.Mutating))
+	}
+	return found
+}
+
+// says returns the changes of an upstream, each as "action target", with the failure's reason where there is one.
+func (s surveyed) says(name string) string {
+	f := s[name]
+	if f == nil {
+		return "nothing"
+	}
+	var parts []string
+	for _, c := range f.Changes {
+		part := string(c.Action) + " " + c.Target.Name
+		if c.Failure != nil {
+			part += " " + c.Failure.Reason
+		}
+		parts = append(parts, part)
+	}
+	for _, r := range f.Forgotten {
+		parts = append(parts, "forgotten "+r.ObjectName)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s surveyed) expect(t *testing.T, name, want string) *engine.Finding {
+	t.Helper()
+	if have := s.says(name); have != want {
+		t.Errorf("of %s the survey says %q, want %q", name, have, want)
+	}
+	return s[name]
+}
+
+// TestSurveyTellsWhatRunWouldDo sets up one upstream for each decision, surveys, and then has the operator run: what it was
+// said to do, it does.
+func TestSurveyTellsWhatRunWouldDo(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	text := fill(widgetConfig, ns, "surveyed")
+	r := start(t, testkit.Config(), text).ready()
+	for _, name := range []string{"same", "changed", "drifted", "renamed", "gone", "going"} {
+		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, name, "Ready", "True")
+	}
+	r.halt()
+	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
+	testkit.Patch(t, configMaps, ns, "drifted", "kubectl-edit", `{"data": {"a": "x"}}`)
+	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
+	testkit.Delete(t, configMaps, ns, "gone")
+	testkit.Apply(t, ns, widget("new", "{data: {a: b}}"))
+	testkit.Apply(t, ns, widget("refused", "{data: {'not/a/key': b}}"))
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: taken}, data: {}}")
+	testkit.Apply(t, ns, widget("taken", "{data: {a: b}}"))
+	testkit.Apply(t, ns, widget("unrendered", "{name: NOT_A_NAME}"))
+
+	found := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, text)
+	found.expect(t, "same", "none same")
+	changed := found.expect(t, "changed", "update changed").Changes[0]
+	if before, after := changed.Before.Object["data"].(map[string]any)["a"], changed.After.Object["data"].(map[string]any)["a"]; before != "b" || after != "c" {
+		t.Errorf("changed is to go from %v to %v, want from b to c", before, after)
+	}
+	drifted := found.expect(t, "drifted", "repair drifted").Changes[0]
+	if len(drifted.Drift) != 1 || drifted.Drift[0].Path.String() != ".data.a" || drifted.Drift[0].Manager != "kubectl-edit" {
+		t.Errorf("the drift is %+v, want .data.a by kubectl-edit", drifted.Drift)
+	}
+	found.expect(t, "renamed", "create other, supersede renamed")
+	found.expect(t, "gone", "create gone")
+	found.expect(t, "new", "create new")
+	found.expect(t, "refused", "refuse refused Rejected")
+	found.expect(t, "taken", "conflict taken")
+	found.expect(t, "unrendered", "leave ")
+
+	start(t, testkit.Config(), text).ready()
+	waitData(t, ns, "changed", "a", "c")
+	waitData(t, ns, "drifted", "a", "b")
+	waitData(t, ns, "other", "a", "b")
+	waitGone(t, configMaps, ns, "renamed")
+	waitData(t, ns, "gone", "a", "b")
+	waitData(t, ns, "new", "a", "b")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		again := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+		for name, want := range map[string]string{"same": "none same", "changed": "none changed", "renamed": "none other", "new": "none new"} {
+			if have := again.says(name); have != want {
+				return false, name + ": " + have
+			}
+		}
+		return true, ""
+	})
+}
+
+// TestSurveyOfWhatGoes: objects of an upstream that is deleted, of one that lost its label, and what a renamed downstream
+// leaves behind.
+func TestSurveyOfWhatGoes(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	text := strings.Replace(fill(widgetConfig, ns, "departing"), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {on: \"yes\"}}}", 1)
+	text = strings.Replace(text, "owner: {", "owner: {reference: false, ", 1)
+	r := start(t, testkit.Config(), text).ready()
+	for _, name := range []string{"deleted", "unlabelled", "kept"} {
+		testkit.Apply(t, ns, strings.Replace(widget(name, "{data: {a: b}}"), "name: "+name, "name: "+name+", labels: {on: \"yes\"}", 1))
+		waitCondition(t, widgets, ns, name, "Ready", "True")
+	}
+	r.halt()
+	testkit.Delete(t, widgets, ns, "deleted")
+	testkit.Patch(t, widgets, ns, "unlabelled", "test", `{"metadata": {"labels": null}}`)
+
+	found := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+	found.expect(t, "kept", "none kept")
+	found.expect(t, "unlabelled", "none , delete unlabelled")
+	if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
+		t.Error("the finalizer is not said to go")
+	}
+
+	renamed := strings.Replace(text, "- name: config\n    apiVersion: v1\n    kind: ConfigMap", "- name: config\n    apiVersion: v1\n    kind: Secret", 1)
+	renamed = strings.Replace(renamed, "      data:", "      stringData:", 1)
+	survey(t, testkit.Config(), engine.SurveyOptions{}, renamed).expect(t, "kept", "create kept, forgotten kept")
+
+	start(t, testkit.Config(), text).ready()
+	waitGone(t, widgets, ns, "deleted")
+	waitGone(t, configMaps, ns, "unlabelled")
+	testkit.Delete(t, widgets, ns, "kept")
+	waitGone(t, widgets, ns, "kept")
+}
+
+// TestSurveyRecreates: what the API server never changes is deleted and made again, and a dry run of that is no error.
+func TestSurveyRecreates(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	text := strings.Replace(fill(widgetConfig, ns, "recreating"), "    # downstream", "      immutable: true\n    updatePolicy: Recreate", 1)
+	r := start(t, testkit.Config(), text).ready()
+	testkit.Apply(t, ns, widget("fixed", "{data: {a: b}}"))
+	waitCondition(t, widgets, ns, "fixed", "Ready", "True")
+	r.halt()
+	testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
+	c := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
+	if c.After.GetName() != "fixed" || c.After.Object["data"].(map[string]any)["a"] != "c" || c.Before.Object["data"].(map[string]any)["a"] != "b" {
+		t.Errorf("it is to go from %v to %v", c.Before, c.After)
+	}
+}
+
+// TestSurveyWithoutTheRightToPatch: whoever may only read still sees what would be done, and that nobody was asked.
+func TestSurveyWithoutTheRightToPatch(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	text := fill(widgetConfig, ns, "reader")
+	r := start(t, testkit.Config(), text).ready()
+	for _, name := range []string{"same", "changed", "renamed"} {
+		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, name, "Ready", "True")
+	}
+	r.halt()
+	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
+	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
+	reader := testkit.User(t, "reader",
+		rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"configmaps", "widgets"}, Verbs: []string{"get", "list", "watch"}})
+
+	found := survey(t, reader, engine.SurveyOptions{Documents: true}, text)
+	found.expect(t, "same", "none same")
+	found.expect(t, "renamed", "create other, supersede renamed")
+	c := found.expect(t, "changed", "update changed").Changes[0]
+	if !strings.Contains(c.Note, "may not make dry runs") || c.After == nil || c.After.Object["data"].(map[string]any)["a"] != "c" {
+		t.Errorf("the change is %+v", c)
+	}
+}
+
+// TestSurveyIntoNoNamespace: the namespace may be the next thing that somebody makes.
+func TestSurveyIntoNoNamespace(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	text := strings.Replace(fill(widgetConfig, ns, "nowhere"), "        name: {{ .spec.name | default .metadata.name }}",
+		"        name: {{ .metadata.name }}\n        namespace: nowhere-to-be-found", 1)
+	text = strings.Replace(text, "    # downstream", "    targetNamespaces: {from: Any}", 1)
+	testkit.Apply(t, ns, widget("early", "{data: {a: b}}"))
+	f := survey(t, testkit.Config(), engine.SurveyOptions{}, text).expect(t, "early", "create early")
+	if f.Finalizer != pipeline.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
+		t.Errorf("found %+v", f.Changes[0])
+	}
+}
+
+// TestSurveyForbidden: a kind that may not be watched is an error that says so, not a wait.
+func TestSurveyForbidden(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	nobody := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}})
+	s, err := engine.NewSurveyor(nobody, engine.SurveyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "stranger"))); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
+		t.Errorf("opened %v, %v", v, err)
+	}
+}
+
+// TestSurveyFollows hears of a change after the first visit.
+func TestSurveyFollows(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	testkit.Apply(t, ns, widget("first", "{data: {a: b}}"))
+	s, err := engine.NewSurveyor(testkit.Config(), engine.SurveyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "follower")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	if refs := v.Refs(); len(refs) != 1 || refs[0].Name != "first" {
+		t.Fatalf("it knows of %v", refs)
+	}
+	go func() {
+		testkit.Apply(t, ns, widget("second", "{data: {a: b}}"))
+	}()
+	begun := time.Now()
+	err = v.Follow(ctx, func(f *engine.Finding) error {
+		if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == engine.ChangeCreate {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || time.Since(begun) > patience-time.Second {
+		t.Errorf("following ended after %s with %v", time.Since(begun), err)
+	}
+}
