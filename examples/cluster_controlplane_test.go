@@ -3,32 +3,17 @@
 package examples_test
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
-
-func TestMain(m *testing.M) {
-	testkit.Main(m, testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces),
-		testkit.WithCRDs("configs/appoperator/crd.yaml", "configs/chain/crd.yaml", "configs/webapp/crd.yaml"))
-}
-
-// patience is long enough for a busy machine; what is waited for takes milliseconds.
-const patience = 30 * time.Second
 
 // TestExamplesOnACluster runs all examples in one process on a real API server and holds what becomes of each cr.yaml to
 // rendered.yaml.
@@ -36,7 +21,11 @@ func TestExamplesOnACluster(t *testing.T) {
 	for _, name := range []string{"platform", "team-a", "team-b"} {
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
-	runAll(t)
+	var paths []string
+	for _, e := range examples(t) {
+		paths = append(paths, e.config())
+	}
+	operate(t, paths...)
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
 			for _, cr := range documents(t, e.path("cr.yaml")) {
@@ -56,41 +45,11 @@ func TestExamplesOnACluster(t *testing.T) {
 		})
 	})
 	t.Run("copies go with their original", func(t *testing.T) {
-		configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 		testkit.Delete(t, configMaps, "platform", "trusted-hosts")
 		for _, namespace := range []string{"team-a", "team-b", "platform"} {
 			testkit.Eventually(t, patience, func() (bool, string) {
 				return testkit.Find(t, configMaps, namespace, "trusted-hosts") == nil, "it is still in " + namespace
 			})
-		}
-	})
-}
-
-// runAll runs every example in one engine until the test ends.
-func runAll(t *testing.T) {
-	t.Helper()
-	var paths []string
-	for _, e := range examples(t) {
-		paths = append(paths, e.config())
-	}
-	files, errs := config.Load(config.Options{Files: paths})
-	if len(errs) > 0 {
-		t.Fatalf("the examples cannot run together:\n%v", errs)
-	}
-	mgr, err := manager.New(testkit.Config(), manager.Options{Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := engine.New(testkit.Config(), mgr, files, engine.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -128,6 +87,7 @@ func marks(u *unstructured.Unstructured) map[string]string {
 		out["annotation "+key] = value
 	}
 	delete(out, "annotation deployment.kubernetes.io/revision")
+	delete(out, "label kubernetes.io/metadata.name")
 	for _, owner := range u.GetOwnerReferences() {
 		out["owner "+owner.Kind] = owner.Name
 	}

@@ -1,0 +1,148 @@
+//go:build controlplane
+
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// The tests of single examples run in parallel, once TestExamplesOnACluster, which runs them all, is over: two processes
+// with one config would be in each other's way.
+
+func TestMain(m *testing.M) {
+	crds, err := filepath.Glob("configs/*/crd.yaml")
+	if err != nil {
+		panic(err) // the pattern is malformed
+	}
+	log.SetLogger(logr.Discard())
+	testkit.Main(m, testkit.WithCRDs(crds...),
+		testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments))
+}
+
+// operator is an engine at work in this process.
+type operator struct {
+	// Counter has the requests that it has sent.
+	*testkit.Counter
+
+	t    *testing.T
+	stop context.CancelFunc
+	done chan error
+}
+
+// runExample runs an example's config, just as it stands.
+func runExample(t *testing.T, name string) *operator {
+	t.Helper()
+	return operate(t, example{filepath.Join("configs", name)}.config())
+}
+
+// operate runs configs until the test ends or halt is called. It returns once they are at work.
+func operate(t *testing.T, paths ...string) *operator {
+	t.Helper()
+	files, errs := config.Load(config.Options{Files: paths})
+	if len(errs) > 0 {
+		t.Fatalf("the configs cannot run:\n%v", errs)
+	}
+	o := &operator{Counter: testkit.NewCounter(), t: t, done: make(chan error, 1)}
+	cfg, logger := o.Wrap(testkit.Config()), logFor(t)
+	mgr, err := manager.New(cfg, manager.Options{Logger: logger, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(cfg, mgr, files, engine.Options{Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	o.stop = stop
+	go func() { o.done <- mgr.Start(ctx) }()
+	t.Cleanup(o.halt)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if err := e.Ready(nil); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	})
+	return o
+}
+
+// halt stops the engine and waits for its end.
+func (o *operator) halt() {
+	if o.stop == nil {
+		return
+	}
+	o.stop()
+	o.stop = nil
+	if err := <-o.done; err != nil && !errors.Is(err, context.Canceled) {
+		o.t.Errorf("the engine ended with: %v", err)
+	}
+}
+
+// idle waits until the engine sends no more requests: it has done all it is going to do.
+func (o *operator) idle() {
+	o.t.Helper()
+	last, since := -1, time.Now()
+	testkit.Eventually(o.t, patience, func() (bool, string) {
+		if n := o.Total(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 700*time.Millisecond, "requests still come"
+	})
+}
+
+// writes counts the requests that could change an object of a resource in a namespace.
+func (o *operator) writes(resource, namespace string) int {
+	return len(o.Requests(testkit.Request.Mutating, func(r testkit.Request) bool { return r.Resource == resource && r.Namespace == namespace }))
+}
+
+// logFor keeps what an engine logs and shows it where the test fails.
+func logFor(t *testing.T) logr.Logger {
+	var mu sync.Mutex
+	var text bytes.Buffer
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if t.Failed() {
+			t.Logf("the engine logged:\n%s", &text)
+		}
+	})
+	return funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		text.WriteString(prefix + " " + args + "\n")
+	}, funcr.Options{Verbosity: 1})
+}
+
+// changed writes an example's config with some of its text replaced (old, new, old, new, …) and returns the file.
+func changed(t *testing.T, name string, oldnew ...string) string {
+	t.Helper()
+	text := string(read(t, example{filepath.Join("configs", name)}.path("operator.yaml")))
+	for i := 0; i < len(oldnew); i += 2 {
+		if !strings.Contains(text, oldnew[i]) {
+			t.Fatalf("the config of %s does not have %q", name, oldnew[i])
+		}
+	}
+	path := filepath.Join(t.TempDir(), "operator.yaml")
+	if err := os.WriteFile(path, []byte(strings.NewReplacer(oldnew...).Replace(text)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

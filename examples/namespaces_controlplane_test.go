@@ -1,0 +1,93 @@
+//go:build controlplane
+
+package examples_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var (
+	networkPolicies = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
+	resourceQuotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	roleBindings    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+)
+
+// TestNamespaceDefaultDeny: what a Namespace has by its label it loses with it, also while nobody looks.
+func TestNamespaceDefaultDeny(t *testing.T) {
+	t.Parallel()
+	label := func(ns, value string) {
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"tools.example.com/isolation":`+value+`}}}`)
+	}
+	stands := func(ns string) {
+		t.Helper()
+		await(t, networkPolicies, ns, "default-deny", fields{".spec.policyTypes": []any{"Ingress", "Egress"}, ".spec.ingress": nil, ".spec.egress": nil})
+		await(t, resourceQuotas, ns, "default", fields{".spec.hard": map[string]any{"pods": "50", "requests.cpu": "8", "requests.memory": "16Gi"}})
+	}
+	first, second, other := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t)
+	o := runExample(t, "namespace-default-deny")
+	label(first, `"default-deny"`)
+	label(second, `"default-deny"`)
+	label(other, `"none"`)
+	stands(first)
+	stands(second)
+
+	testkit.Patch(t, resourceQuotas, first, "default", "somebody", `{"spec":{"hard":{"pods":"500"}}}`)
+	testkit.Delete(t, networkPolicies, first, "default-deny")
+	stands(first)
+
+	label(first, "null")
+	gone(t, networkPolicies, first, "default-deny")
+	gone(t, resourceQuotas, first, "default")
+	o.idle()
+	stands(second)
+	if testkit.Find(t, networkPolicies, other, "default-deny") != nil {
+		t.Error("a Namespace with another label has a policy")
+	}
+
+	o.halt()
+	label(second, `"none"`)
+	runExample(t, "namespace-default-deny")
+	gone(t, networkPolicies, second, "default-deny")
+	gone(t, resourceQuotas, second, "default")
+	label(second, `"default-deny"`)
+	stands(second)
+}
+
+// TestTeam: a RoleBinding follows from a Namespace that follows from a Team, and all go with the Team.
+func TestTeam(t *testing.T) {
+	t.Parallel()
+	teams, name := platform("teams"), "t-"+testkit.Unique(t)
+	home := "team-" + name
+	runExample(t, "team")
+	testkit.Apply(t, "", "{apiVersion: platform.example.com/v1, kind: Team, metadata: {name: "+name+"}, spec: {group: developers}}")
+	bound := func(group, role string) fields {
+		return fields{".roleRef.name": role, ".subjects[kind=Group].name": group}
+	}
+	first := await(t, roleBindings, home, "members", bound("developers", "edit"))
+	await(t, teams, "", name, ready("True", "Ready", "").with(fields{".status.namespace": home}))
+
+	testkit.Patch(t, teams, "", name, "somebody", `{"spec":{"group":"engineers"}}`)
+	if again := await(t, roleBindings, home, "members", bound("engineers", "edit")); again.GetUID() != first.GetUID() {
+		t.Error("another group took another RoleBinding, though its subjects can be changed")
+	}
+	testkit.Patch(t, teams, "", name, "somebody", `{"spec":{"role":"view"}}`)
+	if again := await(t, roleBindings, home, "members", bound("engineers", "view")); again.GetUID() == first.GetUID() {
+		t.Error("the RoleBinding is still the first one, though a roleRef cannot be changed")
+	}
+	testkit.Delete(t, roleBindings, home, "members")
+	await(t, roleBindings, home, "members", bound("engineers", "view"))
+
+	testkit.Patch(t, teams, "", name, "somebody", `{"spec":{"group":"system:authenticated"}}`)
+	await(t, teams, "", name, ready("False", "Invalid", "groups of the cluster itself get no namespace"))
+	await(t, roleBindings, home, "members", bound("engineers", "view"))
+
+	testkit.Apply(t, home, "{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}}")
+	testkit.Delete(t, teams, "", name)
+	gone(t, roleBindings, home, "members")
+	gone(t, namespaces, "", home)
+	gone(t, teams, "", name)
+}
