@@ -25,12 +25,40 @@ func conflicts(files []*File) Errors {
 	unique("metadata.name", "name", func(f *File) string { return f.Metadata.Name })
 	unique("conventions.fieldManager", "field manager", func(f *File) string { return f.Conventions.FieldManager })
 	unique("conventions.finalizer", "finalizer", func(f *File) string { return f.Conventions.Finalizer })
+	unique("guard.confirm", "key of a ConfigMap", func(f *File) string { return f.Guard.place() })
+	for _, f := range files {
+		errs = append(errs, f.stillUsed(files)...)
+	}
 	for i, f := range files {
 		for _, other := range files[:i] {
 			errs = append(errs, f.sharedStatus(other)...)
 		}
 	}
 	return append(errs, cycles(files)...)
+}
+
+// stillUsed reports what this operator says it used before and another one uses now: both would take it for their own.
+func (f *File) stillUsed(files []*File) Errors {
+	var errs Errors
+	p := f.Conventions.Previous
+	if p == nil {
+		return nil
+	}
+	for _, other := range files {
+		c := other.Conventions
+		if other == f {
+			continue
+		}
+		if p.FieldManager != "" && p.FieldManager == c.FieldManager {
+			errs = append(errs, f.Errorf("conventions.previous.fieldManager", "remove it, or rename the other", "the field manager %q is used in %s",
+				p.FieldManager, other.where("conventions.fieldManager")))
+		}
+		if p.Finalizer != "" && p.Finalizer == c.Finalizer {
+			errs = append(errs, f.Errorf("conventions.previous.finalizer", "remove it, or rename the other", "the finalizer %q is used in %s",
+				p.Finalizer, other.where("conventions.finalizer")))
+		}
+	}
+	return errs
 }
 
 // taken reports a value that must be unique and is another operator's. Where the conventionsFile gives it, it is the

@@ -81,6 +81,30 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// The defaults of what is not there unless it is written.
+func TestDefaultsOfParts(t *testing.T) {
+	f, errs := loadText(t, strings.Replace(fmt.Sprintf(minimal, `guard: {}
+inputs: [{name: a, apiVersion: v1, kind: ConfigMap, fixedName: x}]
+deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
+`, "    template: x\n"), "  hash:", "  finalizer: tools.example.com/x\n  hash:", 1), "app:.status.downstreams=.status.x")
+	if err := errs.Err(); err != nil {
+		t.Fatal(err)
+	}
+	ten := 10
+	for _, tc := range []struct{ got, want any }{
+		{f.Guard, &Guard{MaxChanged: "20%", Minimum: &ten}},
+		{f.Inputs[0].Missing, "Wait"},
+		{f.Deletion.Before, &Before{
+			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", FailedWhen: "false",
+			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, OnFailure: "Hold", OnTimeout: "Hold", Timeout: Duration(time.Hour),
+		}},
+	} {
+		if d := cmp.Diff(tc.want, tc.got); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	}
+}
+
 func TestOverrides(t *testing.T) {
 	files, errs := Load(Options{
 		Files: []string{"-"},

@@ -12,36 +12,49 @@ const (
 	apiVersionPattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z]([-a-z0-9]*[a-z0-9])?|v[0-9]+[a-z0-9]*)$`
 	kindPattern       = `^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
 	keyPattern        = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
+	subdomainPattern  = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	pathPattern       = `^(\.|\[).`
 	statusPathPattern = `^\.status[.\[].`
 )
 
+// finalizerPattern is keyPattern with a domain that must be there.
+var finalizerPattern = strings.Replace(keyPattern, "/)?", "/)", 1)
+
 // patterns are the forms of text fields, as TYPE.key.
 var patterns = map[string]string{
-	"Metadata.name":          dnsLabelPattern,
-	"Watch.apiVersion":       apiVersionPattern,
-	"Watch.kind":             kindPattern,
-	"Input.name":             downstreamName,
-	"Input.apiVersion":       apiVersionPattern,
-	"Input.kind":             kindPattern,
-	"Rule.fieldPath":         pathPattern,
-	"Downstream.name":        downstreamName,
-	"Downstream.apiVersion":  apiVersionPattern,
-	"Downstream.kind":        kindPattern,
-	"Before.apiVersion":      apiVersionPattern,
-	"Before.kind":            kindPattern,
-	"Conventions.finalizer":  strings.Replace(keyPattern, "/)?", "/)", 1),
-	"Hash.annotation":        keyPattern,
-	"Hash.label":             keyPattern,
-	"Owner.annotation":       keyPattern,
-	"Pause.annotation":       keyPattern,
-	"Status.downstreams":     statusPathPattern,
-	"StatusField.path":       statusPathPattern,
-	"Conditions.ready":       conditionType,
-	"Conditions.valid":       conditionType,
-	"Conditions.reconciling": conditionType,
-	"Conditions.stalled":     conditionType,
-	"Guard.maxChanged":       `^(100|[0-9]{1,2})%$`,
+	"Metadata.name":            dnsLabelPattern,
+	"Watch.apiVersion":         apiVersionPattern,
+	"Watch.kind":               kindPattern,
+	"Input.name":               memberName,
+	"Input.apiVersion":         apiVersionPattern,
+	"Input.kind":               kindPattern,
+	"Rule.fieldPath":           pathPattern,
+	"Downstream.name":          memberName,
+	"Downstream.apiVersion":    apiVersionPattern,
+	"Downstream.kind":          kindPattern,
+	"Before.apiVersion":        apiVersionPattern,
+	"Before.kind":              kindPattern,
+	"Conventions.finalizer":    finalizerPattern,
+	"Hash.annotation":          keyPattern,
+	"Hash.label":               keyPattern,
+	"Owner.annotation":         keyPattern,
+	"Pause.annotation":         keyPattern,
+	"Status.downstreams":       statusPathPattern,
+	"StatusField.path":         statusPathPattern,
+	"Conditions.ready":         conditionType,
+	"Conditions.valid":         conditionType,
+	"Conditions.reconciling":   conditionType,
+	"Conditions.stalled":       conditionType,
+	"Input.namespace":          dnsLabelPattern,
+	"Reconcile.annotation":     keyPattern,
+	"Previous.finalizer":       keyPattern,
+	"PreviousHash.annotation":  keyPattern,
+	"PreviousHash.label":       keyPattern,
+	"PreviousOwner.annotation": keyPattern,
+	"Guard.maxChanged":         sharePattern,
+	"Confirm.namespace":        dnsLabelPattern,
+	"Confirm.configMap":        subdomainPattern,
+	"Confirm.key":              `^[-._a-zA-Z0-9]+$`,
 }
 
 // constrain adds to a type's schema what Go's types do not say.
@@ -74,6 +87,7 @@ var constraints = map[string]func(*jsonschema.Schema){
 		d := property(s, "delimiters")
 		d.MinItems, d.MaxItems, d.UniqueItems = number(2), number(2), true
 		d.Items = &jsonschema.Schema{Type: "string", Pattern: `^\S+$`}
+		property(s, "parameters").PropertyNames = &jsonschema.Schema{Pattern: memberName}
 		// What is missing here may stand in the conventionsFile.
 		s.Required = without(s.Required, "conventions")
 		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
@@ -93,11 +107,27 @@ var constraints = map[string]func(*jsonschema.Schema){
 		}
 	},
 	"Downstream": func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	"Input":      func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
+	"Before":     func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	"Adopt": func(s *jsonschema.Schema) {
+		m := property(s, "fieldManagers")
+		m.MinItems, m.UniqueItems = number(1), true
+		managerName(m.Items)
+	},
+	"Previous": func(s *jsonschema.Schema) {
+		s.MinProperties = number(1)
+		managerName(property(s, "fieldManager"))
+	},
+	"PreviousHash": func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
+	"Guard":        func(s *jsonschema.Schema) { property(s, "minimum").Minimum = "0" },
+	"Confirm": func(s *jsonschema.Schema) {
+		for _, key := range []string{"configMap", "key"} {
+			property(s, key).MaxLength = number(maxName)
+		}
+	},
+	"Input": func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
 	"Conventions": func(s *jsonschema.Schema) {
 		s.Required = nil
-		m := property(s, "fieldManager")
-		m.MinLength, m.MaxLength = number(1), number(maxManager)
+		managerName(property(s, "fieldManager"))
 		for _, key := range []string{"labels", "annotations"} {
 			property(s, key).PropertyNames = &jsonschema.Schema{Pattern: keyPattern}
 		}
@@ -105,6 +135,11 @@ var constraints = map[string]func(*jsonschema.Schema){
 	},
 	"Hash": func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
 }
+
+// maxName is the API server's limit for the names of most objects, and for the keys of a ConfigMap.
+const maxName = 253
+
+func managerName(s *jsonschema.Schema) { s.MinLength, s.MaxLength = number(1), number(maxManager) }
 
 func namespaceList(s *jsonschema.Schema) {
 	s.MinItems, s.UniqueItems = number(1), true

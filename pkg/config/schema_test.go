@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +81,51 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	}
 }
 
+// The complete config gives every field, so that the test above says something about each.
+func TestCompleteIsComplete(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/complete.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alternatives := []string{"conventions.hash.label", "conventions.previous.hash.annotation", "deletion.before.templateFile",
+		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message"}
+	var values map[string]any
+	if err := kyaml.Unmarshal(a.Files[0].Data, &values); err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]bool{}
+	var collect func(at string, v any)
+	collect = func(at string, v any) {
+		given[at] = true
+		switch v := v.(type) {
+		case map[string]any:
+			for key, value := range v {
+				collect(strings.TrimPrefix(at+"."+key, "."), value)
+			}
+		case []any:
+			for _, item := range v {
+				collect(at, item)
+			}
+		}
+	}
+	collect("", values)
+	var walk func(at string, typ reflect.Type)
+	walk = func(at string, typ reflect.Type) {
+		switch {
+		case typ.Kind() == reflect.Pointer, typ.Kind() == reflect.Slice:
+			walk(at, typ.Elem())
+		case typ.Kind() == reflect.Struct && typ.PkgPath() == reflect.TypeFor[Operator]().PkgPath():
+			for _, name := range fieldNames(typ) {
+				f, _ := fieldNamed(typ, name)
+				walk(strings.TrimPrefix(at+"."+name, "."), f.Type)
+			}
+		case given[at] == slices.Contains(alternatives, at):
+			t.Errorf("%s: given is %v", at, given[at])
+		}
+	}
+	walk("", reflect.TypeFor[Operator]())
+}
+
 func TestSchemaRefusesMistakes(t *testing.T) {
 	s := compileSchema(t)
 	a, err := txtar.ParseFile("testdata/complete.txtar")
@@ -111,7 +157,27 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"a label key that is none", "tools.example.com/managed-by: appoperator", "a b: c"},
 		{"a finalizer without a domain", "finalizer: tools.example.com/cleanup", "finalizer: cleanup"},
 		{"no conventions and no file with them", "conventionsFile:", "x-file:"},
-		{"one delimiter", "mode: Enforce", `delimiters: ["[["]`},
+		{"one delimiter", `delimiters: ["{{", "}}"]`, `delimiters: ["[["]`},
+		{"a parameter that CEL cannot select", "registry: registry", "my-registry: registry"},
+		{"two names for an input", "fixedName: pull", "fixedName: pull\n    objectName: self.x"},
+		{"an input's namespace that is an expression", "namespace: platform  ", "namespace: self.spec.namespace  "},
+		{"an input that may be missing or not", "missing: Wait", "missing: Maybe"},
+		{"no manager to adopt from", "fieldManagers: [helm]", "fieldManagers: []"},
+		{"a manager twice", "fieldManagers: [helm]", "fieldManagers: [helm, helm]"},
+		{"a manager without a name", "fieldManagers: [helm]", `fieldManagers: [""]`},
+		{"a key that is none for asking for a look", "tools.example.com/look", "a b"},
+		{"two places for the hash before", "hash: {label: old.example.com/hash}", "hash: {label: a, annotation: b}"},
+		{"an owner before without a key", "owner: {annotation: old.example.com/owner}", "owner: {}"},
+		{"a finalizer before that is no key", "finalizer: old.example.com/cleanup", "finalizer: a b"},
+		{"a hook without its end", "doneWhen: downstream", "messageFrom: downstream"},
+		{"a hook without a document", `template: "…"`, "when: x"},
+		{"a hook's failure that proceeds or holds", "onFailure: Hold", "onFailure: Wait"},
+		{"a hook's timeout that proceeds or holds", "onTimeout: Hold", "onTimeout: Wait"},
+		{"a guard below nothing", "minimum: 10", "minimum: -1"},
+		{"a guard of more than all", "maxChanged: 20%", "maxChanged: 101%"},
+		{"a confirmation without a key", ", key: appoperator}", "}"},
+		{"a confirmation at a key that is none", "key: appoperator}", "key: a/b}"},
+		{"a ConfigMap's name that is none", "configMap: confirmed", "configMap: Confirmed"},
 		{"a guard that is no share", "maxChanged: 20%", "maxChanged: many"},
 		{"an unknown operator in a selector", "labelSelector: {}", "labelSelector: {matchExpressions: [{key: a, operator: Is}]}"},
 	} {

@@ -26,12 +26,15 @@ func (f *File) validate() Errors {
 	v := &validator{File: f}
 	v.root()
 	v.watch()
+	v.parameters()
+	v.inputs()
 	v.rules()
 	v.downstreams()
 	v.conventions()
 	v.needs()
-	v.before()
+	v.deletion()
 	v.status()
+	v.guard()
 	return v.errs
 }
 

@@ -25,20 +25,20 @@ func (v *validator) conventions() {
 	}
 	v.selectorLabel()
 	v.hash()
-	for _, named := range []struct{ path, key string }{
-		{"conventions.owner.annotation", c.Owner.Annotation}, {"conventions.finalizer", c.Finalizer},
-	} {
-		if named.key != "" {
-			v.key(named.path, named.key)
-		}
+	if c.Owner.Annotation != "" {
+		v.key("conventions.owner.annotation", c.Owner.Annotation)
 	}
-	if c.Finalizer != "" && !strings.Contains(c.Finalizer, "/") {
-		v.add("conventions.finalizer", "write DOMAIN/NAME", "%q has no domain, and the API server refuses such finalizers on its own kinds", c.Finalizer)
+	if c.Finalizer != "" {
+		v.finalizer("conventions.finalizer", c.Finalizer)
 	}
 	if c.Pause != nil && v.required("conventions.pause.annotation", c.Pause.Annotation, "name the annotation") {
 		v.key("conventions.pause.annotation", c.Pause.Annotation)
 	}
-	v.distinctAnnotations()
+	if c.Reconcile != nil && v.required("conventions.reconcile.annotation", c.Reconcile.Annotation, "name the annotation") {
+		v.key("conventions.reconcile.annotation", c.Reconcile.Annotation)
+	}
+	v.previous()
+	v.distinct()
 }
 
 func (v *validator) fieldManager(name string) {
@@ -46,6 +46,16 @@ func (v *validator) fieldManager(name string) {
 	if v.elsewhere() && name == "" || !v.required(path, name, "name the manager of the fields that this operator applies") {
 		return
 	}
+	v.managerName(path, name)
+}
+
+func (v *validator) finalizer(at, name string) {
+	if v.key(at, name) && !strings.Contains(name, "/") {
+		v.add(at, "write DOMAIN/NAME", "%q has no domain, and the API server refuses such finalizers on its own kinds", clip(name))
+	}
+}
+
+func (v *validator) managerName(path, name string) {
 	if len(name) > maxManager {
 		v.add(path, "shorten it", "the name has %d bytes, and the API server takes %d", len(name), maxManager)
 	}
@@ -106,36 +116,17 @@ func (v *validator) hash() {
 	}
 }
 
-func (v *validator) hashKey(path, key, where string, taken map[string]string) {
-	if !v.key(path, key) {
-		return
-	}
-	if _, ok := taken[key]; ok {
-		v.add(path, "choose another key", "%s is given in %s too", key, where)
+func (v *validator) hashKey(path, key, where string, given map[string]string) {
+	if v.key(path, key) {
+		v.notGiven(path, key, where, given)
 	}
 }
 
-// distinctAnnotations reports a key that would have to hold two things.
-func (v *validator) distinctAnnotations() {
-	c := &v.Conventions
-	used := map[string]string{}
-	take := func(path, key string) {
-		if key == "" {
-			return
-		}
-		if other, ok := used[key]; ok {
-			v.add(path, "choose another key", "%s is %s too", key, other)
-			return
-		}
-		used[key] = path
-	}
-	take("conventions.hash.annotation", c.Hash.Annotation)
-	if _, ok := c.Annotations[c.Owner.Annotation]; ok {
-		v.add("conventions.owner.annotation", "choose another key", "%s is given in conventions.annotations too", c.Owner.Annotation)
-	}
-	take("conventions.owner.annotation", c.Owner.Annotation)
-	if c.Pause != nil {
-		take("conventions.pause.annotation", c.Pause.Annotation)
+// notGiven reports a key that Corollary writes and that the config gives a value of its own, in the map that where
+// names.
+func (v *validator) notGiven(path, key, where string, given map[string]string) {
+	if _, ok := given[key]; ok && key != "" {
+		v.add(path, "choose another key", "%s is given in %s too", key, where)
 	}
 }
 
@@ -163,10 +154,18 @@ func (v *validator) needs() {
 		if d.DeletionPolicy == DeletionOrphan {
 			v.need(at + ".deletionPolicy is Orphan, and an object with an owner reference would be collected")
 		}
-		legal := clusterScoped[groupKind(v.Watch.APIVersion, v.Watch.Kind)]
-		if d.TargetNamespaces.From != NamespacesSame && !legal {
-			v.need(fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces", at, d.TargetNamespaces.From))
-		}
+		v.needsElsewhere(at, d.TargetNamespaces)
+	}
+	if b := v.Deletion.Before; b != nil {
+		v.needsElsewhere("deletion.before", b.TargetNamespaces)
+	}
+}
+
+// needsElsewhere is needs of an object that may live in another namespace than its upstream.
+func (v *validator) needsElsewhere(at string, t TargetNamespaces) {
+	legal := clusterScoped[groupKind(v.Watch.APIVersion, v.Watch.Kind)]
+	if t.From != NamespacesSame && !legal {
+		v.need(fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces", at, t.From))
 	}
 }
 

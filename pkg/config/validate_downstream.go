@@ -2,22 +2,12 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
-
-// downstreamName is what CEL can select from a map: downstreams.NAME.
-const downstreamName = `^[a-z][a-zA-Z0-9_]*$`
-
-var downstreamNameRE = regexp.MustCompile(downstreamName)
-
-// celWords are CEL's own, which cannot be selected from a map.
-var celWords = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
-	"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 
 func (v *validator) downstreams() {
 	if len(v.Downstreams) == 0 {
@@ -26,7 +16,7 @@ func (v *validator) downstreams() {
 	first := map[string]int{}
 	for i := range v.Downstreams {
 		d, at := &v.Downstreams[i], fmt.Sprintf("downstreams[%d]", i)
-		if v.downstreamName(at+".name", d.Name) {
+		if v.required(at+".name", d.Name, "name the downstream: its key in status, metrics and CEL") && v.member(at+".name", "downstreams", d.Name) {
 			if j, twice := first[d.Name]; twice {
 				v.add(at+".name", "choose another", "%q is the name of downstreams[%d] too", d.Name, j)
 			} else {
@@ -37,35 +27,9 @@ func (v *validator) downstreams() {
 		v.template(at, &d.Template, d.TemplateFile)
 		v.ready(at, d)
 		v.targets(at, d.TargetNamespaces)
+		v.adopt(at, d)
 		v.drift(at+".drift", d.Drift)
 	}
-}
-
-func (v *validator) downstreamName(at, name string) bool {
-	if !v.required(at, name, "name the downstream: its key in status, metrics and CEL") {
-		return false
-	}
-	switch {
-	case strings.Contains(name, "-") && downstreamNameRE.MatchString(camel(name)):
-		v.add(at, "write "+camel(name), "%q has a hyphen, and CEL would read downstreams.%s as a subtraction", clip(name), clip(name))
-	case !downstreamNameRE.MatchString(name):
-		v.add(at, "write letters, digits and _, beginning with a small letter: CEL reads downstreams.NAME", "%q cannot be used in CEL", clip(name))
-	case slices.Contains(celWords, name):
-		v.add(at, "choose another", "%q is a word of CEL's own", name)
-	default:
-		return true
-	}
-	return false
-}
-
-// camel turns my-app into myApp.
-func camel(name string) string {
-	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' })
-	for i := 1; i < len(parts); i++ {
-		r := []rune(parts[i])
-		parts[i] = strings.ToUpper(string(r[:1])) + string(r[1:])
-	}
-	return strings.Join(parts, "")
 }
 
 // template wants either text or a file, and reads the file into text.

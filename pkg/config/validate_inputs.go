@@ -1,0 +1,75 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// parameters checks the names only: a parameter may have any value.
+func (v *validator) parameters() {
+	for _, name := range sortedKeys(v.Parameters) {
+		v.member(display(fieldpath.New("parameters", name)), "params", name)
+	}
+}
+
+func (v *validator) inputs() {
+	first := map[string]int{}
+	for i, in := range v.Inputs {
+		at := fmt.Sprintf("inputs[%d]", i)
+		if v.required(at+".name", in.Name, "name the input: templates and CEL read it by this name") && v.member(at+".name", "inputs", in.Name) {
+			if j, twice := first[in.Name]; twice {
+				v.add(at+".name", "choose another", "%q is the name of inputs[%d] too", in.Name, j)
+			} else {
+				first[in.Name] = i
+			}
+		}
+		v.object(at, in.APIVersion, in.Kind)
+		v.inputName(at, in)
+		v.inputNamespace(at+".namespace", in)
+	}
+}
+
+var (
+	objectName = syntax{"an object's name", "write small letters, digits, - and ., or give objectName, a CEL expression", validation.IsDNS1123Subdomain}
+	// An input's namespace is text that the API server is asked for, never what an upstream says: who may write
+	// upstreams could read any Secret otherwise.
+	inputNamespace = syntax{namespaceName.name, "write the namespace as fixed text: an upstream can never choose it", namespaceName.check}
+)
+
+// freeNames are the API groups in whose kinds an object's name may hold more than a DNS name.
+var freeNames = []string{"rbac.authorization.k8s.io", "certificates.k8s.io"}
+
+// inputName wants exactly one of the two ways to name the object.
+func (v *validator) inputName(at string, in Input) {
+	const (
+		expression = ".objectName"
+		fixed      = ".fixedName"
+	)
+	group, _, _ := strings.Cut(in.APIVersion, "/")
+	switch {
+	case v.reported(at+expression) || v.reported(at+fixed):
+	case in.ObjectName != "" && in.FixedName != "":
+		v.add(at+fixed, "keep one of the two", "both objectName and fixedName are given")
+	case in.ObjectName == "" && in.FixedName == "":
+		v.add(at+expression, "write a CEL expression such as self.spec.settings, or give fixedName", "nothing names the object")
+	case in.FixedName == "":
+		v.required(at+expression, in.ObjectName, "write a CEL expression such as self.spec.settings, or give fixedName")
+	case !slices.Contains(freeNames, group):
+		v.form(objectName, at+fixed, in.FixedName, in.FixedName)
+	}
+}
+
+func (v *validator) inputNamespace(at string, in Input) {
+	switch {
+	case in.Namespace == "":
+	case clusterScoped[groupKind(in.APIVersion, in.Kind)]:
+		v.add(at, "leave it out", "a %s is in no namespace", in.Kind)
+	default:
+		v.form(inputNamespace, at, in.Namespace, in.Namespace)
+	}
+}

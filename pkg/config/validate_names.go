@@ -1,0 +1,41 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// memberName is what CEL can select from a map: downstreams.NAME, inputs.NAME, params.NAME.
+const memberName = `^[a-z][a-zA-Z0-9_]*$`
+
+var memberNameRE = regexp.MustCompile(memberName)
+
+// celWords are CEL's own, which cannot be selected from a map.
+var celWords = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
+	"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
+
+// member checks a name by which expressions select from the map of that name in CEL.
+func (v *validator) member(at, list, name string) bool {
+	switch {
+	case strings.Contains(name, "-") && memberNameRE.MatchString(camel(name)):
+		v.add(at, "write "+camel(name), "%q has a hyphen, and CEL would read %s.%s as a subtraction", clip(name), list, clip(name))
+	case !memberNameRE.MatchString(name):
+		v.add(at, "write letters, digits and _, beginning with a small letter: CEL reads "+list+".NAME", "%q cannot be used in CEL", clip(name))
+	case slices.Contains(celWords, name):
+		v.add(at, "choose another", "%q is a word of CEL's own", name)
+	default:
+		return true
+	}
+	return false
+}
+
+// camel turns my-app into myApp.
+func camel(name string) string {
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' })
+	for i := 1; i < len(parts); i++ {
+		r := []rune(parts[i])
+		parts[i] = strings.ToUpper(string(r[:1])) + string(r[1:])
+	}
+	return strings.Join(parts, "")
+}
