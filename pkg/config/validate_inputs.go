@@ -30,7 +30,9 @@ func (v *validator) inputs() {
 		}
 		v.object(at, in.APIVersion, in.Kind)
 		v.inputName(at, in)
-		v.inputNamespace(at+".namespace", in)
+		if in.Namespace != "" {
+			v.form(inputNamespace, at+".namespace", in.Namespace, in.Namespace)
+		}
 	}
 }
 
@@ -61,15 +63,5 @@ func (v *validator) inputName(at string, in Input) {
 		v.required(at+expression, in.ObjectName, "write a CEL expression such as self.spec.settings, or give fixedName")
 	case !slices.Contains(freeNames, group):
 		v.form(objectName, at+fixed, in.FixedName, in.FixedName)
-	}
-}
-
-func (v *validator) inputNamespace(at string, in Input) {
-	switch {
-	case in.Namespace == "":
-	case clusterScoped[groupKind(in.APIVersion, in.Kind)]:
-		v.add(at, "leave it out", "a %s is in no namespace", in.Kind)
-	default:
-		v.form(inputNamespace, at, in.Namespace, in.Namespace)
 	}
 }
