@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// conflicts reports what operators cannot share. Each error stands in the later file and names the earlier.
-func conflicts(files []*File) Errors {
+// Conflicts reports what operators cannot share. Each error stands in the later file and names the earlier. Load has
+// asked this of the files that it returns; ask it of files that were loaded at different times.
+func Conflicts(files []*File) Errors {
 	var errs Errors
 	unique := func(path, what string, value func(*File) string) {
 		first := map[string]*File{}

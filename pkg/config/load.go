@@ -48,17 +48,18 @@ func Load(o Options) ([]*File, Errors) {
 	for _, f := range files {
 		errs = append(errs, f.finish(lib)...)
 	}
-	errs = append(errs, conflicts(files)...)
+	errs = append(errs, Conflicts(files)...)
 	for _, e := range errs {
 		for _, f := range files {
-			f.valid = f.valid && !f.concerns(e)
+			f.valid = f.valid && !f.Concerns(e)
 		}
 	}
 	return files, errs.Sort()
 }
 
-// concerns reports whether e was found in f.
-func (f *File) concerns(e *Error) bool {
+// Concerns reports whether e was found in f: in the config file itself, an override of it, or another file that it is
+// made of.
+func (f *File) Concerns(e *Error) bool {
 	if e.File == f.Path {
 		return true
 	}

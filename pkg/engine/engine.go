@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -11,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -24,17 +25,27 @@ type Options struct {
 	DrainTimeout time.Duration
 	// DiscoveryInterval is how often a kind that is not served yet is looked for.
 	DiscoveryInterval time.Duration
-	Log               logr.Logger
+	// Namespace is where events about an operator as a whole go; by default "default".
+	Namespace string
+	Log       logr.Logger
 }
 
-// Engine runs operators against one API server.
+// Engine runs operators against one API server. Reload changes which ones while it runs.
 type Engine struct {
-	options   Options
-	client    dynamic.Interface
-	cluster   *kinds.Cluster
-	watches   *watches
-	operators []*operator
-	elected   <-chan struct{}
+	options  Options
+	client   dynamic.Interface
+	cluster  *kinds.Cluster
+	watches  *watches
+	elected  <-chan struct{}
+	recorder func(name string) events.EventRecorder
+
+	reloading sync.Mutex // one reload at a time
+	mu        sync.Mutex
+	operators map[string]*operator
+	// running is what operators run under; nil before Start and once it ends.
+	running context.Context
+	// strays are what was wrong at the last reload with files that no running operator came from.
+	strays []string
 }
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
@@ -56,12 +67,15 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
-	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed), elected: mgr.Elected()}
+	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed),
+		elected:   mgr.Elected(),
+		recorder:  func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) },
+		operators: map[string]*operator{}}
 	for _, f := range files {
-		e.operators = append(e.operators, e.newOperator(f, mgr.GetEventRecorder(f.Operator.Metadata.Name)))
+		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
 	}
-	if err := mgr.AddReadyzCheck("operators", e.Ready); err != nil {
-		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded)); err != nil {
+		return nil, fmt.Errorf("adding the readiness checks: %w", err)
 	}
 	if err := mgr.Add(e); err != nil {
 		return nil, fmt.Errorf("adding the engine to the manager: %w", err)
@@ -77,6 +91,9 @@ func withDefaults(o Options) Options {
 	if o.DiscoveryInterval == 0 {
 		o.DiscoveryInterval = 2 * time.Second
 	}
+	if o.Namespace == "" {
+		o.Namespace = "default"
+	}
 	return o
 }
 
@@ -86,25 +103,24 @@ func (e *Engine) NeedLeaderElection() bool { return false }
 // Start runs every operator until ctx is done, then waits for what is being worked on. An operator that cannot run
 // (its kind is not served, a permission is missing) says so and tries again; it holds up no other.
 func (e *Engine) Start(ctx context.Context) error {
-	done := make(chan struct{}, len(e.operators))
+	e.mu.Lock()
+	e.running = ctx
 	for _, o := range e.operators {
-		go func() {
-			o.run(ctx)
-			done <- struct{}{}
-		}()
+		o.start(ctx)
 	}
-	for range e.operators {
-		<-done
+	e.mu.Unlock()
+	<-ctx.Done()
+	e.reloading.Lock() // none begins any more: running is done
+	defer e.reloading.Unlock()
+	for _, o := range e.all() {
+		o.stop()
 	}
 	return nil
 }
 
 func (e *Engine) newOperator(f *config.File, recorder events.EventRecorder) *operator {
-	name := f.Operator.Metadata.Name
-	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(name, verb, resource, code) })
-	client := apply.New(e.client, f.Operator.Conventions.FieldManager, observe)
-	return &operator{
-		engine: e, file: f, name: name, client: client, recorder: recorder,
-		log: e.options.Log.WithValues("operator", name), condition: condition{reason: reasonStarting},
-	}
+	name := f.Metadata.Name
+	o := &operator{engine: e, name: name, recorder: recorder, log: e.options.Log.WithValues("operator", name)}
+	o.current, o.loaded = o.newGeneration(f), f
+	return o
 }

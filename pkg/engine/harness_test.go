@@ -116,6 +116,7 @@ type running struct {
 	stop context.CancelFunc
 	done chan error
 	once bool
+	dir  string // of the configs: a.yaml, b.yaml …
 	*engine.Engine
 }
 
@@ -152,7 +153,7 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator), te
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{t: t, stop: cancel, done: make(chan error, 1), Engine: e}
+	r := &running{t: t, stop: cancel, done: make(chan error, 1), dir: dir, Engine: e}
 	go func() { r.done <- mgr.Start(ctx) }()
 	t.Cleanup(r.halt)
 	return r

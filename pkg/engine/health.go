@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 )
@@ -32,65 +33,99 @@ const (
 	reasonStandby reason = "Standby"
 	// reasonRunning: all is well.
 	reasonRunning reason = "Running"
+	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one goes on.
+	reasonReloadFailed reason = "ReloadFailed"
 )
 
 var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
-	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning}
+	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonReloadFailed}
 
-// condition is how an operator as a whole is doing.
+// condition is how an operator, or one of its configs, is doing.
 type condition struct {
 	reason  reason
 	message string
 }
 
-// say records how the operator is doing; what changes is logged once and shown in the metric.
-func (o *operator) say(r reason, message string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.current()
-	o.condition = condition{reason: r, message: message}
-	o.changed(before)
+// say records how a config is doing; what changes is logged once and shown in the metric.
+func (g *generation) say(r reason, message string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.condition = condition{reason: r, message: message}
+	g.established = g.established || g.condition.works()
+	g.changed()
 }
 
 // trouble records a watch that is forbidden, cleared that it works, calm that a new session knows of none.
-func (o *operator) trouble(key watchKey, message string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.current()
-	o.troubles[key] = message
-	o.changed(before)
+func (g *generation) trouble(key watchKey, message string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.troubles[key] = message
+	g.changed()
 }
 
-func (o *operator) cleared(key watchKey) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.current()
-	delete(o.troubles, key)
-	o.changed(before)
+func (g *generation) cleared(key watchKey) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.troubles, key)
+	g.changed()
 }
 
-func (o *operator) calm() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.troubles = map[watchKey]string{}
+func (g *generation) calm() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.troubles = map[watchKey]string{}
 }
 
-// current is what counts: a forbidden watch before everything else.
-func (o *operator) current() condition {
-	if len(o.troubles) == 0 {
-		return o.condition
+// health is what counts: a forbidden watch before everything else.
+func (g *generation) health() condition {
+	if len(g.troubles) == 0 {
+		return g.condition
 	}
-	return condition{reason: reasonForbidden, message: strings.Join(slices.Sorted(maps.Values(o.troubles)), "; ")}
+	return condition{reason: reasonForbidden, message: strings.Join(slices.Sorted(maps.Values(g.troubles)), "; ")}
 }
 
-// changed logs and shows what is different now.
-func (o *operator) changed(before condition) {
-	now := o.current()
+// works tells whether a config does, or will without anybody's help.
+func (c condition) works() bool { return c.reason == reasonRunning || c.reason == reasonStandby }
+
+// waiting is what keeps a changed config from being put to work; its reason is empty where nothing does.
+func (o *operator) waiting() condition {
+	switch {
+	case o.refused != "":
+		return condition{reasonReloadFailed, o.refused}
+	case o.next == nil:
+		return condition{}
+	}
+	switch c := o.next.health(); c.reason {
+	case reasonStarting, reasonSyncing:
+		return condition{}
+	default:
+		return condition{reasonReloadFailed, fmt.Sprintf("%s: %s", c.reason, c.message)}
+	}
+}
+
+// showing is how the operator as a whole is doing: where it works, what keeps a changed config from work is the news.
+func (o *operator) showing() condition {
+	c, waiting := o.current.health(), o.waiting()
+	if c.works() && waiting.reason != "" {
+		return waiting
+	}
+	return c
+}
+
+// changed tells what is different now. The operator's lock is held.
+func (o *operator) changed() {
+	if waits := o.waiting(); waits != o.waits {
+		before := o.waits
+		o.waits = waits
+		o.tellWaiting(before)
+	}
+	now, before := o.showing(), o.shown
 	if now == before {
 		return
 	}
+	o.shown = now
 	setOperatorState(o.name, now.reason)
-	if before.reason == reasonSyncing && now.reason == reasonSyncing {
+	if before.reason == now.reason && now.reason == reasonSyncing || now == o.waits {
 		return // readiness tells the details; a log line for each list would be noise
 	}
 	log := o.log.WithValues("reason", string(now.reason))
@@ -107,19 +142,40 @@ func (o *operator) changed(before condition) {
 func (o *operator) state() condition {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.current()
+	return o.current.health()
 }
 
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of
-// this process. Its error says, by operator, what is missing.
+// this process. Its error says, by operator, what is missing. A changed config that cannot be put to work does not count
+// here, since the last good one goes on: Reloaded tells of it.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
-	for _, o := range e.operators {
-		switch c := o.state(); c.reason {
-		case reasonRunning, reasonStandby, reasonKindMissing:
-		default:
+	for _, o := range e.all() {
+		if c := o.state(); !c.works() && c.reason != reasonKindMissing {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
+	}
+	return errors.Join(problems...)
+}
+
+// Reloaded is the check that tells why a config that was changed is not at work. The process serves all the same, so it
+// fails only where it is asked for by its name (a path that ends in /reload), not as a part of the readiness of all.
+func (e *Engine) Reloaded(req *http.Request) error {
+	if req != nil && path.Base(req.URL.Path) != "reload" {
+		return nil
+	}
+	var problems []error
+	for _, o := range e.all() {
+		o.mu.Lock()
+		if c := o.waiting(); c.reason != "" {
+			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
+		}
+		o.mu.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, stray := range e.strays {
+		problems = append(problems, fmt.Errorf("%s: %s", reasonReloadFailed, stray))
 	}
 	return errors.Join(problems...)
 }

@@ -45,10 +45,24 @@ var (
 		Name: "corollary_operator_state",
 		Help: "1 for the state that an operator as a whole is in, 0 for the others.",
 	}, []string{"operator", "reason"})
+	reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_config_reloads_total",
+		Help: "Changed or new configs, by operator and result: Applied, or Failed; the operator is empty where none could be made out.",
+	}, []string{"operator", "result"})
+	reloadsFailed = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_config_reload_failed",
+		Help: "1 while the config as it is now cannot be put to work, by operator; the operator is empty where none runs.",
+	}, []string{"operator"})
+)
+
+// The results of a reload.
+const (
+	reloadApplied = "Applied"
+	reloadFailed  = "Failed"
 )
 
 func init() {
-	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState)
+	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, reloads, reloadsFailed)
 }
 
 func countOutcome(operator, downstream, state string) {
@@ -78,6 +92,26 @@ func setOperatorState(operator string, current reason) {
 			value = 1
 		}
 		operatorState.WithLabelValues(operator, string(r)).Set(value)
+	}
+}
+
+func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
+
+func setReloadFailed(operator string, failed bool) {
+	value := 0.0
+	if failed {
+		value = 1
+	}
+	reloadsFailed.WithLabelValues(operator).Set(value)
+}
+
+// forgetOperator drops everything about an operator that is gone.
+func forgetOperator(operator string) {
+	of := prometheus.Labels{"operator": operator}
+	for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+		outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, reloads, reloadsFailed,
+	} {
+		vec.DeletePartialMatch(of)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // session is an operator at work: one compiled pipeline, its watches, its queue and its memory.
 type session struct {
-	*operator
+	*generation
 	pipeline    *pipeline.Pipeline
 	memory      *memory
 	queue       priorityqueue.PriorityQueue[pipeline.Ref]
@@ -36,32 +36,33 @@ type session struct {
 	ended       sync.Once
 }
 
-func newSession(o *operator, p *pipeline.Pipeline) *session {
-	return &session{operator: o, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams)),
+func newSession(g *generation, p *pipeline.Pipeline) *session {
+	return &session{generation: g, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams)),
 		inputs: make([]stores, len(p.Inputs))}
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
-func (o *operator) serve(ctx context.Context, p *pipeline.Pipeline) error {
-	s := newSession(o, p)
-	s.queue = priorityqueue.New[pipeline.Ref](o.name)
+func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
+	s := newSession(g, p)
+	g.session = s
+	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
-	defer forgetObjects(o.name)
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
-	o.calm()
-	o.say(reasonSyncing, "")
+	g.calm()
+	g.say(reasonSyncing, "")
 	if err := s.openWatches(gone); err != nil {
 		return err
 	}
-	if !s.waitForSync(live) {
+	if !s.waitForSync(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
+	defer forgetObjects(g.name)
 	if !s.waitForElection(live) {
 		return cause(ctx, live)
 	}
-	o.say(reasonRunning, "")
+	g.say(reasonRunning, "")
 	s.work(live)
 	return cause(ctx, live)
 }

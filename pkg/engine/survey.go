@@ -92,10 +92,10 @@ type Survey struct {
 // Open compiles a config against the API server, opens its watches and waits for their first lists. Close ends it. The
 // error tells what `run` would wait for: a kind that is not served, a right that is missing.
 func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error) {
-	o := s.engine.newOperator(file, silentRecorder{})
-	p, _, err := o.compile()
+	g := s.engine.newOperator(file, silentRecorder{}).current
+	p, _, err := g.compile()
 	if err != nil {
-		return nil, fmt.Errorf("operator %s: %w", o.name, err)
+		return nil, fmt.Errorf("operator %s: %w", g.name, err)
 	}
 	watched := s.narrow(p)
 	if s.options.Ages {
@@ -103,20 +103,20 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
 		}
 	}
-	v := &Survey{session: newSession(o, p), surveyor: s, news: newHearsay()}
+	v := &Survey{session: newSession(g, p), surveyor: s, news: newHearsay()}
 	v.queue = v.news
 	v.live, v.end = context.WithCancelCause(ctx)
-	o.calm()
+	g.calm()
 	if !watched {
 		return v, nil
 	}
 	if err := v.openWatches(v.end); err != nil {
 		v.Close()
-		return nil, fmt.Errorf("operator %s: %w", o.name, err)
+		return nil, fmt.Errorf("operator %s: %w", g.name, err)
 	}
 	if err := v.sync(); err != nil {
 		v.Close()
-		return nil, fmt.Errorf("operator %s: %w", o.name, err)
+		return nil, fmt.Errorf("operator %s: %w", g.name, err)
 	}
 	return v, nil
 }

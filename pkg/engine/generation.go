@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// generation is one config of an operator and its life: waiting for its kinds, compiling, running, and starting over when
+// a kind goes. A reload makes the next one.
+type generation struct {
+	*operator
+	file   *config.File
+	digest string
+	client *apply.Client
+
+	cancel context.CancelFunc // nil before start
+	ended  chan struct{}
+
+	// What follows is guarded by the operator's lock.
+	condition condition
+	// troubles are the watches that are forbidden.
+	troubles map[watchKey]string
+	// established is true once it could write, or could but for the election: from then on another config has to prove
+	// itself before it takes over.
+	established bool
+	// session is the last one, which remembers what it wrote. Only the generation itself touches it until it has ended.
+	session *session
+}
+
+func (o *operator) newGeneration(f *config.File) *generation {
+	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(o.name, verb, resource, code) })
+	return &generation{
+		operator: o, file: f, digest: f.Digest(), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
+		client: apply.New(o.engine.client, f.Conventions.FieldManager, observe),
+	}
+}
+
+// start runs the generation until ctx is done or it is withdrawn, once the one before has ended; nil where there is none.
+func (g *generation) start(ctx context.Context, before <-chan struct{}) {
+	ctx, g.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(g.ended)
+		defer g.cancel()
+		if before != nil {
+			<-before
+		}
+		g.run(ctx)
+	}()
+}
+
+// withdraw asks it to end; wait waits until it has. Both do nothing for one that is nil or was never started.
+func (g *generation) withdraw() {
+	if g != nil && g.cancel != nil {
+		g.cancel()
+	}
+}
+
+func (g *generation) wait() {
+	if g != nil && g.cancel != nil {
+		<-g.ended
+	}
+}
+
+// run keeps the generation going until ctx is done.
+func (g *generation) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		p := g.resolve(ctx)
+		if p == nil {
+			return
+		}
+		if err := g.serve(ctx, p); err != nil {
+			g.say(reasonWatchFailed, err.Error())
+			pause(ctx, g.engine.options.DiscoveryInterval)
+			g.engine.cluster.Invalidate()
+		}
+	}
+}
+
+// resolve waits until every kind of the config is served and the config compiles against their schemas. It returns nil
+// when ctx is done.
+func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
+	for ctx.Err() == nil {
+		p, reason, err := g.compile()
+		if err == nil {
+			return p
+		}
+		g.say(reason, err.Error())
+		pause(ctx, g.engine.options.DiscoveryInterval)
+		g.engine.cluster.Invalidate()
+	}
+	return nil
+}
+
+func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
+	p, problems, err := pipeline.Compile(g.file, pipeline.Options{Kinds: g.engine.cluster, Version: g.engine.version()})
+	switch {
+	case err != nil:
+		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
+	case len(problems) > 0:
+		return nil, reasonConfigRefused, problems
+	}
+	for _, missing := range kindsOf(p) {
+		if missing.GVR.Empty() {
+			return nil, reasonKindMissing, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition; it is picked up by itself",
+				missing.GVK.GroupVersion(), missing.GVK.Kind)
+		}
+	}
+	return p, "", nil
+}
+
+// version is the API server's, for the CEL functions that it has; nil where it does not tell.
+func (e *Engine) version() *version.Version {
+	v, err := e.cluster.Version()
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// kindsOf lists every kind that is watched.
+func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
+	list := []kinds.Kind{p.Upstream}
+	for _, d := range p.Downstreams {
+		list = append(list, d.Kind)
+	}
+	for _, s := range p.Inputs {
+		list = append(list, s.Kind)
+	}
+	return list
+}
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// heard is told how each list and watch went. Most failures pass and the informer tries again by itself; a kind that is
+// gone makes the operator start over, since the next one of that name may look different.
+func (g *generation) heard(key watchKey, err error, gone context.CancelCauseFunc) {
+	switch {
+	case err == nil:
+		g.cleared(key)
+	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
+	case apierrors.IsForbidden(err):
+		g.trouble(key, fmt.Sprintf("watching %s is forbidden: grant get, list and watch on it (%v)", key, err))
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
+	default:
+		g.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+	}
+}

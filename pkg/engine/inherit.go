@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"maps"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// inherit takes over what the session before remembers of what it wrote: the watches may not have shown it yet, and an
+// object that the API server spells its own way need not be applied once more. The session before has ended.
+func (s *session) inherit(before *session) {
+	if before == nil || before.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
+		return
+	}
+	heirs := s.heirs(before.pipeline)
+	for ref, old := range before.memory.records {
+		s.memory.record(ref, old.uid, len(s.pipeline.Downstreams)).inherit(old, heirs)
+	}
+}
+
+// heir is the downstream that one of the config before has become; -1 where there is none. sees tells that both have the
+// same view, so that one can read what was kept for the other.
+type heir struct {
+	index int
+	sees  bool
+}
+
+func (s *session) heirs(before *pipeline.Pipeline) []heir {
+	list := make([]heir, len(before.Downstreams))
+	for i, old := range before.Downstreams {
+		list[i].index = -1
+		for j, d := range s.pipeline.Downstreams {
+			if d.Name == old.Name && d.Kind.GVR == old.Kind.GVR {
+				list[i] = heir{j, d.View.ID() == old.View.ID()}
+			}
+		}
+	}
+	return list
+}
+
+// inherit takes over what old knows of writes and of what is ours, by downstream. What was asked for, and how it went, is
+// found out anew. Nobody works on either; a watch's news may still come in, for old too.
+func (r *record) inherit(old *record, heirs []heir) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.upstream = old.upstream
+	if len(old.gone) > 0 {
+		r.gone = maps.Clone(old.gone)
+	}
+	for i, h := range heirs {
+		if h.index < 0 {
+			continue
+		}
+		from := &old.targets[i]
+		to := &r.targets[h.index]
+		to.uid, to.at, to.repairs, to.lastRepair = from.uid, from.at, from.repairs, from.lastRepair
+		if h.sees {
+			to.baseline, r.read[h.index] = from.baseline, old.read[i]
+		}
+	}
+	for _, m := range old.made {
+		if h := heirs[m.downstream]; h.index >= 0 {
+			r.made = append(r.made, madeAt{h.index, m.at})
+		}
+	}
+}

@@ -1,0 +1,227 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// write gives one of the config files a new text; an empty one removes it. reload is what the command does then.
+func (r *running) write(name, text string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	err := os.Remove(path)
+	if text != "" {
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *running) reload() { r.Reload(config.Load(config.Options{Files: []string{r.dir}})) }
+
+// never watches for a second that something does not happen.
+func never(t *testing.T, bad func() (bool, string)) {
+	t.Helper()
+	began := time.Now()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if happened, what := bad(); happened {
+			t.Fatal(what)
+		}
+		return time.Since(began) > time.Second, "watching"
+	})
+}
+
+// waitState waits until the metric shows that an operator is in that state, and in no other.
+func waitState(t *testing.T, name, reason string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		all := metric(t, "corollary_operator_state", name)
+		return all == 1 && metric(t, "corollary_operator_state", name, "reason", reason) == 1, "the operator is not " + reason
+	})
+}
+
+// withKey is a config whose ConfigMaps have one more key.
+func withKey(text, key, value string) string {
+	return strings.Replace(text, "data: {{ .spec.data }}", "data: {"+key+": \""+value+"\"}", 1)
+}
+
+// A changed config takes over: what stands follows, nothing that both versions watch is listed again, and the other
+// operator is not touched at all.
+func TestReloadChangesOneOperator(t *testing.T) {
+	ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	untouched := fill(widgetConfig, ns, other)
+	untouched = strings.Replace(untouched, "kind: Widget", "kind: Gadget", 1)
+	r := start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name), untouched).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	waitCondition(t, gadgets, ns, "g", "Ready", "True")
+	counter.Reset()
+
+	r.reload() // nothing has changed
+	never(t, func() (bool, string) {
+		return counter.Total() > 0 || listed(counter) > 0, fmt.Sprint(counter.Snapshot())
+	})
+
+	r.write("a.yaml", withKey(fill(widgetConfig, ns, name), "version", "two"))
+	r.reload()
+	waitData(t, ns, "a", "version", "two")
+	waitState(t, name, "Running")
+	r.ready()
+	if n := listed(counter); n > 0 {
+		t.Errorf("%d lists and watches for kinds that were watched already: %v", n, counter.Snapshot())
+	}
+	if n := metric(t, "corollary_renders_total", other); n != 1 {
+		t.Errorf("the other operator rendered %v times, want once, before", n)
+	}
+	if err := r.Reloaded(nil); err != nil {
+		t.Errorf("all is well, but: %v", err)
+	}
+	if n := metric(t, "corollary_config_reloads_total", name, "result", "Applied"); n != 1 {
+		t.Errorf("%v changes were applied, want 1", n)
+	}
+	testkit.Apply(t, ns, widget("b", `{}`))
+	waitData(t, ns, "b", "version", "two")
+}
+
+// listed counts lists and watches.
+func listed(c *testkit.Counter) int {
+	n := 0
+	for what, times := range c.Snapshot() {
+		if strings.HasPrefix(what, "LIST ") || strings.HasPrefix(what, "WATCH ") {
+			n += times
+		}
+	}
+	return n
+}
+
+// A bad config changes nothing: the last good one goes on, with new upstreams too, and says why until it is mended.
+func TestReloadRefusesABadConfig(t *testing.T) {
+	for _, test := range []struct{ reason, from, to, says string }{
+		{"no YAML at all", "downstreams:", "downstreams: [", ""},
+		{"an unknown key", "watch:", "watcch:", "watcch"},
+		{"a kind that only the API server knows to be unknown", "kind: Widget", "kind: Wodget", "KindMissing"},
+		{"a type that only the API server's schema shows", "downstreams:", "validate:\n  - rule: self.spec.data == 3\ndownstreams:", "ConfigRefused"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			good := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
+			r := start(t, testkit.Config(), good).ready()
+			r.write("a.yaml", strings.Replace(good, test.from, test.to, 1))
+			r.reload()
+			waitState(t, name, "ReloadFailed")
+			if err := r.Ready(nil); err != nil {
+				t.Errorf("the process is not ready any more: %v", err)
+			}
+			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("it says %v, want %q", err, test.says)
+			}
+			if n := metric(t, "corollary_config_reload_failed", name); n != 1 {
+				t.Errorf("corollary_config_reload_failed is %v", n)
+			}
+			waitEvent(t, "default", name, "ReloadFailed", test.says)
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitData(t, ns, "a", "key", "value")
+
+			r.reload() // what is bad still is told once
+			if n := metric(t, "corollary_config_reloads_total", name, "result", "Failed"); n != 1 {
+				t.Errorf("the failure was counted %v times", n)
+			}
+			r.write("a.yaml", withKey(good, "version", "two"))
+			r.reload()
+			waitData(t, ns, "a", "version", "two")
+			waitState(t, name, "Running")
+			waitEvent(t, "default", name, "Reloaded", "")
+			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", name) != 0 {
+				t.Errorf("it still says %v", err)
+			}
+		})
+	}
+}
+
+// A file that comes begins an operator; one that goes ends its operator and deletes nothing.
+func TestReloadOfADirectory(t *testing.T) {
+	ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+	r := start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	gadgetConfig := strings.Replace(fill(widgetConfig, ns, second), "kind: Widget", "kind: Gadget", 1)
+	r.write("b.yaml", gadgetConfig)
+	r.reload()
+	testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+	waitCondition(t, gadgets, ns, "g", "Ready", "True")
+
+	r.write("moved.yaml", gadgetConfig) // the same operator in another file
+	r.write("b.yaml", "")
+	r.reload()
+	if n := metric(t, "corollary_config_reloads_total", second); n != 1 {
+		t.Errorf("a file that was moved counts as a change: %v", n)
+	}
+	r.write("moved.yaml", "")
+	r.reload()
+	for _, name := range []string{"corollary_operator_state", "corollary_objects", "corollary_config_reloads_total"} {
+		if n := metric(t, name, second); n != 0 {
+			t.Errorf("%s still counts %v for the operator that is gone", name, n)
+		}
+	}
+	testkit.Patch(t, configMaps, ns, "g", "somebody", `{"data":{"key":"changed"}}`)
+	never(t, func() (bool, string) {
+		cm := testkit.Find(t, configMaps, ns, "g")
+		return cm == nil || !strings.Contains(fmt.Sprint(cm.Object["data"]), "changed"), "the operator that is gone still works"
+	})
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitData(t, ns, "a", "key", "value")
+}
+
+// An operator that gets another name in its file ends before the new one begins: they share every other name.
+func TestReloadRenamesAnOperator(t *testing.T) {
+	ns, name, renamed := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	r := start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	up := waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	r.write("a.yaml", strings.Replace(conf, "name: "+name+"}", "name: "+renamed+"}", 1))
+	r.reload()
+	waitState(t, renamed, "Running")
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
+	if after := waitData(t, ns, "a", "key", "value"); after.GetUID() != up.GetUID() {
+		t.Error("the downstream was made anew")
+	}
+	if n := metric(t, "corollary_operator_state", name); n != 0 {
+		t.Errorf("the old name is still counted")
+	}
+}
+
+// What new files may not share with those that run is refused, though the running ones' own files are broken by now.
+func TestReloadRefusesConflicts(t *testing.T) {
+	ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+	good := fill(widgetConfig, ns, name)
+	r := start(t, testkit.Config(), good).ready()
+	r.write("a.yaml", "not: an operator\n")
+	r.write("b.yaml", strings.NewReplacer("name: "+name+"}", "name: "+second+"}", "kind: Widget", "kind: Gadget").Replace(good))
+	r.reload()
+	waitState(t, name, "ReloadFailed")
+	if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "b.yaml:") || !strings.Contains(err.Error(), "field manager") {
+		t.Errorf("it says %v", err)
+	}
+	if n := metric(t, "corollary_operator_state", second); n != 0 {
+		t.Error("an operator was started with the names of another")
+	}
+	r.write("a.yaml", good)
+	r.write("b.yaml", "")
+	r.reload()
+	waitState(t, name, "Running")
+	if err := r.Reloaded(nil); err != nil {
+		t.Errorf("all is well, but: %v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// operator is one operator by its name: the config that it works by, and the one that shall take its place.
+type operator struct {
+	engine   *Engine
+	name     string
+	recorder events.EventRecorder
+	log      logr.Logger
+
+	mu sync.Mutex
+	// current works, or tries to; next is a changed config on its way to take over, nil where there is none.
+	current, next *generation
+	// loaded is the config as it was last loaded without errors: that of current or next, or one that says the same.
+	loaded *config.File
+	// refused is why the config as it is now was not even taken up; empty where it was.
+	refused string
+	// shown and waits are what was last told: how the operator is doing, and what keeps a changed config from work.
+	shown, waits condition
+}
+
+// start runs the first config until ctx is done.
+func (o *operator) start(ctx context.Context) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.current.start(ctx, nil)
+}
+
+// stop ends whatever runs and waits for what it is working on. Nothing is deleted.
+func (o *operator) stop() {
+	o.mu.Lock()
+	current, next := o.current, o.next
+	o.mu.Unlock()
+	for _, g := range []*generation{next, current} {
+		g.withdraw()
+	}
+	for _, g := range []*generation{next, current} {
+		g.wait()
+	}
+}
+
+// offer takes a config that was loaded without errors. One that says what the operator does already changes nothing.
+// Any other is put to work beside the current one and takes over once it can; where the current one has not come to work
+// yet, it is replaced at once.
+func (o *operator) offer(ctx context.Context, f *config.File) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.changed()
+	o.loaded, o.refused = f, ""
+	digest := f.Digest()
+	o.engine.cluster.Invalidate() // a config and the kinds that it is about often change together
+	switch {
+	case o.next != nil && o.next.digest == digest:
+	case o.current.digest == digest:
+		o.withdrawNext()
+	case o.current.established:
+		o.withdrawNext()
+		o.next = o.newGeneration(f)
+		o.next.start(ctx, nil)
+	default:
+		o.withdrawNext()
+		before := o.current
+		before.withdraw()
+		o.current = o.newGeneration(f)
+		o.current.start(ctx, before.ended)
+	}
+}
+
+// refuse keeps the operator as it works, since its config as it is now cannot be loaded.
+func (o *operator) refuse(why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.changed()
+	o.withdrawNext()
+	o.refused = why
+}
+
+func (o *operator) withdrawNext() {
+	o.next.withdraw()
+	o.next = nil
+}
+
+// succeed makes g the config that the operator works by. The one before is withdrawn, and has finished what it was
+// working on when before is closed; it is nil where there was none. ok is false where g is no longer wanted.
+func (o *operator) succeed(g *generation) (before *generation, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.current == g:
+		return nil, true
+	case o.next != g:
+		return nil, false
+	}
+	before = o.current
+	o.current, o.next, g.established = g, nil, true
+	before.withdraw()
+	o.changed()
+	return before, true
+}
+
+// succeed waits for its turn: the config that worked before finishes what it is working on, while this one's watches have
+// begun, so that those which both need go on. What the one before remembers of its own writes is kept.
+func (s *session) succeed() bool {
+	before, ok := s.operator.succeed(s.generation)
+	if before == nil {
+		return ok
+	}
+	before.wait()
+	s.inherit(before.session)
+	countReload(s.name, reloadApplied)
+	s.log.Info("a changed config is at work", "digest", s.digest)
+	s.operator.event(s.file.Events, false, EventReloaded, "Reload", "a changed config is at work, with the digest "+s.digest)
+	return true
+}

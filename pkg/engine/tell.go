@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// Reasons of events about an operator as a whole.
+const (
+	// EventReloaded: a changed config is at work.
+	EventReloaded = "Reloaded"
+	// EventReloadFailed: a changed config cannot be put to work; the last good one goes on.
+	EventReloadFailed = "ReloadFailed"
+)
+
+// tellWaiting tells what keeps a changed config from work, when that changes. The operator's lock is held.
+func (o *operator) tellWaiting(before condition) {
+	now := o.waits
+	setReloadFailed(o.name, now.reason == reasonReloadFailed)
+	switch now.reason {
+	case reasonReloadFailed:
+		countReload(o.name, reloadFailed)
+		o.log.Error(errors.New(now.message), "the changed config cannot be put to work; the last good one goes on", "reason", string(now.reason))
+		o.event(o.current.file.Events, true, EventReloadFailed, "Reload", "the last good config goes on, since the changed one cannot be put to work: "+now.message)
+	case "":
+		o.log.Info("nothing holds up the config any more", "was", string(before.reason))
+	}
+}
+
+// tellStrays tells what is wrong with files that no running operator came from, when that changes. The engine's lock is
+// held.
+func (e *Engine) tellStrays(strays []string) {
+	for _, stray := range strays {
+		if !slices.Contains(e.strays, stray) {
+			countReload("", reloadFailed)
+			e.options.Log.Error(errors.New(stray), "a config cannot be loaded; what runs goes on", "reason", string(reasonReloadFailed))
+		}
+	}
+	if e.strays = strays; len(strays) > 0 {
+		setReloadFailed("", true)
+	} else {
+		reloadsFailed.DeleteLabelValues("")
+	}
+}
+
+// maxNote is how long the API server lets an event's text be.
+const maxNote = 1024
+
+// event tells of something about the operator as a whole. It regards the Operator by its name: no object in the cluster,
+// but it can be selected by, as an object's can. policy is the config's.
+func (o *operator) event(policy config.EventPolicy, warning bool, reason, action, note string) {
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	if policy == config.EventsNone || policy == config.EventsWarnings && !warning {
+		return
+	}
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
+	}
+	regarding := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Namespace: o.engine.options.Namespace, Name: o.name}
+	o.recorder.Eventf(regarding, nil, kind, reason, action, "%s", note)
+}
