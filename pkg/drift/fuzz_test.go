@@ -26,6 +26,10 @@ func fuzzViews() []*drift.View {
 			Manager: manager, Hash: drift.Key{Label: "a"}, OwnerAnnotation: "b", KeepWhole: true,
 			Initial: paths(".spec.replicas", ".spec.template.spec.containers[0].image", ".list[1].x", ".list[name=a]"), Exclusive: paths(".data", ".metadata.labels", ".list[name=a].m"),
 		},
+		{
+			Manager: "nobody", Adopt: []string{"kubectl", "helm"},
+			Previous: drift.Previous{Manager: manager, Hash: drift.Key{Label: "a"}, OwnerAnnotation: "b"},
+		},
 	}
 }
 

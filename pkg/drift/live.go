@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -17,11 +18,11 @@ type Live struct {
 	UID              types.UID
 	ResourceVersion  string
 	Generation       int64
-	// Hash is the value under the hash key, "" where there is none.
+	// Hash is the value under the hash key, or under the previous one where that has none; "" where neither has.
 	Hash string
 	// Owners are the metadata.ownerReferences.
 	Owners []OwnerRef
-	// OwnerMark is the value of the owner annotation, "" where there is none.
+	// OwnerMark is the value of the owner annotation, or of the previous one where there is none; "" where neither is.
 	OwnerMark string
 	// P is the digest of the projection: the live values of our fields, with exclusive fields whole and initial fields
 	// left out. It is zero where Managed is false.
@@ -38,7 +39,7 @@ type Live struct {
 
 	// Deleting: the object has a deletionTimestamp.
 	Deleting bool
-	// Managed: our manager has applied to the object.
+	// Managed: our manager has applied to the object, or the one before it, if ours has not yet.
 	Managed bool
 	// CoOwned: a field that we own is owned by another manager too, so that leaving it out would not remove it.
 	CoOwned bool
@@ -46,6 +47,10 @@ type Live struct {
 	Foreign bool
 	// Extra: an exclusive field has keys that we do not own.
 	Extra bool
+	// Former: a manager of View.Former has an entry for the object itself, which is to become ours before the next apply.
+	Former bool
+	// Outdated: the object bears a name of View.Previous.
+	Outdated bool
 }
 
 // OwnerRef is one of metadata.ownerReferences, as far as it is needed: ownership goes by uid.
@@ -65,14 +70,13 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 		Name:            text(metadata, "name"),
 		UID:             types.UID(text(metadata, "uid")),
 		ResourceVersion: text(metadata, "resourceVersion"),
-		Hash:            v.Hash.read(metadata),
+		Hash:            cmp.Or(v.Hash.read(metadata), v.Previous.Hash.read(metadata)),
 		Owners:          ownerRefs(metadata),
 		Deleting:        text(metadata, "deletionTimestamp") != "",
 	}
 	l.Generation, _ = metadata["generation"].(int64)
-	if v.OwnerAnnotation != "" {
-		l.OwnerMark = textAt(metadata, "annotations", v.OwnerAnnotation)
-	}
+	l.OwnerMark = cmp.Or(Key{Annotation: v.OwnerAnnotation}.read(metadata), Key{Annotation: v.Previous.OwnerAnnotation}.read(metadata))
+	l.Outdated = v.Previous.marks(metadata)
 	v.readFields(l, u)
 	l.Status, l.StatusMessage = statusOf(u)
 	l.Kept = v.kept(u.Object)
@@ -84,13 +88,17 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	es := entries(u)
 	our := split(es, v.Manager)
+	if our < 0 && v.Previous.Manager != "" {
+		our = split(es, v.Previous.Manager)
+	}
+	v.readFormer(l, es)
 	var owned fields
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].owned
 		l.P = v.sum(u.Object, owned)
 	}
 	for i := range es {
-		if i == our || l.CoOwned && l.Foreign {
+		if i == our || l.CoOwned && l.Foreign || v.Previous.Manager != "" && es[i].applied(v.Previous.Manager) {
 			continue
 		}
 		shared, more := overlap(owned, es[i].owned, l.Managed)

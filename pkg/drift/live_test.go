@@ -171,6 +171,12 @@ func TestViewID(t *testing.T) {
 		"keep a chain":         {Keep: [][]string{{"a", "b"}}},
 		"keep a key with dots": {Keep: [][]string{{"a.b"}}},
 		"keep all":             {KeepWhole: true},
+		"adopt":                {Adopt: []string{"a"}},
+		"adopt another":        {Adopt: []string{"b"}},
+		"previous manager":     {Previous: drift.Previous{Manager: "a"}},
+		"previous annotation":  {Previous: drift.Previous{Hash: drift.Key{Annotation: "a"}}},
+		"previous label":       {Previous: drift.Previous{Hash: drift.Key{Label: "a"}}},
+		"previous owner":       {Previous: drift.Previous{OwnerAnnotation: "a"}},
 	}
 	seen := map[string]string{}
 	for name, v := range views {

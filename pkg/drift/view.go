@@ -25,6 +25,29 @@ type View struct {
 	Keep [][]string
 	// KeepWhole keeps the whole object, but for its managedFields.
 	KeepWhole bool
+	// Adopt are field managers whose entries are to become ours, beside Previous.Manager.
+	Adopt []string
+	// Previous are the names that this view had before somebody changed them.
+	Previous Previous
+}
+
+// Previous are names that objects of ours may bear from before the config was changed; each may be empty. None of them
+// is one that the view itself has.
+type Previous struct {
+	// Manager was the field manager.
+	Manager string
+	// Hash is where the hash rode.
+	Hash Key
+	// OwnerAnnotation is the annotation that named the owner.
+	OwnerAnnotation string
+}
+
+// Former lists the field managers whose entries are to become ours.
+func (v *View) Former() []string {
+	if v.Previous.Manager == "" {
+		return v.Adopt
+	}
+	return append([]string{v.Previous.Manager}, v.Adopt...)
 }
 
 // ID returns a digest of what the view says. The order of its lists does not count.
@@ -42,7 +65,22 @@ func (v *View) ID() string {
 		"exclusive":       pathSet(v.Exclusive),
 		"keep":            keep,
 		"whole":           v.KeepWhole,
+		"adopt":           textSet(v.Adopt),
+		"previous": map[string]any{
+			"manager":         v.Previous.Manager,
+			"hashAnnotation":  v.Previous.Hash.Annotation,
+			"hashLabel":       v.Previous.Hash.Label,
+			"ownerAnnotation": v.Previous.OwnerAnnotation,
+		},
 	}).String()
+}
+
+func textSet(texts []string) map[string]any {
+	out := make(map[string]any, len(texts))
+	for _, text := range texts {
+		out[text] = true
+	}
+	return out
 }
 
 func pathList(paths []fieldpath.Path) []any {
