@@ -32,17 +32,41 @@ func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.U
 	return out, nil
 }
 
-// RemoveFinalizer takes the finalizer name off obj, as it was read, leaves all others, and returns it as stored;
-// without a request where it is not there. The last finalizer of an object that is being deleted lets it go.
-// ErrConflict: obj changed since; read it again. ErrGone: it is not there any more, so nothing is left to do.
-func (c *Client) RemoveFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, name string) (*unstructured.Unstructured, error) {
-	at := slices.Index(obj.GetFinalizers(), name)
+// SwapFinalizer puts the finalizer name in the place of the one named old, in one request, so that the object is never
+// without; where it bears name already, old just goes. The rest is as for AddFinalizer.
+func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old, name string) (*unstructured.Unstructured, error) {
+	have := obj.GetFinalizers()
+	at := slices.Index(have, old)
 	if at < 0 {
-		return obj, nil
+		return c.AddFinalizer(ctx, t, obj, name)
 	}
 	p := patchOf(obj)
-	p.test(name, "metadata", "finalizers", index(at))
+	p.test(old, "metadata", "finalizers", index(at))
 	p.remove("metadata", "finalizers", index(at))
+	if !slices.Contains(have, name) {
+		p.add(name, "metadata", "finalizers", index(at))
+	}
+	out, failed := p.send(ctx, c, op{verb: "patch", doing: "renaming a finalizer of", needs: "patch"}, t)
+	if failed != nil {
+		return nil, failed
+	}
+	return out, nil
+}
+
+// RemoveFinalizer takes the finalizers of these names off obj, as it was read, leaves all others, and returns it as
+// stored; without a request where none is there. The last finalizer of an object that is being deleted lets it go.
+// ErrConflict: obj changed since; read it again. ErrGone: it is not there any more, so nothing is left to do.
+func (c *Client) RemoveFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, names ...string) (*unstructured.Unstructured, error) {
+	p := patchOf(obj)
+	for at, have := range slices.Backward(obj.GetFinalizers()) { // so that indexes stay right
+		if slices.Contains(names, have) {
+			p.test(have, "metadata", "finalizers", index(at))
+			p.remove("metadata", "finalizers", index(at))
+		}
+	}
+	if p.empty() {
+		return obj, nil
+	}
 	out, failed := p.send(ctx, c, op{verb: "patch", doing: "removing a finalizer from", needs: "patch"}, t)
 	if failed != nil {
 		return nil, failed

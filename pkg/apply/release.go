@@ -14,6 +14,7 @@ type Marks struct {
 	OwnerUID    types.UID // owner references to this uid
 	Labels      []string  // keys: those that the conventions name, the hash where it is a label
 	Annotations []string  // keys: those that the conventions name, the owner annotation, the hash
+	Managers    []string  // field managers besides the client's own whose fields are ours too
 }
 
 // Release takes marks off live, which was read whole, and lets go of its fields; everything else stays as it is,
@@ -28,7 +29,7 @@ func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstr
 	p.removeOwners(live, marks.OwnerUID)
 	p.removeKeys("labels", live.GetLabels(), marks.Labels)
 	p.removeKeys("annotations", live.GetAnnotations(), marks.Annotations)
-	p.removeManager(live, c.manager)
+	p.removeManagers(live, append([]string{c.manager}, marks.Managers...))
 	if p.empty() {
 		return nil
 	}
@@ -57,15 +58,15 @@ func (p *jsonPatch) removeKeys(field string, have map[string]string, keys []stri
 	}
 }
 
-// removeManager removes the entries of manager. Where the list would become empty, a list of one empty entry takes
+// removeManagers removes the entries of managers. Where the list would become empty, a list of one empty entry takes
 // its place, which is the API server's word for "none": an empty one it ignores in custom resources (though not in
 // built-in kinds), for it might come from a client that has never heard of the field.
-func (p *jsonPatch) removeManager(live *unstructured.Unstructured, manager string) {
+func (p *jsonPatch) removeManagers(live *unstructured.Unstructured, managers []string) {
 	entries := live.GetManagedFields()
 	ours := 0
 	var q jsonPatch
 	for i, e := range slices.Backward(entries) {
-		if e.Manager == manager {
+		if slices.Contains(managers, e.Manager) {
 			ours++
 			q.remove("metadata", "managedFields", index(i))
 		}

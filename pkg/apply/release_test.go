@@ -33,7 +33,7 @@ func TestEntriesGoFromTheLast(t *testing.T) {
 		map[string]any{"manager": "other", "operation": "Update"},
 		map[string]any{"manager": "operator", "operation": "Update"}}}}}
 	var p jsonPatch
-	p.removeManager(live, "operator")
+	p.removeManagers(live, []string{"operator"})
 	got, err := encode([]any(p))
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,6 +50,27 @@ func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, re
 		return nil, c.settle(ctx, t, uid, failed)
 	}
 	return same(out, uid, o, t)
+}
+
+// WithdrawStatus takes back what the field manager named before has applied to the status of live, and returns the object
+// as stored; without a request where that is nothing. What other managers have applied too stays. It is an apply under
+// that manager's name that has nothing: managedFields cannot be written by way of a subresource, and the right to write
+// the status is all that is needed.
+func (c *Client) WithdrawStatus(ctx context.Context, t Target, live *unstructured.Unstructured, subresource bool, before string) (*unstructured.Unstructured, error) {
+	o := statusOp("apply", subresource)
+	has := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == before && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == o.sub
+	}
+	if !slices.ContainsFunc(live.GetManagedFields(), has) {
+		return live, nil
+	}
+	them := *c
+	them.manager = before
+	out, err := them.applyTo(ctx, o, t, live.GetUID(), map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}, false)
+	if err != nil {
+		return nil, err
+	}
+	return same(out, live.GetUID(), o, t)
 }
 
 var errUIDIgnored = errors.New("the API server took the request for an object of another uid")

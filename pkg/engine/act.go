@@ -19,10 +19,13 @@ import (
 // tells whether anything was done, so that deciding again may come to something new. A downstream that failed is not
 // tried again in this look.
 func (l *look) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
-	if d.Finalizer == pipeline.FinalizerAdd && !l.addFinalizer(ctx) {
+	if l.pipeline.Observing() {
+		return l.observe(ctx, d, in)
+	}
+	if d.Finalizer == pipeline.FinalizerAdd && !l.addFinalizer(ctx) || d.Finalizer == pipeline.FinalizerSwap && !l.swapFinalizer(ctx) {
 		return false
 	}
-	acted := d.Finalizer == pipeline.FinalizerAdd
+	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
 	for _, o := range d.Outcomes {
 		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
 			acted = l.carryOut(ctx, o, in) || acted
@@ -54,6 +57,8 @@ func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Inp
 		err = l.remove(ctx, o)
 	case pipeline.ActionRelease:
 		err = l.release(ctx, o)
+	case pipeline.ActionRemark:
+		err = l.remark(ctx, o, in)
 	case pipeline.ActionInspect:
 		err = l.inspect(ctx, o)
 	case pipeline.ActionSettle:
@@ -153,6 +158,10 @@ func (l *look) take(i int, obj *unstructured.Unstructured) error {
 // apply brings an object that stands to what is wanted.
 func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
+	o, err := l.takeOver(ctx, o)
+	if err != nil {
+		return err
+	}
 	doc, err := l.document(in.Wish, i, o.Live)
 	if err != nil {
 		return err
@@ -200,8 +209,7 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	if err != nil {
 		return err
 	}
-	if live.Extra {
-		extras := drift.Extras(resp, doc, d.View.Exclusive)
+	if extras := l.extras(i, live, resp, doc); len(extras) > 0 {
 		if resp, err = l.client.Null(ctx, l.target(i, o.Target), live.UID, live.ResourceVersion, extras); err != nil {
 			return err
 		}
@@ -228,6 +236,9 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 
 // repaired counts a repair that had something to repair: an apply that changed nothing was no drift.
 func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
+	if o.Carried {
+		l.countCarried(o, resp)
+	}
 	if o.State == pipeline.StateUpdate || (before != nil && before.ResourceVersion == resp.GetResourceVersion()) {
 		if o.State == pipeline.StateUpdate {
 			l.eventUpdated(o)

@@ -48,7 +48,7 @@ func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 
 // removeFinalizer takes the finalizer off, if it is there. An upstream that has gone meanwhile has no finalizer either.
 func (l *look) removeFinalizer(ctx context.Context) bool {
-	up, err := l.client.RemoveFinalizer(ctx, l.upstreamTarget(l.ref), l.upstream, l.pipeline.Config.Conventions.Finalizer)
+	up, err := l.client.RemoveFinalizer(ctx, l.upstreamTarget(l.ref), l.upstream, l.finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return true
@@ -64,7 +64,7 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 // finalize is about an upstream that is being deleted. It needs neither template nor rule: what bears the upstream's
 // mark in the cache, and what its status names, is deleted or released; then the finalizer goes.
 func (l *look) finalize(ctx context.Context) time.Duration {
-	if !l.hasFinalizer() {
+	if !l.hasFinalizer() || l.pipeline.Observing() {
 		return 0
 	}
 	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {

@@ -161,7 +161,11 @@ func (l *look) writeStatus(ctx context.Context, want map[string]any) (*unstructu
 	t, up := l.upstreamTarget(l.ref), l.pipeline.Upstream
 	if l.pipeline.Storable.Conditions == status.ConditionsKeyed {
 		own := l.pipeline.OwnConditions(want)
-		return l.client.ApplyStatus(ctx, t, l.upstream.GetAPIVersion(), l.upstream.GetKind(), up.HasStatus, l.upstream.GetUID(), own)
+		resp, err := l.client.ApplyStatus(ctx, t, l.upstream.GetAPIVersion(), l.upstream.GetKind(), up.HasStatus, l.upstream.GetUID(), own)
+		if err != nil {
+			return nil, err
+		}
+		return l.withdrawStatus(ctx, t, resp)
 	}
 	return l.client.PatchStatus(ctx, t, up.HasStatus, l.upstream.GetResourceVersion(), l.upstream.GetUID(), want)
 }

@@ -20,7 +20,7 @@ func (l *look) gather(ctx context.Context) pipeline.Input {
 	l.wish(ctx) // our own write to the upstream may have brought somebody else's change with it
 	l.believed = time.Time{}
 	l.record.confirm(func(m madeAt) bool { return l.downstreams[m.downstream].live(m.at) != nil })
-	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), Now: l.now}
+	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
 		in.Leftovers = l.withUnseen(l.pipeline.Leftovers(nil, l.ownedByDownstream(), recorded))
@@ -82,6 +82,7 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 	}
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.explained
+	f.Verdict.Differences = t.compared.about(f.Live, hash)
 	return f
 }
 
@@ -147,9 +148,10 @@ func (l *look) owned() []*drift.Live {
 	return all
 }
 
+// hasFinalizer tells whether the upstream bears the config's finalizer, or the one that it named before.
 func (l *look) hasFinalizer() bool {
 	f := l.pipeline.Config.Conventions.Finalizer
-	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f)
+	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f) || l.hasFormerFinalizer()
 }
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // reason is why an operator is not running, in the word that log, metric and readiness share.
@@ -33,12 +35,22 @@ const (
 	reasonStandby reason = "Standby"
 	// reasonRunning: all is well.
 	reasonRunning reason = "Running"
+	// reasonObserving: all is well, and nothing is written, since mode is Observe.
+	reasonObserving reason = "Observing"
 	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one goes on.
 	reasonReloadFailed reason = "ReloadFailed"
 )
 
 var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
-	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonReloadFailed}
+	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonReloadFailed}
+
+// atWork is the reason of an operator whose workers run.
+func atWork(p *pipeline.Pipeline) reason {
+	if p.Observing() {
+		return reasonObserving
+	}
+	return reasonRunning
+}
 
 // condition is how an operator, or one of its configs, is doing.
 type condition struct {
@@ -85,7 +97,9 @@ func (g *generation) health() condition {
 }
 
 // works tells whether a config does, or will without anybody's help.
-func (c condition) works() bool { return c.reason == reasonRunning || c.reason == reasonStandby }
+func (c condition) works() bool {
+	return c.reason == reasonRunning || c.reason == reasonObserving || c.reason == reasonStandby
+}
 
 // waiting is what keeps a changed config from being put to work; its reason is empty where nothing does.
 func (o *operator) waiting() condition {
@@ -130,7 +144,7 @@ func (o *operator) changed() {
 	}
 	log := o.log.WithValues("reason", string(now.reason))
 	switch now.reason {
-	case reasonRunning, reasonStandby, reasonSyncing, reasonStarting:
+	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
 		log.Info("operator state changed")
 	case reasonKindMissing:
 		log.Info("operator waits for a kind", "kind", now.message)
@@ -150,8 +164,10 @@ func (o *operator) state() condition {
 // here, since the last good one goes on: Reloaded tells of it.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
-	for _, o := range e.all() {
-		if c := o.state(); !c.works() && c.reason != reasonKindMissing {
+	for _, o := range e.operators {
+		switch c := o.state(); c.reason {
+		case reasonRunning, reasonObserving, reasonStandby, reasonKindMissing:
+		default:
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
 	}

@@ -44,6 +44,8 @@ type record struct {
 	// told is what events have said already about the state that lasts; looked is false before the first look.
 	told   string
 	looked bool
+	// observed is what was said last of actions that mode Observe does not carry out.
+	observed []string
 	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
 	// finalizer cleans up.
 	made []madeAt
@@ -88,6 +90,8 @@ type target struct {
 	// retry spaces out attempts that failed; failure is why, as long as they wait.
 	retry   retryState
 	failure *pipeline.Failure
+	// compared says what an apply would change, where mode is Observe.
+	compared comparison
 	// explained says which fields another writer changed, as of the last time that was asked.
 	explained string
 }

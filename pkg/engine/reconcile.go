@@ -179,11 +179,10 @@ func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
 	if !same {
 		return false
 	}
-	conv := s.pipeline.Config.Conventions
-	if conv.Owner.Annotation != "" && up.GetAnnotations()[conv.Owner.Annotation] != "" {
+	if s.pipeline.BearsOwner(up) {
 		return true
 	}
-	if up.GetAnnotations()[conv.Hash.Annotation] == "" && up.GetLabels()[conv.Hash.Label] == "" && !s.bearsLabels(up) {
+	if !s.pipeline.BearsHash(up) && !s.bearsLabels(up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {

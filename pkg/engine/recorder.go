@@ -31,7 +31,12 @@ const (
 
 // event tells of something about the upstream, as far as the config's policy wants it. Equal ones in a row are one:
 // the recorder counts them.
+//
+// Where mode is Observe nothing is sent at all: an event is an object that somebody has to write.
 func (l *look) event(warning bool, reason, action, format string, args ...any) {
+	if l.pipeline.Observing() {
+		return
+	}
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning

@@ -62,7 +62,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForElection(live) {
 		return cause(ctx, live)
 	}
-	g.say(reasonRunning, "")
+	g.say(atWork(s.pipeline), "")
 	s.work(live)
 	return cause(ctx, live)
 }
@@ -220,8 +220,12 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 
 func (s *session) openDownstream(i int, d *pipeline.Downstream, heard func(watchKey, error)) error {
 	s.downstreams[i] = stores{}
+	selector := d.Selector.String()
+	if s.pipeline.Observing() {
+		selector = "" // what another writer made bears other labels, or none
+	}
 	for _, ns := range namespacesOf(targetNamespaces(s.pipeline, d), d.Kind.Namespaced) {
-		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: d.Selector.String(), View: d.View.ID()}
+		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
 		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), heard)
 		if err != nil {
 			return err

@@ -111,6 +111,7 @@ func (c *compiler) names() {
 	conv := c.file.Operator.Conventions
 	c.p.algorithm = drift.Algorithm(conv.Hash.Algorithm)
 	c.p.hashKey = drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}
+	c.p.previous = previousOf(&conv)
 	if path := c.file.Operator.Status.Downstreams; path != "" {
 		c.p.downstreamsPath, _ = fieldpath.Parse(path) // the loader reports what does not parse
 	}
@@ -353,7 +354,10 @@ const observedGeneration = ".status.observedGeneration"
 func (c *compiler) views() {
 	conv := c.file.Operator.Conventions
 	for _, d := range c.p.Downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Exclusive: d.exclusive}
+		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Exclusive: d.exclusive, Previous: c.p.previous}
+		if adopt := d.Config.Adopt; adopt != nil {
+			v.Adopt = adopt.FieldManagers
+		}
 		for _, r := range append(append([]readyRule{}, d.ready...), d.failed...) {
 			keep(&v, r.program, "downstream", "")
 		}

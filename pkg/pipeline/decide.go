@@ -24,8 +24,10 @@ type Input struct {
 	Facts []Facts
 	// Leftovers are objects that bear this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
-	// HasFinalizer tells whether the upstream bears the config's finalizer.
+	// HasFinalizer tells whether the upstream bears the config's finalizer, or the one that it named before.
 	HasFinalizer bool
+	// FormerFinalizer tells whether it bears the one that the config named before.
+	FormerFinalizer bool
 	// Now and the retry delays space out repairs of a contested object.
 	Now time.Time
 }
@@ -72,6 +74,8 @@ type Verdict struct {
 	Foreign string
 	// Contenders describes who undoes our repairs, and where.
 	Contenders string
+	// Differences describes what the action would change, where mode is Observe.
+	Differences string
 }
 
 // contestedAfter is how many repairs in a row another writer may undo before they are spaced out.
@@ -90,6 +94,9 @@ func (p *Pipeline) Decide(in Input) Decision {
 	}
 	p.decideLeftovers(in, &out)
 	out.Finalizer = p.finalizerWish(in, &out)
+	if out.Finalizer == FinalizerLeave && in.FormerFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {
+		out.Finalizer = FinalizerSwap
+	}
 	return out
 }
 
@@ -111,7 +118,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, forged, createOnly, settled, refused, updated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, forged, carried, createOnly, settled, refused, updated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -124,6 +131,9 @@ func (p *Pipeline) decideOne(s *subject) Outcome {
 				o.UID = o.Live.UID
 			}
 			o.Theirs = s.facts.Live != nil && !s.ours()
+			if p.Observing() {
+				o.Message = would(o, s.facts.Verdict.Differences)
+			}
 			if s.wish != nil && s.wish.Wanted {
 				o.Target = s.wish.Target
 			}
@@ -241,6 +251,9 @@ func forged(s *subject) (Outcome, bool) {
 	}
 	v := s.facts.Verdict
 	switch {
+	case !v.Inspected && s.Observing():
+		return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s bears our mark, but nothing records that it was made here: what would become of it takes a dry run to tell, "+
+			"which mode Observe does not make; with adoptionPolicy: IfUnowned it would be adopted", s.wish.Target)}, true
 	case !v.Inspected:
 		return Outcome{State: StateWaiting, Action: ActionInspect, Message: fmt.Sprintf("%s bears our mark, but nothing records that it was made here: inspecting it", s.wish.Target)}, true
 	case len(v.Beyond) > 0:
@@ -294,6 +307,9 @@ func drifted(s *subject) (Outcome, bool) {
 		return Outcome{State: StateInSync, Message: "drift is ignored"}, true
 	case config.DriftReport:
 		switch v := s.facts.Verdict.Settled; {
+		case v == nil && s.Observing():
+			return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s is not literally what would be applied; whether more than the API server's own spelling takes a dry run to tell, "+
+				"which mode Observe does not make", target)}, true
 		case v == nil:
 			return Outcome{State: StateWaiting, Action: ActionSettle, Message: fmt.Sprintf("asking whether %s has drifted", target)}, true
 		case *v:

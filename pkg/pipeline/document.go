@@ -202,9 +202,10 @@ func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[strin
 // labels or annotations must not let them say who owns the document.
 func (p *Pipeline) dropForeignMarks(doc map[string]any) {
 	meta := doc["metadata"].(map[string]any)
+	before := p.previous
 	for part, keys := range map[string][]string{
-		"annotations": {p.Config.Conventions.Owner.Annotation, p.hashKey.Annotation},
-		"labels":      {p.hashKey.Label},
+		"annotations": {p.Config.Conventions.Owner.Annotation, p.hashKey.Annotation, before.OwnerAnnotation, before.Hash.Annotation},
+		"labels":      {p.hashKey.Label, before.Hash.Label},
 	} {
 		entries := asMap(meta[part])
 		for _, key := range keys {

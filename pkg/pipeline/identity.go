@@ -40,6 +40,8 @@ type Marks struct {
 	// Labels and Annotations are keys.
 	Labels      []string
 	Annotations []string
+	// Managers are the field managers before the one that the config names now.
+	Managers []string
 }
 
 // Marks are what is taken off an object of downstream i when it is released.
@@ -60,6 +62,9 @@ func (p *Pipeline) Marks(owner types.UID, i int) Marks {
 	if key := p.Config.Conventions.Owner.Annotation; key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
+	before := p.FormerMarks(i)
+	m.Labels, m.Annotations = append(m.Labels, before.Labels...), append(m.Annotations, before.Annotations...)
+	m.Managers = before.Managers
 	sort.Strings(m.Labels)
 	sort.Strings(m.Annotations)
 	return m

@@ -40,6 +40,7 @@ type Pipeline struct {
 	downstreamsPath fieldpath.Path
 	algorithm       drift.Algorithm
 	hashKey         drift.Key
+	previous        drift.Previous
 }
 
 // Downstream is one compiled downstream of a config.

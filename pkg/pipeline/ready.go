@@ -39,6 +39,9 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 	case r.Outcome.Finished:
 		f.Ready = true
 		return f
+	case p.Observing() && observed(r.Outcome):
+		f.Progressing, f.Reason = true, status.ReasonObserved
+		return f
 	}
 	switch r.Outcome.State {
 	case StateRenderFailed, StateConflict, StateContested:

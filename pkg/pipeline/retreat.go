@@ -175,7 +175,7 @@ func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: l
 
 // finalizerWish asks for the finalizer where something stands, or is about to, that no owner reference cleans up.
 func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
-	if p.Config.Conventions.Finalizer == "" {
+	if p.Config.Conventions.Finalizer == "" && !in.FormerFinalizer {
 		return FinalizerLeave
 	}
 	for i, o := range out.Outcomes {

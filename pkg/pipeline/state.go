@@ -63,6 +63,9 @@ const (
 	ActionDelete Action = "Delete"
 	// ActionRelease takes our marks off and leaves the object.
 	ActionRelease Action = "Release"
+	// ActionRemark gives the object the marks that the config names now, for those that it named before, and changes
+	// nothing else of it.
+	ActionRemark Action = "Remark"
 	// ActionInspect compares a live object whose mark may be forged with a dry-run create of what we want; the answer
 	// comes back as Verdict.Beyond.
 	ActionInspect Action = "Inspect"
@@ -89,6 +92,8 @@ type Outcome struct {
 	Theirs bool
 	// RequeueAfter asks for another look after this time; zero: only when something changes.
 	RequeueAfter time.Duration
+	// Carried is true where Live bears names that the config used before: an update that ought to be the only one.
+	Carried bool
 	// Finished is true where the object had done its work and must not be made again.
 	Finished bool
 }
@@ -127,6 +132,9 @@ const (
 	FinalizerAdd
 	// FinalizerRemove: nothing that needs it stands any more.
 	FinalizerRemove
+	// FinalizerSwap: the upstream bears the finalizer that the config named before; the one that it names now takes its
+	// place.
+	FinalizerSwap
 )
 
 // Pending tells whether any outcome asks for an action.

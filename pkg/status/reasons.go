@@ -12,6 +12,9 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonFailed: a downstream says of itself, or by the config's rules, that it has failed.
 	ReasonFailed = "Failed"
+	// ReasonObserved: a downstream is not what it shall be, and nothing is done about it, since mode is Observe. The message
+	// says what would be.
+	ReasonObserved = "Observed"
 )
 
 // StateFinished is the recorded state of a downstream that is made once and has done its work, well or badly.

@@ -70,7 +70,7 @@ func Summarize(in Summary) []metav1.Condition {
 	switch {
 	case len(in.Invalid) > 0 || rank == rankFailed:
 		out = append(out, metav1.Condition{Type: in.Types.Stalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
-	case rank == rankProgressing && !in.Paused:
+	case rank == rankProgressing && !in.Paused && ready.Reason != ReasonObserved:
 		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
 	}
 	return written(out, in.Generation)

@@ -1,0 +1,316 @@
+//go:build controlplane
+
+package apply
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// theirDeployment has what ours has, and more: a label, an annotation, an environment variable, an argument, a container.
+const theirDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: a
+  labels: {app: a, theirs: "1"}
+  annotations: {theirs: "1", kubectl.kubernetes.io/last-applied-configuration: "{}"}
+spec:
+  replicas: 3
+  paused: true
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}, annotations: {theirs: "1"}}
+    spec:
+      terminationGracePeriodSeconds: 7
+      containers:
+        - {name: app, image: img, args: [theirs], env: [{name: MINE, value: "0"}, {name: THEIRS, value: "1"}]}
+        - {name: sidecar, image: theirs}
+`
+
+const ourDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a, labels: {app: a}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers:
+        - {name: app, image: img, env: [{name: MINE, value: "1"}]}
+`
+
+// TestTakeOver takes a Deployment over from each kind of writer: what it set and we do not goes by the next apply, what
+// we leave out later goes then; what others set stays, and so do the entries for the status.
+func TestTakeOver(t *testing.T) {
+	for _, test := range []struct {
+		reason, manager string
+		make            func(f *fixture, manager string) *unstructured.Unstructured
+	}{
+		{"kubectl create is an Update that owns the defaults, too", "kubectl-create", posted},
+		{"kubectl apply records what it applied in an annotation", "kubectl-client-side-apply", posted},
+		{"helm 3 posts and patches", "helm", func(f *fixture, manager string) *unstructured.Unstructured {
+			posted(f, manager)
+			return testkit.Patch(f, deployments, f.ns, "a", manager, `{"spec": {"minReadySeconds": 5}}`)
+		}},
+		{"another manager of server-side apply", "argocd-controller", applied},
+		{"a writer that created first and applied later has two entries", "manager", func(f *fixture, manager string) *unstructured.Unstructured {
+			posted(f, manager)
+			return applied(f, manager)
+		}},
+	} {
+		t.Run(test.manager, func(t *testing.T) {
+			f := setup(t)
+			test.make(f, test.manager)
+			testkit.Patch(t, deployments, f.ns, "a", "other", `{"metadata": {"labels": {"other": "1"}}, "spec": {"revisionHistoryLimit": 4}}`)
+			testkit.Patch(t, deployments, f.ns, "a", test.manager, `{"status": {"replicas": 3, "observedGeneration": 1}}`, "status")
+			checkTakenOver(f, test.manager)
+		})
+	}
+}
+
+func posted(f *fixture, manager string) *unstructured.Unstructured {
+	f.Helper()
+	out, err := testkit.Dynamic(f).Resource(deployments).Namespace(f.ns).
+		Create(f.Context(), testkit.Parse(f, theirDeployment), metav1.CreateOptions{FieldManager: manager})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return out
+}
+
+func applied(f *fixture, manager string) *unstructured.Unstructured {
+	f.Helper()
+	out, err := testkit.Dynamic(f).Resource(deployments).Namespace(f.ns).
+		Apply(f.Context(), "a", testkit.Parse(f, theirDeployment), metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return out
+}
+
+func checkTakenOver(f *fixture, manager string) {
+	f.Helper()
+	tg := f.target(deployments, "a")
+	before := f.get(tg)
+	status := entry(before, manager, metav1.ManagedFieldsOperationUpdate, "status")
+	taken, err := f.c.TakeOver(f.Context(), tg, before, []string{manager})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if got, want := managers(taken), []string{manager + " Update status", ours + " Apply ", "other Update "}; !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		f.Fatalf("managers are %v, want %v", got, want)
+	}
+	if status == "" || entry(taken, manager, metav1.ManagedFieldsOperationUpdate, "status") != status {
+		f.Errorf("the entry for the status was %s and is %s", status, entry(taken, manager, metav1.ManagedFieldsOperationUpdate, "status"))
+	}
+	if before.GetGeneration() != taken.GetGeneration() {
+		f.Error("taking over changed a value")
+	}
+	out := f.apply(tg, before.GetUID(), ourDeployment)
+	checkOurs(f, out)
+	out = f.apply(tg, before.GetUID(), strings.Replace(ourDeployment, `, env: [{name: MINE, value: "1"}]`, "", 1))
+	if c := containers(out); len(c) != 1 || c[0]["env"] != nil {
+		f.Errorf("a field that was left out later stays: %v", c)
+	}
+	f.heard = nil
+	if again, err := f.c.TakeOver(f.Context(), tg, out, []string{manager}); err != nil || again != out || len(f.heard) != 0 {
+		f.Errorf("taking over again: %v, requests %v", err, f.heard)
+	}
+}
+
+func containers(u *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	var out []map[string]any
+	for _, c := range list {
+		out = append(out, c.(map[string]any))
+	}
+	return out
+}
+
+func checkOurs(f *fixture, u *unstructured.Unstructured) {
+	f.Helper()
+	for _, gone := range [][]string{
+		{"metadata", "labels", "theirs"},
+		{"metadata", "annotations", "theirs"},
+		{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"},
+		{"spec", "paused"}, {"spec", "minReadySeconds"},
+		{"spec", "template", "metadata", "annotations"},
+	} {
+		if v := field(f, u, gone...); v != nil {
+			f.Errorf("%v is %v, want it gone", gone, v)
+		}
+	}
+	for _, want := range []struct {
+		value any
+		path  []string
+	}{
+		{int64(2), []string{"spec", "replicas"}},
+		{int64(30), []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}}, // the default again
+		{"1", []string{"metadata", "labels", "other"}},
+		{int64(4), []string{"spec", "revisionHistoryLimit"}},
+		{int64(3), []string{"status", "replicas"}},
+	} {
+		if v := field(f, u, want.path...); v != want.value {
+			f.Errorf("%v is %v, want %v", want.path, v, want.value)
+		}
+	}
+	c := containers(u)
+	if len(c) != 1 || c[0]["args"] != nil || len(c[0]["env"].([]any)) != 1 {
+		f.Errorf("containers are %v", c)
+	}
+}
+
+// TestTakeOverFromOperator: an operator in Go marks its objects with a controller reference that blocks deletion.
+func TestTakeOverFromOperator(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	owner := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}`)
+	reference := `{apiVersion: v1, kind: ConfigMap, name: owner, controller: true, uid: ` + string(owner.GetUID())
+	_, err := testkit.Dynamic(t).Resource(configMaps).Namespace(f.ns).Create(t.Context(), testkit.Parse(t, `{apiVersion: v1, kind: ConfigMap,
+	  metadata: {name: a, ownerReferences: [`+reference+`, blockOwnerDeletion: true}]}, data: {mine: "0", theirs: "1"}}`), metav1.CreateOptions{FieldManager: "manager"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := f.c.TakeOver(t.Context(), tg, f.get(tg), []string{"manager"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := f.apply(tg, live.GetUID(), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [`+reference+`}]}, data: {mine: "1"}}`)
+	refs := out.GetOwnerReferences()
+	if len(refs) != 1 || refs[0].BlockOwnerDeletion != nil || refs[0].Controller == nil || field(t, out, "data", "theirs") != nil {
+		t.Errorf("references are %v, data is %v", refs, out.Object["data"])
+	}
+}
+
+// TestTakeOverRace: a write that came in between is not overwritten, and another object of the name is left alone.
+func TestTakeOverRace(t *testing.T) {
+	f := setup(t)
+	posted(f, "helm")
+	tg := f.target(deployments, "a")
+	stale := f.get(tg)
+	testkit.Patch(t, deployments, f.ns, "a", "helm", `{"metadata": {"labels": {"late": "1"}}}`)
+	_, err := f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
+	wants(t, err, ErrConflict, ReasonChanged)
+	if got := managers(f.get(tg)); !slices.Equal(got, []string{"helm Update "}) {
+		t.Errorf("managers are %v after a conflict", got)
+	}
+	taken, err := f.c.TakeOver(t.Context(), tg, f.get(tg), []string{"helm"})
+	if err != nil || !strings.Contains(entry(taken, ours, metav1.ManagedFieldsOperationApply, ""), "f:late") {
+		t.Errorf("the second attempt: %v", err)
+	}
+	f.replace(tg, theirDeployment)
+	_, err = f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
+	wants(t, err, ErrConflict, ReasonChanged)
+	testkit.Delete(t, deployments, f.ns, "a")
+	_, err = f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
+	wants(t, err, ErrGone, ReasonNotFound)
+}
+
+// TestWithdrawStatus: what only the manager of before had in the status goes with its entry; the rest stays ours.
+func TestWithdrawStatus(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "w")
+	up := testkit.Apply(t, f.ns, `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: w}, spec: {text: blue}}`)
+	before := New(testkit.Dynamic(t), "before")
+	write := func(c *Client, status string) *unstructured.Unstructured {
+		t.Helper()
+		out, err := c.ApplyStatus(t.Context(), tg, "tools.example.com/v1", "Widget", true, up.GetUID(), doc(t, status))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	ready := `conditions: [{type: Ready, status: "True"}]`
+	write(before, `{phase: Stalled, `+ready+`}`)
+	out := write(f.c, `{`+ready+`}`)
+	if field(t, out, "status", "phase") == nil {
+		t.Fatal("what the other manager wrote should have stayed")
+	}
+	out, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if phase := field(t, out, "status", "phase"); phase != nil {
+		t.Errorf("phase is %v, want it gone", phase)
+	}
+	if got := field(t, out, "status", "conditions"); len(got.([]any)) != 1 {
+		t.Errorf("conditions are %v", got)
+	}
+	f.heard = nil
+	if again, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before"); err != nil || again != out || len(f.heard) != 0 {
+		t.Errorf("withdrawing again: %v, requests %v", err, f.heard)
+	}
+	if got := managers(out); slices.Contains(got, "before Apply status") || field(t, out, "spec", "text") != "blue" {
+		t.Errorf("managers are %v, spec is %v", got, out.Object["spec"])
+	}
+}
+
+// TestRemark changes marks alone, in either direction.
+func TestRemark(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	before := New(testkit.Dynamic(t), "before")
+	owner := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}`)
+	made, err := before.Create(t.Context(), tg, doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {old/hash: h, old/owner: o, other: x}}, data: {mine: "1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": string(owner.GetUID()), "controller": true}
+	testkit.Patch(t, configMaps, f.ns, "a", "other", `{"data": {"mine": "changed"}}`)
+	out, err := f.c.Remark(t.Context(), tg, f.get(tg), NewMarks{Labels: map[string]string{"new/hash": "h"}, OwnerReferences: []any{reference},
+		Off: Marks{Annotations: []string{"old/hash", "old/owner", "absent"}, Managers: []string{"before"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := out.GetAnnotations(); len(a) != 1 || out.GetLabels()["new/hash"] != "h" || len(out.GetOwnerReferences()) != 1 || field(t, out, "data", "mine") != "changed" {
+		t.Errorf("the object is %v", out.Object)
+	}
+	if slices.ContainsFunc(managers(out), func(m string) bool { return strings.HasPrefix(m, "before") }) {
+		t.Errorf("managers are %v", managers(out))
+	}
+	out, err = f.c.Remark(t.Context(), tg, out, NewMarks{Labels: map[string]string{"new/hash": "h"}, Annotations: map[string]string{"new/owner": "o"},
+		Off: Marks{OwnerUID: types.UID(owner.GetUID()), Annotations: []string{"new/owner"}}})
+	if err != nil || out.GetAnnotations()["new/owner"] != "o" || len(out.GetOwnerReferences()) != 0 {
+		t.Errorf("the way back: %v, %v", out, err)
+	}
+	f.heard = nil
+	if _, err := f.c.Remark(t.Context(), tg, out, NewMarks{Labels: map[string]string{"new/hash": "h"}}); err != nil || len(f.heard) != 0 {
+		t.Errorf("a request for nothing: %v, %v", err, f.heard)
+	}
+	if out.GetUID() != made.GetUID() {
+		t.Error("it is another object")
+	}
+}
+
+func TestSwapFinalizer(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/other, example.com/old, example.com/last]}}`)
+	out, err := f.c.SwapFinalizer(t.Context(), tg, made, "example.com/old", "example.com/new")
+	if err != nil || !slices.Equal(out.GetFinalizers(), []string{"example.com/other", "example.com/new", "example.com/last"}) {
+		t.Fatalf("finalizers are %v, %v", out.GetFinalizers(), err)
+	}
+	_, err = f.c.SwapFinalizer(t.Context(), tg, made, "example.com/old", "example.com/new")
+	wants(t, err, ErrConflict, ReasonChanged)
+	if out, err = f.c.AddFinalizer(t.Context(), tg, out, "example.com/old"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = f.c.SwapFinalizer(t.Context(), tg, out, "example.com/old", "example.com/new"); err != nil || len(out.GetFinalizers()) != 3 {
+		t.Errorf("beside the new one: %v, %v", out.GetFinalizers(), err)
+	}
+	out, err = f.c.RemoveFinalizer(t.Context(), tg, out, "example.com/new", "example.com/absent", "example.com/other")
+	if err != nil || !slices.Equal(out.GetFinalizers(), []string{"example.com/last"}) {
+		t.Errorf("several at once: %v, %v", out.GetFinalizers(), err)
+	}
+	testkit.Patch(t, configMaps, f.ns, "a", "test", `{"metadata": {"finalizers": null}}`)
+}

@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// previousOf is what conventions.previous says, but for what the config names still (or again): that is not previous.
+func previousOf(conv *config.Conventions) drift.Previous {
+	var out drift.Previous
+	before := conv.Previous
+	if before == nil {
+		return out
+	}
+	if before.FieldManager != conv.FieldManager {
+		out.Manager = before.FieldManager
+	}
+	if h := before.Hash; h != nil {
+		if key := (drift.Key{Annotation: h.Annotation, Label: h.Label}); key != (drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}) && !named(conv, key) {
+			out.Hash = key
+		}
+	}
+	if o := before.Owner; o != nil && o.Annotation != conv.Owner.Annotation && !named(conv, drift.Key{Annotation: o.Annotation}) {
+		out.OwnerAnnotation = o.Annotation
+	}
+	return out
+}
+
+// named tells whether conventions give objects something else under the key: then it says nothing of the past.
+func named(conv *config.Conventions, key drift.Key) bool {
+	_, label := conv.Labels[key.Label]
+	_, annotation := conv.Annotations[key.Annotation]
+	return label || annotation || key.Annotation != "" && (key.Annotation == conv.Hash.Annotation || key.Annotation == conv.Owner.Annotation) ||
+		key.Label != "" && key.Label == conv.Hash.Label
+}
+
+// carried is about an object of ours that bears names of before, or is marked in the way that the config has left: it
+// gets the ones of now whatever happens to drift, since one day the config will no longer know those. What is made once
+// only gets the marks and keeps everything else.
+func carried(s *subject) (Outcome, bool) {
+	live := s.facts.Live
+	once := s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly
+	if !live.Outdated && !s.markedOtherwise(once) {
+		return Outcome{}, false
+	}
+	message := fmt.Sprintf("%s bears names that the config used before", s.wish.Target)
+	if wait := s.contestedFor(); wait > 0 {
+		return Outcome{State: StateContested, RequeueAfter: wait, Message: message + ", and somebody keeps putting them back"}, true
+	}
+	if once {
+		return Outcome{State: StateUpdate, Action: ActionRemark, Message: message, Carried: true}, true
+	}
+	return Outcome{State: StateUpdate, Action: ActionApply, Message: message, Carried: true}, true
+}
+
+// markedOtherwise tells whether the object bears an owner reference where the config wants the annotation, or the other
+// way round. An apply that left it so is not repeated: then somebody else owns that mark too.
+func (s *subject) markedOtherwise(once bool) bool {
+	live, uid := s.facts.Live, s.in.Upstream.GetUID()
+	if _, settled := settled(s); settled && !once {
+		return false
+	}
+	if !s.wish.Reference {
+		return slices.ContainsFunc(live.Owners, func(o drift.OwnerRef) bool { return o.UID == uid && o.Controller })
+	}
+	_, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ok && marked == string(uid)
+}
+
+// FormerMarks are what says under names of before that an object of downstream i is ours.
+func (p *Pipeline) FormerMarks(i int) Marks {
+	var m Marks
+	before := p.Downstreams[i].View.Previous
+	if before.Manager != "" {
+		m.Managers = []string{before.Manager}
+	}
+	if before.Hash.Label != "" {
+		m.Labels = append(m.Labels, before.Hash.Label)
+	}
+	for _, key := range []string{before.Hash.Annotation, before.OwnerAnnotation} {
+		if key != "" {
+			m.Annotations = append(m.Annotations, key)
+		}
+	}
+	return m
+}
+
+// FormerManager is the field manager that the config named before; "" where there is none.
+func (p *Pipeline) FormerManager() string { return p.previous.Manager }
+
+// FormerFinalizer is the finalizer that the config named before; "" where there is none.
+func (p *Pipeline) FormerFinalizer() string {
+	conv := p.Config.Conventions
+	if conv.Previous == nil || conv.Previous.Finalizer == conv.Finalizer {
+		return ""
+	}
+	return conv.Previous.Finalizer
+}
+
+// BearsOwner and BearsHash tell whether an object has an owner annotation, or a hash, under the name of now or of before.
+func (p *Pipeline) BearsOwner(u *unstructured.Unstructured) bool {
+	have := u.GetAnnotations()
+	return have[p.Config.Conventions.Owner.Annotation] != "" || have[p.previous.OwnerAnnotation] != ""
+}
+
+// BearsHash: see BearsOwner.
+func (p *Pipeline) BearsHash(u *unstructured.Unstructured) bool {
+	annotations, labels := u.GetAnnotations(), u.GetLabels()
+	for _, key := range []drift.Key{p.hashKey, p.previous.Hash} {
+		if annotations[key.Annotation] != "" || labels[key.Label] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// NewMarks are what an object that is made once only gets in the place of the marks of before.
+type NewMarks struct {
+	Labels, Annotations map[string]string
+	// OwnerReferences are those that are wanted of us; empty where the annotation is.
+	OwnerReferences []any
+	// Off are the marks to take off.
+	Off Marks
+}
+
+// NewMarks takes them from the document of downstream i. The hash stays the one that the live object has: it tells what
+// was made.
+func (p *Pipeline) NewMarks(doc map[string]any, i int, owner types.UID, live *drift.Live) NewMarks {
+	now, off := p.Marks(owner, i), p.FormerMarks(i)
+	meta := asMap(doc["metadata"])
+	out := NewMarks{Labels: texts(meta["labels"], now.Labels), Annotations: texts(meta["annotations"], now.Annotations), Off: off}
+	if live.Hash != "" && p.hashKey.Label != "" {
+		out.Labels[p.hashKey.Label] = live.Hash
+	} else if live.Hash != "" {
+		out.Annotations[p.hashKey.Annotation] = live.Hash
+	}
+	if refs, ok := meta["ownerReferences"].([]any); ok {
+		out.OwnerReferences = refs
+		out.Off.Annotations = append(out.Off.Annotations, p.Config.Conventions.Owner.Annotation)
+	} else {
+		out.Off.OwnerUID = owner
+	}
+	return out
+}
+
+// texts returns what m has under keys.
+func texts(m any, keys []string) map[string]string {
+	out := map[string]string{}
+	for _, key := range keys {
+		if s, ok := asMap(m)[key].(string); ok {
+			out[key] = s
+		}
+	}
+	return out
+}

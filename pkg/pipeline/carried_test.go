@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// TestDecideCarried is about objects that bear names, or a kind of mark, that the config has left.
+func TestDecideCarried(t *testing.T) {
+	once := func(op *config.Operator) { op.Downstreams[0].UpdatePolicy = config.UpdateCreateOnly }
+	report := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftReport }
+	ignore := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftIgnore }
+	outdated := func(in *Input) { in.Facts[0].Live.Outdated = true }
+	annotated := func(in *Input) {
+		in.Facts[0].Live.Owners, in.Facts[0].Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
+	}
+	drifted := func(in *Input) { in.Facts[0].Live.P = other }
+	for _, row := range []struct {
+		name    string
+		reason  string
+		config  func(*config.Operator)
+		change  []func(*Input)
+		state   State
+		action  Action
+		carried bool
+	}{
+		{name: "outdated", reason: "one write gives it the names of now", change: []func(*Input){outdated}, state: StateUpdate, action: ActionApply, carried: true},
+		{name: "outdated, drift reported", reason: "the names of before will not be known for ever", config: report,
+			change: []func(*Input){outdated}, state: StateUpdate, action: ActionApply, carried: true},
+		{name: "outdated, drift ignored", reason: "likewise", config: ignore, change: []func(*Input){outdated, drifted}, state: StateUpdate, action: ActionApply, carried: true},
+		{name: "outdated, made once", reason: "what was made once is not applied again: it gets the marks alone", config: once,
+			change: []func(*Input){outdated, drifted}, state: StateUpdate, action: ActionRemark, carried: true},
+		{name: "outdated, terminating", reason: "it is going", change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Deleting = true }}, state: StateWaiting},
+		{name: "outdated, not ours", reason: "names of before do not make somebody else's object ours",
+			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2"; in.Facts[0].Trusted = false }}, state: StateConflict},
+		{name: "outdated, forged", reason: "an unrecorded mark is inspected first",
+			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Trusted = false }}, state: StateWaiting, action: ActionInspect},
+		{name: "outdated, somebody puts it back", reason: "two operators with each other's names would write for ever",
+			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Repairs, in.Facts[0].LastRepair = contestedAfter, now.Add(-time.Second) }}, state: StateContested},
+		{name: "annotation where a reference is wanted", reason: "without the reference nothing would clean up once the finalizer is gone", config: ignore,
+			change: []func(*Input){annotated, drifted}, state: StateUpdate, action: ActionApply, carried: true},
+		{name: "annotation beside the reference, applied already", reason: "somebody else owns the annotation too: once more would not help",
+			change: []func(*Input){func(in *Input) { in.Facts[0].Live.OwnerMark = "apps/web/" + string(upstreamUID) }}, state: StateInSync},
+		{name: "reference where the annotation is wanted", reason: "the collector would take what shall stay", config: ignore,
+			change: []func(*Input){drifted, func(in *Input) { in.Wish.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionApply, carried: true},
+		{name: "reference where the annotation is wanted, made once", reason: "marks alone", config: once,
+			change: []func(*Input){func(in *Input) { in.Wish.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionRemark, carried: true},
+		{name: "made once", reason: "what bears the marks of now needs nothing", config: once, change: []func(*Input){drifted}, state: StateInSync},
+		{name: "drift", reason: "is no matter of names", change: []func(*Input){drifted}, state: StateRepair, action: ActionApply},
+		{name: "entries to adopt", reason: "they go with the next apply and ask for none: who still writes would be fought",
+			change: []func(*Input){func(in *Input) { in.Facts[0].Live.Former = true }}, state: StateInSync},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in, p := inSync(), onePipeline(row.config)
+			for _, change := range row.change {
+				change(&in)
+			}
+			o := p.Decide(in).Outcomes[0]
+			if o.State != row.state || o.Action != row.action || o.Carried != row.carried {
+				t.Errorf("%s: got %s/%q carried %v (%s), want %s/%q", row.reason, o.State, o.Action, o.Carried, o.Message, row.state, row.action)
+			}
+		})
+	}
+}
+
+// TestDecideObserved: what would be done is said, what would have to be asked is told from what is known.
+func TestDecideObserved(t *testing.T) {
+	observe := func(op *config.Operator) { op.Mode = config.ModeObserve }
+	recreate := func(op *config.Operator) { observe(op); op.Downstreams[0].UpdatePolicy = config.UpdateRecreate }
+	report := func(op *config.Operator) { observe(op); op.Downstreams[0].Drift.Policy = config.DriftReport }
+	adopt := func(op *config.Operator) { observe(op); op.Downstreams[0].AdoptionPolicy = config.AdoptIfUnowned }
+	drifted := func(in *Input) { in.Facts[0].Live.P = other }
+	for _, row := range []struct {
+		name    string
+		reason  string
+		config  func(*config.Operator)
+		change  func(*Input)
+		state   State
+		action  Action
+		message string
+	}{
+		{name: "in sync", reason: "nothing would be done", config: observe, change: func(*Input) {}, state: StateInSync},
+		{name: "create", reason: "nothing stands", config: observe, change: func(in *Input) { in.Facts[0].Live = nil },
+			state: StateCreate, action: ActionCreate, message: "would be created: nothing stands at apps/web"},
+		{name: "update", reason: "the wish has changed, and the fields were compared", config: observe,
+			change: func(in *Input) {
+				in.Wish.Downstreams[0].Hash = "v1-new"
+				in.Facts[0].Verdict.Differences = "would change .data.key"
+			},
+			state: StateUpdate, action: ActionApply, message: "would be updated: what the upstream asks for has changed (would change .data.key)"},
+		{name: "repair", reason: "somebody changed it", config: observe, change: drifted,
+			state: StateRepair, action: ActionApply, message: "would be repaired: apps/web is no longer what was applied"},
+		{name: "recreate", reason: "a verdict from before the mode was changed", config: recreate,
+			change: func(in *Input) { drifted(in); in.Facts[0].Verdict.Immutable = true },
+			state:  StateRecreate, action: ActionDelete, message: "would be deleted and made again"},
+		{name: "report", reason: "the dry run that would settle it is not made", config: report, change: drifted,
+			state: StateDrifted, message: "takes a dry run to tell"},
+		{name: "marked by another writer", reason: "the operator that is replaced marks with the same upstream", config: observe,
+			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateWaiting, message: "adoptionPolicy: IfUnowned"},
+		{name: "marked by another writer, adopted", reason: "it would be taken over", config: adopt,
+			change: func(in *Input) { in.Facts[0] = Facts{Live: ourLive()}; in.Facts[0].Live.Hash = "" },
+			state:  StateUpdate, action: ActionApply, message: "would be updated"},
+		{name: "conflict", reason: "is one in any mode", config: observe,
+			change: func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}} }, state: StateConflict},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in, p := inSync(), onePipeline(row.config)
+			row.change(&in)
+			o := p.Decide(in).Outcomes[0]
+			if o.State != row.state || o.Action != row.action || !strings.Contains(o.Message, row.message) {
+				t.Errorf("%s: got %s/%q (%s), want %s/%q (%s)", row.reason, o.State, o.Action, o.Message, row.state, row.action, row.message)
+			}
+			if o.Action == ActionInspect || o.Action == ActionSettle {
+				t.Errorf("%s: a probe is asked for", row.reason)
+			}
+		})
+	}
+}
+
+// TestDecideSwap: the finalizer of before counts, and gets its new name where it is still needed.
+func TestDecideSwap(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		reason string
+		change func(*Input, *config.Operator)
+		want   FinalizerWish
+	}{
+		{"needed", "it is renamed before anything else is done", func(in *Input, _ *config.Operator) { in.Wish.Downstreams[0].Reference = false }, FinalizerSwap},
+		{"not needed", "it guards nothing", func(*Input, *config.Operator) {}, FinalizerRemove},
+		{"render failed", "a name says nothing of what stands", func(in *Input, _ *config.Operator) { in.Wish.Downstreams[0] = DownstreamWish{Err: errTest} }, FinalizerSwap},
+		{"paused", "nothing is done", func(in *Input, _ *config.Operator) {
+			in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
+		}, FinalizerLeave},
+		{"none of now", "the config has no use for one, and what stands needs none", func(_ *Input, op *config.Operator) { op.Conventions.Finalizer = "" }, FinalizerRemove},
+		{"none of now, something stands that needs one", "it stays until that is gone", func(in *Input, op *config.Operator) {
+			op.Conventions.Finalizer, in.Wish.Downstreams[0].Reference = "", false
+		}, FinalizerLeave},
+		{"unselected", "it goes with what it guarded", func(in *Input, _ *config.Operator) { in.Selected = false }, FinalizerRemove},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in := inSync()
+			in.HasFinalizer, in.FormerFinalizer = true, true
+			p := onePipeline(func(op *config.Operator) { row.change(&in, op) })
+			if d := p.Decide(in); d.Finalizer != row.want {
+				t.Errorf("%s: got %d, want %d", row.reason, d.Finalizer, row.want)
+			}
+		})
+	}
+}
+
+// TestPreviousOf leaves out what the config names still, or uses for something else: objects would bear it for ever.
+func TestPreviousOf(t *testing.T) {
+	conv := func(change func(*config.Conventions)) *config.Conventions {
+		c := &config.Conventions{FieldManager: "now", Hash: config.Hash{Annotation: "now/hash"}, Owner: config.Owner{Annotation: "now/owner"},
+			Labels: map[string]string{"now/app": "a"}, Annotations: map[string]string{"now/note": "a"}, Previous: &config.Previous{}}
+		change(c)
+		return c
+	}
+	for reason, row := range map[string]struct {
+		change func(*config.Conventions)
+		want   drift.Previous
+	}{
+		"no previous": {func(c *config.Conventions) { c.Previous = nil }, drift.Previous{}},
+		"all of it": {func(c *config.Conventions) {
+			c.Previous = &config.Previous{FieldManager: "before", Hash: &config.PreviousHash{Label: "before/hash"}, Owner: &config.PreviousOwner{Annotation: "before/owner"}}
+		}, drift.Previous{Manager: "before", Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}},
+		"nothing has changed": {func(c *config.Conventions) {
+			c.Previous = &config.Previous{FieldManager: "now", Hash: &config.PreviousHash{Annotation: "now/hash"}, Owner: &config.PreviousOwner{Annotation: "now/owner"}}
+		}, drift.Previous{}},
+		"two keys swapped": {func(c *config.Conventions) {
+			c.Previous = &config.Previous{Hash: &config.PreviousHash{Annotation: "now/owner"}, Owner: &config.PreviousOwner{Annotation: "now/hash"}}
+		}, drift.Previous{}},
+		"given by conventions now": {func(c *config.Conventions) {
+			c.Previous = &config.Previous{Hash: &config.PreviousHash{Label: "now/app"}, Owner: &config.PreviousOwner{Annotation: "now/note"}}
+		}, drift.Previous{}},
+		"the same key as a label": {func(c *config.Conventions) { c.Previous.Hash = &config.PreviousHash{Label: "now/hash"} }, drift.Previous{Hash: drift.Key{Label: "now/hash"}}},
+	} {
+		if diff := cmp.Diff(row.want, previousOf(conv(row.change))); diff != "" {
+			t.Errorf("%s: %s", reason, diff)
+		}
+	}
+}
+
+// TestNewMarks takes marks and nothing else from the document, and the hash from what was made.
+func TestNewMarks(t *testing.T) {
+	p := onePipeline(func(op *config.Operator) { op.Conventions.Owner.Annotation = "now/owner" })
+	p.hashKey = drift.Key{Annotation: "now/hash"}
+	p.Downstreams[0].labels = []textEntry{{key: "now/app"}}
+	p.Downstreams[0].View.Previous = drift.Previous{Manager: "before", Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
+	reference := []any{map[string]any{"uid": string(upstreamUID)}}
+	doc := map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{"now/app": "a", "theirs": "x"}, "annotations": map[string]any{"now/hash": "v1-new", "theirs": "x"}, "ownerReferences": reference,
+	}}
+	want := NewMarks{Labels: map[string]string{"now/app": "a"}, Annotations: map[string]string{"now/hash": "v1-made"}, OwnerReferences: reference,
+		Off: Marks{Labels: []string{"before/hash"}, Annotations: []string{"before/owner", "now/owner"}, Managers: []string{"before"}}}
+	if diff := cmp.Diff(want, p.NewMarks(doc, 0, upstreamUID, &drift.Live{Hash: "v1-made"})); diff != "" {
+		t.Error(diff)
+	}
+	delete(doc["metadata"].(map[string]any), "ownerReferences")
+	want.OwnerReferences, want.Annotations["now/hash"] = nil, "v1-new"
+	want.Off = Marks{OwnerUID: upstreamUID, Labels: []string{"before/hash"}, Annotations: []string{"before/owner"}, Managers: []string{"before"}}
+	if diff := cmp.Diff(want, p.NewMarks(doc, 0, upstreamUID, &drift.Live{})); diff != "" {
+		t.Error(diff)
+	}
+}
