@@ -47,6 +47,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	for i := range f.Operator.Downstreams {
 		c.downstream(i)
 	}
+	c.before()
 	c.statusFields()
 	c.views()
 	if len(c.errs) > 0 {
@@ -94,7 +95,7 @@ func (c *compiler) lookUpKinds(source kinds.Source) error {
 	if c.p.StatusEnabled() {
 		c.p.Storable = status.Probe(up.Schema)
 	}
-	return nil
+	return c.lookUpHook(source)
 }
 
 // lookUp asks the source; an unknown kind is taken for a namespaced one without a schema.
@@ -122,7 +123,11 @@ func (c *compiler) newEnv(v *version.Version) (*rules.Env, error) {
 	for _, d := range c.p.Downstreams {
 		schemas[d.Name] = d.Kind.Schema
 	}
-	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas})
+	apart := map[string]*spec.Schema{}
+	if c.p.Hook != nil {
+		apart[HookName] = c.p.Hook.Object.Kind.Schema
+	}
+	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas, Apart: apart})
 }
 
 func (c *compiler) validation() {
@@ -152,6 +157,21 @@ func (c *compiler) downstream(i int) {
 	c.when(d, path)
 	c.template(d)
 	c.scope(d, path)
+	c.conventions(d)
+	d.ready = c.readyRules(d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
+	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
+	d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
+	if cfg.Ready.MessageFrom != "" {
+		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
+			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
+		})
+	}
+	d.initial = parsePaths(cfg.Drift.InitialFields)
+	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
+}
+
+// conventions compiles the labels and annotations that every document gets.
+func (c *compiler) conventions(d *Downstream) {
 	d.labels = c.texts("conventions.labels", c.file.Operator.Conventions.Labels)
 	d.annotations = c.texts("conventions.annotations", c.file.Operator.Conventions.Annotations)
 	for _, e := range slices.Concat(d.labels, d.annotations) {
@@ -163,16 +183,6 @@ func (c *compiler) downstream(i int) {
 			d.Selector[e.key] = value
 		}
 	}
-	d.ready = c.readyRules(d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
-	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
-	d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
-	if cfg.Ready.MessageFrom != "" {
-		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
-			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
-		})
-	}
-	d.initial = parsePaths(cfg.Drift.InitialFields)
-	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
 }
 
 // parsePaths parses paths, without those that the loader has reported.
@@ -198,21 +208,25 @@ func (c *compiler) when(d *Downstream, path string) {
 }
 
 func (c *compiler) template(d *Downstream) {
+	file, first := c.file.TemplatePos(d.Index)
+	c.compileTemplate(d, fmt.Sprintf("downstreams[%d].template", d.Index), file, first)
+	c.p.readsStatus = c.p.readsStatus || (d.template != nil && d.template.ReadsStatus())
+}
+
+// compileTemplate compiles the template that stands at a path, its first line at that one of a file.
+func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) {
 	if d.Config.Template == "" {
 		return // the loader has reported that
 	}
-	file, first := c.file.TemplatePos(d.Index)
 	t, err := render.Compile(d.Config.Template, c.renderOptions(d.Name))
 	d.template = t
 	for _, e := range templateErrors(err) {
-		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1,
-			Path: fmt.Sprintf("downstreams[%d].template", d.Index), Problem: e.Problem, Mend: e.Mend})
+		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Mend: e.Mend})
 	}
 	if t != nil {
-		d.inputs.add(c.templateInputs(fmt.Sprintf("downstreams[%d].template", d.Index), t, holeOf(t, file, first))...)
+		d.inputs.add(c.templateInputs(path, t, holeOf(t, file, first))...)
 	}
-	c.p.readsStatus = c.p.readsStatus || (t != nil && t.ReadsStatus())
-	c.warnOfTexts(d, file, first)
+	c.warnOfTexts(d, path, file, first)
 }
 
 // templateErrors unpacks what render.Compile returns: one error or several.

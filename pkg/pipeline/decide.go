@@ -28,6 +28,8 @@ type Input struct {
 	HasFinalizer bool
 	// FormerFinalizer tells whether it bears the one that the config named before.
 	FormerFinalizer bool
+	// Hook is about deletion.before; only where the config has one and the upstream is being deleted.
+	Hook HookFacts
 	// Now and the retry delays space out repairs of a contested object.
 	Now time.Time
 }
@@ -38,6 +40,8 @@ type Owned struct {
 	Live       *drift.Live
 	// Certain is false where several downstreams are of its kind and nothing records which one it belongs to.
 	Certain bool
+	// Asked is true where its deletion or release was asked for and accepted, and the watch does not show it yet.
+	Asked bool
 }
 
 // Facts are what is known of one downstream's target.

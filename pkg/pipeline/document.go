@@ -39,7 +39,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
 	}
-	w.Hash = drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
+	w.Hash = d.hashPrefix + drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
 	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
 	p.mark(canonical, upstream, w)
 	w.document = canonical

@@ -27,6 +27,8 @@ type Pipeline struct {
 	Downstreams []*Downstream
 	// Inputs are in the config's order.
 	Inputs []*InputSource
+	// Hook is what is made when an upstream is deleted, before anything goes; nil where the config has none.
+	Hook *Hook
 	// Storable is what the upstream's status can hold; nil where status is off.
 	Storable *status.Storable
 	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a look.
@@ -54,6 +56,8 @@ type Downstream struct {
 	// Selector is what the constant labels select: the server-side filter of the watch.
 	Selector labels.Set
 
+	// hashPrefix begins the hash of its documents.
+	hashPrefix  string
 	when        *rules.Program
 	whenInputs  inputSet
 	template    *render.Template

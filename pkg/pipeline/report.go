@@ -148,22 +148,22 @@ func (p *Pipeline) ownTypes() []string {
 	return own
 }
 
-// setFields evaluates status.fields. An expression that gives an error leaves its field as it is, and an invalid upstream
-// leaves them all: they would speak of what was refused.
+// setFields evaluates status.fields. An expression that gives an error leaves its field as it is. Where there are no
+// results all of them stay, and an invalid upstream leaves them too: they would speak of what was refused.
 func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstructured, results []Result, invalid bool, vars rules.Vars, budget *rules.Budget) {
 	if len(p.fields) == 0 {
 		return
 	}
 	vars.Downstreams = make(map[string]any, len(p.Downstreams))
-	for i, d := range p.Downstreams {
-		vars.Downstreams[d.Name] = map[string]any{}
-		if live := results[i].Live; live != nil && live.Kept != nil {
-			vars.Downstreams[d.Name] = live.Kept
+	for i, r := range results {
+		vars.Downstreams[p.Downstreams[i].Name] = map[string]any{}
+		if r.Live != nil && r.Live.Kept != nil {
+			vars.Downstreams[p.Downstreams[i].Name] = r.Live.Kept
 		}
 	}
 	for _, f := range p.fields {
 		value, err := f.program.Eval(vars, budget)
-		if err != nil || invalid {
+		if err != nil || invalid || results == nil {
 			old, ok := fieldpath.Get(upstream.Object, f.path)
 			if !ok {
 				continue

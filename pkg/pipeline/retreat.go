@@ -49,13 +49,14 @@ func (p *Pipeline) kindSettled(i int, outcomes []Outcome) bool {
 
 // Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
 // that bear the upstream's mark; recorded is what the upstream's status records. A nil wish has no targets: everything
-// is left over, as at deletion. Objects that our field manager never applied are nobody's but their owner's and left out.
+// is left over, as at deletion. Objects that our field manager never applied are nobody's but their owner's and left out,
+// and so are those that deletion.before made, which have a way of their own.
 func (p *Pipeline) Leftovers(w *Wish, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
 	var left []Owned
 	seen := map[types.UID]bool{}
 	for i := range p.Downstreams {
 		for _, live := range owned[i] {
-			if seen[live.UID] || p.isTarget(w, i, live) {
+			if seen[live.UID] || IsHook(live) || p.isTarget(w, i, live) {
 				continue
 			}
 			home, certain := p.homeOf(i, live, recorded)
@@ -144,57 +145,33 @@ func (p *Pipeline) decideUnselected(in Input) Decision {
 	return out
 }
 
-// DecideDeletion says what is to be done about the objects of an upstream that is being deleted. It needs neither
-// rules nor templates, so a broken one holds nothing. Objects with an owner reference are left to the garbage
-// collector; the others are deleted or released, and when none is left the finalizer may go.
-func (p *Pipeline) DecideDeletion(in Input) Decision {
-	var out Decision
-	for _, own := range in.Leftovers {
-		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live), State: StateDelete, Message: "the upstream is being deleted"}
-		if p.keeps(own) {
-			o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
-		}
-		if !referenced(own.Live, in) || o.State == StateRelease {
-			o.Action = p.retreat(own)
-		}
-		out.Leftovers = append(out.Leftovers, o)
-	}
-	return out
-}
-
-func referenced(live *drift.Live, in Input) bool {
-	for _, ref := range live.Owners {
-		if ref.UID == in.Upstream.GetUID() {
-			return true
-		}
-	}
-	return false
-}
-
 func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 
-// finalizerWish asks for the finalizer where something stands, or is about to, that no owner reference cleans up.
+// finalizerWish asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
+// the config does not let go without more ado.
 func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 	if p.Config.Conventions.Finalizer == "" && !in.FormerFinalizer {
 		return FinalizerLeave
 	}
+	holds := p.HoldsDeletion()
 	for i, o := range out.Outcomes {
 		w := wishOf(in.Wish, i)
+		needs := w != nil && w.Wanted && (holds || !w.Reference)
 		switch {
 		case o.State == StatePaused, o.State == StateInvalid, w != nil && w.Err != nil:
 			// What stands is left alone, and so is what guards it.
 			return FinalizerLeave
-		case w != nil && w.Wanted && !w.Reference && (in.HasFinalizer || o.State == StateConflict):
+		case needs && (in.HasFinalizer || o.State == StateConflict):
 			// A conflict makes nothing, so it takes no finalizer; one that is there is not worth a write at each attempt.
 			if in.HasFinalizer {
 				return FinalizerLeave
 			}
-		case w != nil && w.Wanted && !w.Reference:
+		case needs:
 			return FinalizerAdd
 		}
 	}
 	for _, o := range out.Leftovers {
-		if !referenced(o.Live, in) {
+		if holds || !referenced(o.Live, in) {
 			return FinalizerLeave
 		}
 	}

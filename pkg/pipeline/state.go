@@ -46,6 +46,14 @@ const (
 	StateDelete State = "Delete"
 	// StateRelease: the downstream is kept and our marks are taken off.
 	StateRelease State = "Release"
+	// StateHookRunning: the object of deletion.before stands and is not done; nothing is deleted yet.
+	StateHookRunning State = "HookRunning"
+	// StateHookFinished: the object of deletion.before has done its work.
+	StateHookFinished State = "HookFinished"
+	// StateHookFailed: the object of deletion.before failed, or was deleted before it was done; onFailure applies.
+	StateHookFailed State = "HookFailed"
+	// StateHookTimedOut: deletion.before was not done in time; onTimeout applies.
+	StateHookTimedOut State = "HookTimedOut"
 )
 
 // Action is the one request (or pair of requests) that an Outcome asks for.
@@ -72,11 +80,15 @@ const (
 	// ActionSettle makes a dry-run apply to learn whether a mismatch is drift or the API server's own spelling; the
 	// answer comes back as Verdict.Settled.
 	ActionSettle Action = "Settle"
+	// ActionRecord writes what is told of deletion.before into the upstream's status, before anything goes on.
+	ActionRecord Action = "Record"
+	// ActionFree takes our finalizer off the object of deletion.before.
+	ActionFree Action = "Free"
 )
 
 // Outcome is the decision on one live or wished-for object.
 type Outcome struct {
-	// Downstream is the index of the downstream in the config.
+	// Downstream is the index of the downstream in the config; HookIndex for the object of deletion.before.
 	Downstream int
 	State      State
 	Action     Action
@@ -119,6 +131,10 @@ type Decision struct {
 	Leftovers []Outcome
 	// Finalizer says whether the upstream must bear the config's finalizer.
 	Finalizer FinalizerWish
+	// Hook is about the object of deletion.before; nil where there is none or the upstream is not being deleted.
+	Hook *Outcome
+	// HookFirst is true while the downstreams have to wait for Hook.
+	HookFirst bool
 }
 
 // FinalizerWish says what is to happen to the config's finalizer on the upstream.

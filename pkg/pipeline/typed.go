@@ -12,7 +12,7 @@ import (
 
 // warnOfTexts warns of holes that give text where the downstream's schema wants a number or a boolean: `80{{ .x }}` is a
 // string, which the API server refuses, and nothing in the template shows it.
-func (c *compiler) warnOfTexts(d *Downstream, file string, first int) {
+func (c *compiler) warnOfTexts(d *Downstream, path, file string, first int) {
 	if d.template == nil || d.Kind.Schema == nil {
 		return
 	}
@@ -25,7 +25,7 @@ func (c *compiler) warnOfTexts(d *Downstream, file string, first int) {
 			continue
 		}
 		c.p.Warnings = append(c.p.Warnings, config.Error{File: file, Line: first + h.Line - 1,
-			Path:    fmt.Sprintf("downstreams[%d].template", d.Index),
+			Path:    path,
 			Problem: fmt.Sprintf("%s wants %s, and %s gives text", h.Path, wanted, h.Text),
 			Mend:    "let the hole be the whole value, as in `{{ … | int }}`"})
 	}

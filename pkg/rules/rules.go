@@ -63,6 +63,8 @@ type EnvOptions struct {
 	Self *spec.Schema
 	// Downstreams has an entry for each downstream; a nil schema: unknown. In the scope Status other names are errors.
 	Downstreams map[string]*spec.Schema
+	// Apart is as Downstreams, for objects that are no downstreams: the scope Status does not have them.
+	Apart map[string]*spec.Schema
 }
 
 // Env compiles expressions. Safe for concurrent use.
@@ -70,6 +72,7 @@ type Env struct {
 	version     *version.Version
 	self        *node
 	downstreams map[string]*node
+	apart       map[string]*node
 
 	mu     sync.Mutex // held while compiling: what compiles is shared, and it is not hot
 	scopes map[scopeKey]*scope
@@ -89,6 +92,7 @@ func NewEnv(o EnvOptions) (*Env, error) {
 		version:     o.Version,
 		self:        newNode(o.Self, true),
 		downstreams: make(map[string]*node, len(o.Downstreams)),
+		apart:       make(map[string]*node, len(o.Apart)),
 		scopes:      map[scopeKey]*scope{},
 	}
 	if e.version == nil {
@@ -99,6 +103,9 @@ func NewEnv(o EnvOptions) (*Env, error) {
 	}
 	for name, schema := range o.Downstreams {
 		e.downstreams[name] = newNode(schema, true)
+	}
+	for name, schema := range o.Apart {
+		e.apart[name] = newNode(schema, true)
 	}
 	_, err := e.scope(Upstream, "")
 	return e, err

@@ -34,6 +34,9 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	switch kind {
 	case Downstream:
 		if s.downstream = e.downstreams[downstream]; s.downstream == nil {
+			s.downstream = e.apart[downstream]
+		}
+		if s.downstream == nil {
 			s.downstream = unknown
 		}
 	case Status:

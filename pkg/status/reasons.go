@@ -15,6 +15,8 @@ const (
 	// ReasonObserved: a downstream is not what it shall be, and nothing is done about it, since mode is Observe. The message
 	// says what would be.
 	ReasonObserved = "Observed"
+	// ReasonDeleting: the upstream is being deleted and waits for its downstreams to be gone.
+	ReasonDeleting = "Deleting"
 )
 
 // StateFinished is the recorded state of a downstream that is made once and has done its work, well or badly.

@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// lookUpHook finds the kind of deletion.before.
+func (c *compiler) lookUpHook(source kinds.Source) error {
+	b := c.file.Operator.Deletion.Before
+	if b == nil {
+		return nil
+	}
+	kind, err := lookUp(source, b.APIVersion, b.Kind)
+	if err != nil {
+		return err
+	}
+	c.p.Hook = &Hook{Config: b, Object: &Downstream{
+		Index: HookIndex, Name: HookName, Kind: *kind, hashPrefix: hookHash,
+		Config: &config.Downstream{Name: HookName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
+			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
+	}}
+	return nil
+}
+
+// before compiles deletion.before. What it reads of the upstream's status makes no downstream render again.
+func (c *compiler) before() {
+	h := c.p.Hook
+	if h == nil {
+		return
+	}
+	const path = "deletion.before"
+	file, first := c.file.TextPos(path + ".template")
+	c.compileTemplate(h.Object, path+".template", file, first)
+	c.scope(h.Object, path)
+	c.conventions(h.Object)
+	h.done = c.hookRule(path+".doneWhen", h.Config.DoneWhen)
+	h.failed = c.hookRule(path+".failedWhen", h.Config.FailedWhen)
+	c.hookStatus(path)
+	conv := c.file.Operator.Conventions
+	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Keep: [][]string{{"metadata", "finalizers"}}}
+	keep(&v, h.done, "downstream", "")
+	keep(&v, h.failed, "downstream", "")
+	h.Object.View = v
+}
+
+func (c *compiler) hookRule(path, text string) *rules.Program {
+	return c.program(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, HookName) })
+}
+
+// hookStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that only
+// whoever may write the status can write, or anybody could say that it was done.
+func (c *compiler) hookStatus(path string) {
+	up, list := c.p.Upstream, c.file.Operator.Status.Downstreams
+	switch {
+	case !c.p.StatusEnabled() || list == "" || up.GVR.Empty() && up.Schema == nil:
+		return // the loader reports the former; of an unknown kind nothing can be said
+	case !up.HasStatus:
+		c.fail(path, "add the status subresource to the CRD (subresources: {status: {}})",
+			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could say that it was done", up.GVK.Kind, up.GVK.Kind)
+		return
+	}
+	if lacks := c.hookLacks(list); len(lacks) > 0 {
+		c.fail(path, "add it to the CRD: corollary check prints the lines", "the outcome is recorded in the status, and the schema of %s cannot store %s", up.GVK.Kind, strings.Join(lacks, ", "))
+	}
+}
+
+// hookLacks lists what the schema cannot store of a record.
+func (c *compiler) hookLacks(list string) []string {
+	if !c.p.Storable.Stores(list) {
+		return []string{list}
+	}
+	whole := c.p.HookRecord(Outcome{State: StateHookFinished, UID: "uid", Target: Ref{Namespace: "namespace", Name: "name"}})
+	want := map[string]any{"status": map[string]any{}}
+	_ = fieldpath.Set(want, c.p.downstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
+	_, dropped := c.p.Storable.Fit(want["status"].(map[string]any))
+	return slices.DeleteFunc(dropped, func(at string) bool {
+		return at != list && !strings.HasPrefix(at, list+".") && !strings.HasPrefix(at, list+"[")
+	})
+}

@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// DecideDeletion says what is to be done about an upstream that is being deleted. What is done about the downstreams needs
+// neither rules nor templates, so a broken one holds nothing; deletion.before needs its own.
+//
+// First deletion.before: made, watched, its outcome recorded, our finalizer taken off it, one step a decision. Until then
+// the downstreams are left alone. Then those go: the ones with an owner reference are left to the garbage collector, the
+// others are deleted or released. Where the config waits for them (deletion.wait), all are deleted: the collector would
+// not begin before the upstream is gone. At last the finalizer goes; where it asks for that beside other actions, these
+// come first.
+func (p *Pipeline) DecideDeletion(in Input) Decision {
+	var out Decision
+	if p.Hook != nil {
+		o, passed := p.decideHook(in)
+		out.Hook = &o
+		if !passed || o.Action != ActionNone {
+			out.HookFirst = true
+			return out
+		}
+	}
+	for _, own := range in.Leftovers {
+		if o, left := p.going(own, in); left {
+			out.Leftovers = append(out.Leftovers, o)
+		}
+	}
+	if p.Config.Deletion.Wait && len(out.Leftovers) > 0 {
+		return out
+	}
+	if h := out.Hook; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) {
+		h.Action = ActionDelete // with an owner reference, the collector takes it after the upstream
+	}
+	out.Finalizer = FinalizerRemove
+	return out
+}
+
+// going is about one downstream of an upstream that is being deleted. left is false where it counts as gone.
+func (p *Pipeline) going(own Owned, in Input) (o Outcome, left bool) {
+	wait := p.Config.Deletion.Wait
+	if own.Asked && (!wait || p.keeps(own)) {
+		return Outcome{}, false
+	}
+	o = Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live), State: StateDelete, Message: "the upstream is being deleted"}
+	if p.keeps(own) {
+		o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
+	}
+	if !own.Asked && (wait || !referenced(own.Live, in) || o.State == StateRelease) {
+		o.Action = p.retreat(own)
+	}
+	return o, true
+}
+
+func referenced(live *drift.Live, in Input) bool {
+	return slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.UID == in.Upstream.GetUID() })
+}
+
+// ReportDeletion computes the status of an upstream that is being deleted and is not gone yet. failed has what could not
+// be carried out, by downstream, HookIndex for deletion.before. What the status had beside our conditions and identifiers
+// stays as it is.
+func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decision, failed map[int]*Failure, now metav1.Time) Report {
+	var report Report
+	report.Facts = p.deletionFacts(d, failed)
+	if len(report.Facts) == 0 {
+		return report
+	}
+	summary := p.summary(upstream)
+	summary.Downstreams = report.Facts
+	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
+	report.Conditions = status.Summarize(summary)
+	if p.Storable == nil {
+		return report
+	}
+	report.Conditions = append(report.Conditions, p.standingValid(upstream)...)
+	p.fill(&report, upstream, p.recordedGoing(upstream, d), nil, rules.Vars{}, rules.NewBudget(context.Background()), now)
+	return report
+}
+
+// standingValid is our condition about validity as the status has it.
+func (p *Pipeline) standingValid(upstream *unstructured.Unstructured) []metav1.Condition {
+	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		text := func(key string) string { s, _ := c[key].(string); return s }
+		if t := text("type"); t != "" && t == p.Config.Status.Conditions.Valid {
+			generation, _ := c["observedGeneration"].(int64)
+			return []metav1.Condition{{Type: t, Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message"), ObservedGeneration: generation}}
+		}
+	}
+	return nil
+}
+
+func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.Fact {
+	var facts []status.Fact
+	if d.Hook != nil && (d.HookFirst || failed[HookIndex] != nil) {
+		return []status.Fact{p.hookFact(*d.Hook, failed[HookIndex])}
+	}
+	for _, o := range d.Leftovers {
+		f := status.Fact{Name: p.Downstreams[o.Downstream].Name, Progressing: true, Reason: status.ReasonDeleting}
+		kind := p.Downstreams[o.Downstream].Config.Kind
+		switch fail := failed[o.Downstream]; {
+		case fail != nil:
+			f.Reason, f.Message = fail.Reason, fail.Message
+		case p.Config.Deletion.Wait && o.Live.Deleting:
+			f.Message = fmt.Sprintf("%s %s is terminating: what holds it are its finalizers, or objects that it owns", kind, o.Target)
+		case p.Config.Deletion.Wait:
+			f.Message = fmt.Sprintf("waiting for %s %s to be gone", kind, o.Target)
+		default:
+			continue
+		}
+		facts = append(facts, f)
+	}
+	if h := d.Hook; h != nil && h.State != StateHookFinished && len(facts) > 0 {
+		facts = append(facts, status.Fact{Name: HookName, Progressing: true, Reason: status.ReasonDeleting, Message: h.Message})
+	}
+	return facts
+}
+
+// hookFact is what deletion.before contributes to the conditions.
+func (p *Pipeline) hookFact(o Outcome, fail *Failure) status.Fact {
+	f := status.Fact{Name: HookName, Reason: string(o.State), Message: o.Message}
+	b := p.Hook.Config
+	switch {
+	case o.State == StateHookTimedOut && fail != nil:
+		f.Failed, f.Message = b.OnTimeout != proceed, o.Message+" ("+fail.Message+")"
+	case o.State == StateHookTimedOut:
+		f.Failed = b.OnTimeout != proceed
+	case o.State == StateHookFailed:
+		f.Failed = b.OnFailure != proceed
+	case fail != nil:
+		f.Reason, f.Message = fail.Reason, fail.Message
+	case o.State == StateConflict, o.State == StateRenderFailed:
+		f.Failed = true
+	}
+	f.Progressing = !f.Failed
+	return f
+}
+
+// recordedGoing is what the status records while the upstream is being deleted: what stood before, as long as the
+// downstreams' turn has not come, then what is left.
+func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision) []status.Recorded {
+	var list []status.Recorded
+	for _, r := range p.Recorded(upstream) {
+		i := slices.IndexFunc(d.Leftovers, func(o Outcome) bool { return o.UID == r.UID })
+		switch {
+		case i >= 0:
+			r.State = string(d.Leftovers[i].State)
+			list = append(list, r)
+		case d.HookFirst:
+			list = append(list, r)
+		}
+	}
+	for _, o := range d.Leftovers {
+		name := p.Downstreams[o.Downstream].Name
+		if !slices.ContainsFunc(list, func(r status.Recorded) bool { return r.Name == name }) {
+			list = append(list, p.recordedOf(p.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State)))
+		}
+	}
+	if d.Hook == nil {
+		return list
+	}
+	have := p.RecordedHook(upstream)
+	if needsRecord(*d.Hook) && !p.HookPassed(have) {
+		return append(list, p.HookRecord(*d.Hook))
+	}
+	if have != nil {
+		list = append(list, *have)
+	}
+	return list
+}
