@@ -90,7 +90,7 @@ func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 	if err != nil {
 		return err
 	}
-	if !in.Wish.Downstreams[i].Reference {
+	if !in.Wish.Downstreams[i].Reference || l.pipeline.HoldsDeletion() {
 		l.record.expect(madeAt{i, o.Target}) // whatever the answer, or the lack of one
 	}
 	resp, err := l.client.Create(ctx, l.target(i, o.Target), doc)

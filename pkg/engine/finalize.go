@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -61,8 +62,9 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 	return true
 }
 
-// finalize is about an upstream that is being deleted. It needs neither template nor rule: what bears the upstream's
-// mark in the cache, and what its status names, is deleted or released; then the finalizer goes.
+// finalize is about an upstream that is being deleted: first deletion.before, where the config has one; then what bears the
+// upstream's mark in the cache, and what its status names, is deleted or released; then the finalizer goes. For the
+// downstreams it needs neither template nor rule.
 func (l *look) finalize(ctx context.Context) time.Duration {
 	if !l.hasFinalizer() || l.pipeline.Observing() {
 		return 0
@@ -70,26 +72,122 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
 		return wait
 	}
-	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now}
-	in.Leftovers = l.pipeline.Leftovers(nil, l.ownedByDownstream(), l.recorded())
-	missing, err := l.readRecorded(ctx, in.Leftovers)
-	if err != nil {
-		l.failUpstream("reading what the status names", err)
-		return l.retryLater()
+	if r := l.pipeline.RecordedHook(l.upstream); r != nil {
+		l.toldBefore = r.State
 	}
-	in.Leftovers = append(in.Leftovers, missing...)
-	decision := l.pipeline.DecideDeletion(in)
-	for _, o := range decision.Leftovers {
-		if o.Action != pipeline.ActionNone {
-			l.carryOut(ctx, o, in)
+	var d pipeline.Decision
+	for range maxRounds {
+		in, err := l.gatherDeletion(ctx)
+		switch {
+		case errors.Is(err, apply.ErrGone):
+			l.forget(l.ref)
+			return 0
+		case err != nil:
+			l.failUpstream("reading what the status names", err)
+			return l.retryLater()
+		}
+		d = l.pipeline.DecideDeletion(in)
+		acted := l.actDeletion(ctx, &d, in)
+		if l.finalized {
+			return 0
+		}
+		if !acted {
+			break
 		}
 	}
-	if len(l.failures) > 0 || !l.removeFinalizer(ctx) {
+	return l.stillThere(ctx, d)
+}
+
+// gatherDeletion puts together what the decision about a deletion depends on. It reads what the status names and the
+// cache does not have, once the downstreams' turn has come.
+func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
+	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now}
+	l.unwatched = false
+	if l.pipeline.Hook != nil {
+		var err error
+		if in.Hook, err = l.gatherHook(ctx); err != nil {
+			return in, err
+		}
+		if in.Upstream = l.upstream; !l.pipeline.HookPassed(in.Hook.Record) {
+			return in, nil
+		}
+	}
+	in.Leftovers = l.pipeline.Leftovers(nil, l.shownByDownstream(), l.recorded())
+	for i := range in.Leftovers {
+		in.Leftovers[i].Asked = l.record.isGone(in.Leftovers[i].Live, l.now)
+	}
+	missing, err := l.readRecorded(ctx, in.Leftovers)
+	if err != nil {
+		return in, err
+	}
+	l.unwatched = l.unwatched || len(missing) > 0
+	in.Leftovers = append(in.Leftovers, missing...)
+	return in, nil
+}
+
+// actDeletion carries out what was decided, the finalizer last. It tells whether anything was done, so that deciding again
+// may come to something new.
+func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	if d.HookFirst {
+		return d.Hook.Action != pipeline.ActionNone && l.actHook(ctx, d, in)
+	}
+	acted := false
+	for _, o := range d.Leftovers {
+		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
+			acted = l.carryOut(ctx, o, in) || acted
+		}
+	}
+	if len(l.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
+		return acted && len(l.failures) == 0
+	}
+	if d.Hook != nil && d.Hook.Action != pipeline.ActionNone && !l.actHook(ctx, d, in) || !l.removeFinalizer(ctx) {
+		return false
+	}
+	l.log.Info("cleaned up after an upstream", "upstream", l.ref.String(), "objects", len(d.Leftovers))
+	l.forget(l.ref)
+	l.finalized = true
+	return true
+}
+
+// stillThere reports on an upstream that something keeps, and returns when to look again.
+func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
+	l.reportDeletion(ctx, d)
+	l.eventDeletion(d)
+	if len(l.failures) > 0 || l.upstreamFailed {
 		return l.retryLater()
 	}
-	l.log.Info("cleaned up after an upstream", "upstream", l.ref.String(), "objects", len(decision.Leftovers))
-	l.forget(l.ref)
-	return 0
+	var after time.Duration
+	if h := d.Hook; h != nil {
+		m := &l.record.hook
+		l.countHook(l.record, h.State)
+		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(l.record.asked, l.now) == 0 {
+			l.delay(&m.retry)
+		}
+		after = sooner(h.RequeueAfter, m.retry.wait(l.record.asked, l.now))
+	}
+	if !l.believed.IsZero() {
+		after = sooner(after, l.believed.Sub(l.now))
+	}
+	if len(d.Leftovers) == 0 && !l.unwatched {
+		return after
+	}
+	wait := l.record.waiting.wait(l.record.asked, l.now)
+	if wait == 0 {
+		wait = l.delay(&l.record.waiting)
+	}
+	return sooner(after, wait)
+}
+
+// reportDeletion writes the status of an upstream that is being deleted, where it says something new.
+func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) {
+	failed := make(map[int]*pipeline.Failure, len(l.failures)+1)
+	for i, f := range l.failures {
+		failed[i] = f
+	}
+	if f := l.record.hook.failure; f != nil {
+		failed[pipeline.HookIndex] = f
+	}
+	l.writeReport(ctx, l.pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now)))
 }
 
 // readRecorded reads the objects that the status names and the cache does not have: a cache may lag, and what is

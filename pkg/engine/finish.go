@@ -131,7 +131,11 @@ func (l *look) tellFailure(doing string, err error) apply.Failure {
 
 // reportStatus writes the upstream's status where it says something new. It tells whether it said all of it before.
 func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) bool {
-	report := l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now))
+	return l.writeReport(ctx, l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now)))
+}
+
+// writeReport is reportStatus for any report.
+func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 	l.tellDropped(report)
 	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.asked, l.now) > 0 {
 		return report.Status != nil && !report.Changed

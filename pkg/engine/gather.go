@@ -121,11 +121,21 @@ func recordedAs(list []status.Recorded, name string) *status.Recorded {
 	return nil
 }
 
+// ownedByDownstream lists the objects that bear the upstream's mark, without those that are known to be gone.
 func (l *look) ownedByDownstream() [][]*drift.Live {
+	owned := l.shownByDownstream()
+	for i := range owned {
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool { return l.record.isGone(live, l.now) })
+	}
+	return owned
+}
+
+// shownByDownstream lists the objects that bear the upstream's mark, as the cache shows them.
+func (l *look) shownByDownstream() [][]*drift.Live {
 	owned := make([][]*drift.Live, len(l.downstreams))
 	for i, s := range l.downstreams {
 		for _, live := range s.ownedBy(l.upstream.GetUID()) {
-			if pipeline.Marked(live, l.upstream.GetUID()) && !l.record.isGone(live, l.now) {
+			if pipeline.Marked(live, l.upstream.GetUID()) {
 				owned[i] = append(owned[i], live)
 			}
 		}

@@ -137,6 +137,9 @@ func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
 	for _, s := range p.Inputs {
 		list = append(list, s.Kind)
 	}
+	if p.Hook != nil {
+		list = append(list, p.Hook.Object.Kind)
+	}
 	return list
 }
 

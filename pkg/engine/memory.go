@@ -49,6 +49,10 @@ type record struct {
 	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
 	// finalizer cleans up.
 	made []madeAt
+	// hook is about the object of deletion.before.
+	hook hookMemory
+	// waiting spaces out looks at what is going away, where no event need tell of it.
+	waiting retryState
 
 	mu sync.Mutex
 	// upstream is what our own last write to it returned, while that is newer than the cache; complete tells that the wish

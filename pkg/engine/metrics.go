@@ -132,3 +132,16 @@ func (s *session) countStates(r *record, results []pipeline.Result) {
 		r.states = append(r.states, state)
 	}
 }
+
+// countHook moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
+func (s *session) countHook(r *record, state pipeline.State) {
+	if r.hook.state == state {
+		return
+	}
+	if r.hook.state != "" {
+		objects.WithLabelValues(s.name, pipeline.HookName, string(r.hook.state)).Dec()
+	}
+	if r.hook.state = state; state != "" {
+		objects.WithLabelValues(s.name, pipeline.HookName, string(state)).Inc()
+	}
+}

@@ -43,6 +43,12 @@ type look struct {
 	found    []*input
 	read     drift.Sum
 	unpacked *pipeline.Inputs
+	// unwatched is true where the watch does not show the object of deletion.before.
+	unwatched bool
+	// toldBefore is the state of deletion.before that the status had when this look began.
+	toldBefore string
+	// finalized is true once the finalizer is off.
+	finalized bool
 }
 
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
@@ -148,6 +154,7 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 func (s *session) forget(ref pipeline.Ref) {
 	if r := s.memory.peek(ref); r != nil {
 		s.countStates(r, nil)
+		s.countHook(r, "")
 		s.readers.move(ref, r.inputs, nil)
 		s.memory.forget(ref)
 	}
@@ -172,7 +179,8 @@ func (s *session) namespaceSelected(namespace string) bool {
 
 // isOwnDownstream tells whether an object of the watched kind was made by this very operator: a copy is not copied.
 func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
-	same := false
+	hook := s.pipeline.Hook
+	same := hook != nil && hook.Object.GVK().GroupKind() == s.pipeline.Upstream.GVK.GroupKind()
 	for _, d := range s.pipeline.Downstreams {
 		same = same || d.GVK().GroupKind() == s.pipeline.Upstream.GVK.GroupKind()
 	}

@@ -56,6 +56,46 @@ func (l *look) eventCreated(o pipeline.Outcome) {
 	l.event(false, EventCreated, "Create", "%s created", l.what(o))
 }
 
+func (l *look) eventHookMade(o pipeline.Outcome) {
+	l.event(false, EventCreated, "Create", "%s %s created: deletion.before", l.pipeline.Hook.Config.Kind, o.Target)
+}
+
+// eventDeletion tells how deletion.before is doing and what keeps a deletion from going on, when that begins. What the
+// status said already at the first look, after a restart, began long ago.
+func (l *look) eventDeletion(d pipeline.Decision) {
+	for _, o := range d.Leftovers {
+		f := l.failures[o.Downstream]
+		if f == nil {
+			continue
+		}
+		if text := l.pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; l.record.told != text {
+			l.record.told = text
+			l.event(true, f.Reason, "Delete", "%s", text)
+		}
+	}
+	if d.Hook == nil {
+		return
+	}
+	m := &l.record.hook
+	warning, reason, text := false, string(d.Hook.State), d.Hook.Message
+	switch {
+	case d.Hook.State == pipeline.StateHookFinished:
+	case d.Hook.State == pipeline.StateHookFailed, d.Hook.State == pipeline.StateHookTimedOut,
+		d.Hook.State == pipeline.StateConflict, d.Hook.State == pipeline.StateRenderFailed:
+		warning = true
+	case m.failure != nil:
+		warning, reason, text = true, m.failure.Reason, m.failure.Message
+	default:
+		return
+	}
+	if now := reason + text; m.told != now {
+		old := m.told == "" && l.toldBefore == reason
+		if m.told = now; !old {
+			l.event(warning, reason, "Reconcile", "%s: %s", pipeline.HookName, text)
+		}
+	}
+}
+
 func (l *look) eventUpdated(o pipeline.Outcome) {
 	l.event(false, EventUpdated, "Apply", "%s updated: %s", l.what(o), o.Message)
 }

@@ -29,6 +29,7 @@ type session struct {
 	namespaces  stores
 	downstreams []stores
 	inputs      []stores
+	hook        stores // the objects of deletion.before
 	readers     readers
 	nsSelector  labels.Selector
 	selector    labels.Selector
@@ -176,7 +177,7 @@ func (s *session) waitForSync(ctx context.Context) bool {
 // unsynced lists the watches whose first list has not been taken in yet, each once.
 func (s *session) unsynced() []string {
 	waiting := append(s.upstreams.unsynced(), s.namespaces.unsynced()...)
-	for _, d := range slices.Concat(s.downstreams, s.inputs) {
+	for _, d := range slices.Concat(s.downstreams, s.inputs, []stores{s.hook}) {
 		waiting = append(waiting, d.unsynced()...)
 	}
 	slices.Sort(waiting)
@@ -206,7 +207,12 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 		return err
 	}
 	for i, d := range s.pipeline.Downstreams {
-		if err := s.openDownstream(i, d, heard); err != nil {
+		if s.downstreams[i], err = s.openObjects(d, heard); err != nil {
+			return err
+		}
+	}
+	if h := s.pipeline.Hook; h != nil {
+		if s.hook, err = s.openObjects(h.Object, heard); err != nil {
 			return err
 		}
 	}
@@ -218,8 +224,9 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	return nil
 }
 
-func (s *session) openDownstream(i int, d *pipeline.Downstream, heard func(watchKey, error)) error {
-	s.downstreams[i] = stores{}
+// openObjects watches the objects that are made of a downstream. What it returns beside an error is to be closed too.
+func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error)) (stores, error) {
+	open := stores{}
 	selector := d.Selector.String()
 	if s.pipeline.Observing() {
 		selector = "" // what another writer made bears other labels, or none
@@ -228,11 +235,11 @@ func (s *session) openDownstream(i int, d *pipeline.Downstream, heard func(watch
 		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
 		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), heard)
 		if err != nil {
-			return err
+			return open, err
 		}
-		s.downstreams[i][ns] = sub
+		open[ns] = sub
 	}
-	return nil
+	return open, nil
 }
 
 // openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels.
@@ -257,7 +264,7 @@ func (s *session) openNamespaces(heard func(watchKey, error)) error {
 func (s *session) closeWatches() {
 	s.upstreams.close()
 	s.namespaces.close()
-	for _, d := range slices.Concat(s.downstreams, s.inputs) {
+	for _, d := range slices.Concat(s.downstreams, s.inputs, []stores{s.hook}) {
 		d.close()
 	}
 }

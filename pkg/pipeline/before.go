@@ -159,6 +159,9 @@ func (p *Pipeline) passedHook(f *HookFacts) Outcome {
 	case StateHookTimedOut:
 		o.Message = p.hookText(f.Record) + " was not done in time, and onTimeout is " + proceed
 	}
+	if f.Live != nil {
+		o.UID = f.Live.UID
+	}
 	if p.HookHeld(f.Live) {
 		o.Action = ActionFree
 	}

@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// hookMemory is what is remembered of the object of deletion.before. As with everything remembered, nothing is lost with it
+// but a request: what must survive stands in the upstream's status.
+type hookMemory struct {
+	// made is the uid of the object that this process made.
+	made types.UID
+	// live is the object as our last request about it returned it, believed until then over an older one in the cache.
+	live  *drift.Live
+	until time.Time
+	// intent is the place that this process recorded for the object, as long as no create of ours can have got through.
+	intent pipeline.Ref
+	// foreign is where a create met somebody else's object.
+	foreign pipeline.Ref
+	// certain is true once the upstream was read past the cache: what it records is not older than what was done.
+	certain bool
+	// gone is true once the object was not there any more, and our finalizer on it no matter.
+	gone bool
+	// retry spaces out failed requests about the object; failure is why, as long as they wait.
+	retry   retryState
+	failure *pipeline.Failure
+	// told is what events said last, state what is counted.
+	told  string
+	state pipeline.State
+}
+
+// gatherHook puts together what is known of the object of deletion.before.
+func (l *look) gatherHook(ctx context.Context) (pipeline.HookFacts, error) {
+	m, p := &l.record.hook, l.pipeline
+	f := pipeline.HookFacts{Record: p.RecordedHook(l.upstream), Made: m.made, Inputs: l.inputsRead()}
+	var err error
+	if p.HookPassed(f.Record) {
+		if !m.gone && f.Record.ObjectName != "" {
+			f.Live, err = l.hookAt(ctx, refOfRecord(f), f.Record.UID)
+			if f.Record.UID == "" && f.Live != nil && !l.isOwnHook(f.Live) {
+				f.Live = nil // it was never made, and this is somebody else's
+			}
+			m.gone = err == nil && f.Live == nil
+		}
+		return f, err
+	}
+	if uid := madeUID(f); uid != "" {
+		if f.Live, err = l.hookAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
+			return f, err
+		}
+		// Nothing but a read tells an object that was removed from one that has done its work: the cache may lag behind
+		// our own record.
+		if err := l.readUpstream(ctx); err != nil {
+			return f, err
+		}
+		return l.gatherHook(ctx)
+	}
+	return l.gatherUnmade(ctx, f)
+}
+
+// gatherUnmade is gatherHook where nothing is known to have been made.
+func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline.HookFacts, error) {
+	if m := &l.record.hook; !m.certain {
+		if err := l.readUpstream(ctx); err != nil {
+			return f, err
+		}
+		return l.gatherHook(ctx)
+	}
+	m := &l.record.hook
+	f.Wish = l.pipeline.HookWish(l.upstream, f.Inputs)
+	if f.Record != nil && f.Record.ObjectName != "" {
+		at := refOfRecord(f)
+		f.Fresh = m.intent == at
+		if at != f.Wish.Target { // the template says something else by now: was anything made before it did?
+			live, err := l.hookAt(ctx, at, "")
+			if err != nil || live != nil && l.isOwnHook(live) {
+				f.Live = live
+				return f, err
+			}
+		}
+	}
+	var err error
+	switch at := f.Wish.Target; {
+	case f.Wish.Err != nil:
+	case m.live != nil && m.live.Name == at.Name && m.live.Namespace == at.Namespace && m.until.Equal(l.now.Add(freshFor)):
+		f.Live = m.live // as read a moment ago
+	case m.foreign == at && m.live != nil && m.retry.wait(l.record.asked, l.now) > 0:
+		f.Live = m.live
+	case m.foreign == at:
+		if f.Live, err = l.readHook(ctx, at); err == nil && f.Live == nil {
+			m.foreign = pipeline.Ref{}
+		}
+	default:
+		f.Live = l.hook.live(at)
+	}
+	return f, err
+}
+
+// isOwnHook tells whether an object was made by deletion.before for this upstream, as far as its marks tell.
+func (l *look) isOwnHook(live *drift.Live) bool {
+	return pipeline.IsHook(live) && pipeline.Marked(live, l.upstream.GetUID())
+}
+
+func madeUID(f pipeline.HookFacts) types.UID {
+	if f.Made != "" || f.Record == nil {
+		return f.Made
+	}
+	return f.Record.UID
+}
+
+func refOfRecord(f pipeline.HookFacts) pipeline.Ref {
+	if f.Record == nil {
+		return pipeline.Ref{}
+	}
+	return pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
+}
+
+// hookAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
+// request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
+func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+	m := &l.record.hook
+	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
+	if m.live != nil && at.Name == "" {
+		at = pipeline.Ref{Namespace: m.live.Namespace, Name: m.live.Name}
+	}
+	cached := l.hook.live(at)
+	if is(m.live) && l.now.Before(m.until) && (!is(cached) || newer(m.live.ResourceVersion, cached.ResourceVersion)) {
+		if !is(cached) {
+			l.believe(m.until)
+		}
+		return m.live, nil
+	}
+	if is(cached) {
+		return cached, nil
+	}
+	live, err := l.readHook(ctx, at)
+	if err != nil || !is(live) {
+		return nil, err
+	}
+	l.unwatched = true
+	return live, nil
+}
+
+// readHook reads what stands at a place; nil where nothing does.
+func (l *look) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	obj, err := l.client.Get(ctx, l.hookTarget(at))
+	if errors.Is(err, apply.ErrGone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.rememberHook(obj)
+}
+
+// rememberHook takes in what a request about the object returned.
+func (l *look) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error) {
+	live, err := l.pipeline.Hook.Object.View.Live(obj)
+	if err != nil {
+		return nil, err
+	}
+	l.record.hook.live, l.record.hook.until = live, l.now.Add(freshFor)
+	return live, nil
+}
+
+func (s *session) hookTarget(at pipeline.Ref) apply.Target {
+	return apply.Target{GVR: s.pipeline.Hook.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
+}
+
+// readUpstream replaces the upstream by what the API server has. A process that has just started, or just been elected,
+// may have an older one in its cache, without what another process recorded.
+func (l *look) readUpstream(ctx context.Context) error {
+	up, err := l.client.Get(ctx, l.upstreamTarget(l.ref))
+	switch {
+	case err != nil:
+		return err
+	case up.GetUID() != l.upstream.GetUID():
+		return apply.ErrGone
+	}
+	l.upstream = withoutManagedFields(up)
+	l.record.wrote(up, false)
+	l.record.hook.certain = true
+	return nil
+}
+
+// actHook carries out what was decided about the object of deletion.before. It tells whether that was done.
+func (l *look) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	o, m := *d.Hook, &l.record.hook
+	if o.Action != pipeline.ActionRecord && m.retry.wait(l.record.asked, l.now) > 0 {
+		return false
+	}
+	countOutcome(l.name, pipeline.HookName, string(o.State))
+	l.log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", pipeline.HookName,
+		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
+	var err error
+	switch o.Action {
+	case pipeline.ActionRecord:
+		return l.recordHook(ctx, d)
+	case pipeline.ActionCreate:
+		err = l.createHook(ctx, o, in)
+	case pipeline.ActionFree:
+		err = l.freeHook(ctx, o.Live)
+	case pipeline.ActionDelete:
+		err = l.deleteHook(ctx, o)
+	}
+	if err != nil {
+		l.failHook(o, err)
+		return false
+	}
+	m.retry, m.failure = retryState{}, nil
+	return true
+}
+
+// recordHook writes the status and makes sure that it says what was decided, before anything goes on.
+func (l *look) recordHook(ctx context.Context, d *pipeline.Decision) bool {
+	l.reportDeletion(ctx, *d)
+	have, want := l.pipeline.RecordedHook(l.upstream), l.pipeline.HookRecord(*d.Hook)
+	if l.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
+		return false
+	}
+	if d.Hook.State == pipeline.StateCreate {
+		l.record.hook.intent = d.Hook.Target
+	}
+	l.eventDeletion(*d)
+	return true
+}
+
+// createHook makes the object, where nothing of that name stands. What does is looked at in the next round.
+func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+	m, t := &l.record.hook, l.hookTarget(o.Target)
+	resp, err := l.client.Create(ctx, t, l.pipeline.HookDocument(&in.Hook.Wish))
+	switch {
+	case errors.Is(err, apply.ErrExists):
+		if in.Hook.Fresh {
+			m.foreign = o.Target
+		}
+		_, err := l.readHook(ctx, o.Target)
+		return err
+	case err != nil:
+		if unclear(err) {
+			m.intent = pipeline.Ref{}
+		}
+		return err
+	}
+	if _, err := l.rememberHook(resp); err != nil {
+		return err
+	}
+	m.made, m.foreign = resp.GetUID(), pipeline.Ref{}
+	l.eventHookMade(o)
+	return nil
+}
+
+// freeHook takes our finalizer off the object.
+func (l *look) freeHook(ctx context.Context, live *drift.Live) error {
+	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
+		"finalizers": pipeline.HookFinalizers(live),
+	}}}
+	t := l.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+	resp, err := l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizer)
+	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
+		if obj, err = l.client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
+			resp, err = l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizer)
+		}
+	}
+	switch {
+	case errors.Is(err, apply.ErrGone), err == nil && resp == nil:
+		l.record.hook.gone = true
+		return nil
+	case err != nil:
+		return err
+	}
+	if resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0 {
+		l.record.hook.gone = true
+		return nil
+	}
+	_, err = l.rememberHook(resp)
+	return err
+}
+
+// deleteHook deletes the object where no owner reference does.
+func (l *look) deleteHook(ctx context.Context, o pipeline.Outcome) error {
+	propagation := metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)
+	err := l.client.Delete(ctx, l.hookTarget(o.Target), o.UID, propagation)
+	if err != nil && !errors.Is(err, apply.ErrReplaced) {
+		return err
+	}
+	l.record.hook.gone = true
+	return nil
+}
+
+// failHook notes a failed request about the object. It is tried again with growing delay.
+func (l *look) failHook(o pipeline.Outcome, err error) {
+	f, m := apply.Classify(err), &l.record.hook
+	l.atLeast = max(l.atLeast, f.RetryAfter)
+	m.failure = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	l.delay(&m.retry)
+	countFailure(l.name, pipeline.HookName, f.Reason)
+	l.log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", pipeline.HookName,
+		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+}
