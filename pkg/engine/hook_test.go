@@ -38,7 +38,9 @@ func hooked(ns, name string, lines ...string) string {
 }
 
 // hookItem is what the status records of deletion.before.
-func hookItem(u *unstructured.Unstructured) map[string]any { return downstreamsOf(u)["deletion.before"] }
+func hookItem(u *unstructured.Unstructured) map[string]any {
+	return downstreamsOf(u)["deletion.before"]
+}
 
 // waitHook waits until the status says that of deletion.before, and returns the upstream.
 func waitHook(t *testing.T, ns, name, state string) *unstructured.Unstructured {

@@ -367,13 +367,10 @@ func (t *tour) addLeftovers(list []pipeline.Outcome) {
 
 // deletion tells what would happen to the objects of an upstream that is being deleted.
 func (t *tour) deletion(ctx context.Context) error {
-	in := pipeline.Input{Upstream: t.upstream, HasFinalizer: t.hasFinalizer(), Now: t.now}
-	in.Leftovers = t.pipeline.Leftovers(nil, t.ownedByDownstream(), t.recorded())
-	missing, err := t.readRecorded(ctx, in.Leftovers)
+	in, err := t.gatherDeletion(ctx)
 	if err != nil {
 		return fmt.Errorf("looking at %s %s: %w", t.pipeline.Upstream.GVK.Kind, t.ref, err)
 	}
-	in.Leftovers = append(in.Leftovers, missing...)
 	d := t.pipeline.DecideDeletion(in)
 	t.finding.Decision = d
 	t.read(ctx, d)
@@ -390,7 +387,7 @@ func (t *tour) deletion(ctx context.Context) error {
 	}
 	t.addLeftovers(nil)
 	if t.hasFinalizer() {
-		t.finding.Finalizer = pipeline.FinalizerRemove
+		t.finding.Finalizer = d.Finalizer
 	}
 	return nil
 }
