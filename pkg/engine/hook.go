@@ -267,10 +267,10 @@ func (l *look) freeHook(ctx context.Context, live *drift.Live) error {
 		"finalizers": pipeline.HookFinalizers(live),
 	}}}
 	t := l.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
-	resp, err := l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizer)
+	resp, err := l.client.RemoveFinalizer(ctx, t, obj, l.finalizers()...)
 	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
 		if obj, err = l.client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
-			resp, err = l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizer)
+			resp, err = l.client.RemoveFinalizer(ctx, t, obj, l.finalizers()...)
 		}
 	}
 	switch {

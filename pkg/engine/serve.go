@@ -211,7 +211,7 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 			return err
 		}
 	}
-	if h := s.pipeline.Hook; h != nil {
+	if h := s.pipeline.Hook; h != nil && !s.pipeline.Observing() {
 		if s.hook, err = s.openObjects(h.Object, heard); err != nil {
 			return err
 		}

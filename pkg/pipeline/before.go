@@ -115,9 +115,11 @@ func (p *Pipeline) HookPassed(r *status.Recorded) bool {
 	return false
 }
 
-// HookHeld tells whether a live object of deletion.before bears the config's finalizer.
+// HookHeld tells whether a live object of deletion.before bears the config's finalizer, or the one that it named before.
 func (p *Pipeline) HookHeld(live *drift.Live) bool {
-	return live != nil && slices.Contains(HookFinalizers(live), any(p.Config.Conventions.Finalizer))
+	return live != nil && slices.ContainsFunc(HookFinalizers(live), func(f any) bool {
+		return f != "" && (f == p.Config.Conventions.Finalizer || f == p.FormerFinalizer())
+	})
 }
 
 // HookFinalizers are the finalizers of a live object of deletion.before, which its view keeps.

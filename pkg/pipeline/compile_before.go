@@ -45,7 +45,8 @@ func (c *compiler) before() {
 	h.failed = c.hookRule(path+".failedWhen", h.Config.FailedWhen)
 	c.hookStatus(path)
 	conv := c.file.Operator.Conventions
-	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Keep: [][]string{{"metadata", "finalizers"}}}
+	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Previous: c.p.previous,
+		Keep: [][]string{{"metadata", "finalizers"}}}
 	keep(&v, h.done, "downstream", "")
 	keep(&v, h.failed, "downstream", "")
 	h.Object.View = v
