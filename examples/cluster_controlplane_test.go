@@ -3,6 +3,7 @@
 package examples_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -28,8 +29,13 @@ func TestExamplesOnACluster(t *testing.T) {
 	operate(t, paths...)
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
-			for _, cr := range documents(t, e.path("cr.yaml")) {
-				testkit.Apply(t, "", marshal(t, cr))
+			for _, file := range []string{"inputs.yaml", "cr.yaml"} {
+				if _, err := os.Stat(e.path(file)); err != nil {
+					continue // few have inputs
+				}
+				for _, u := range documents(t, e.path(file)) {
+					testkit.Apply(t, "", marshal(t, u))
+				}
 			}
 			for _, want := range documents(t, e.path("rendered.yaml")) {
 				testkit.Eventually(t, patience, func() (bool, string) { return applied(t, want) })

@@ -4,6 +4,7 @@ package examples_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -136,5 +139,30 @@ func rollOut(t *testing.T, namespace, name string) {
 		n := at(d, ".spec.replicas")
 		why := fields{".status.replicas": n, ".status.updatedReplicas": n, ".status.availableReplicas": n}.missing(d)
 		return why == "" && at(d, ".status.observedGeneration") != nil, "Deployment " + name + ": " + why
+	})
+}
+
+// awaitState waits until a downstream of some upstream is in a state, as the metric tells that says it of upstreams
+// without a status of ours.
+func awaitState(t *testing.T, operator, downstream, state string) {
+	t.Helper()
+	want := map[string]string{"operator": operator, "downstream": downstream, "state": state}
+	testkit.Eventually(t, patience, func() (bool, string) {
+		families, err := metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				have := map[string]string{}
+				for _, l := range m.GetLabel() {
+					have[l.GetName()] = l.GetValue()
+				}
+				if family.GetName() == "corollary_objects" && maps.Equal(have, want) && m.GetGauge().GetValue() > 0 {
+					return true, ""
+				}
+			}
+		}
+		return false, fmt.Sprintf("no downstream is %v", want)
 	})
 }

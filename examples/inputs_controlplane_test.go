@@ -1,0 +1,136 @@
+//go:build controlplane
+
+package examples_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// TestPullSecret: every labelled Namespace has what the original has, byte for byte.
+func TestPullSecret(t *testing.T) {
+	t.Parallel()
+	label := func(ns, value string) {
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"platform.example.com/pull-secret":`+value+`}}}`)
+	}
+	original := func(kind string, data map[string]any) fields {
+		u := testkit.Parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: registry-pull}}")
+		u.Object["type"], u.Object["data"] = kind, data
+		testkit.Apply(t, "platform", marshal(t, u))
+		return fields{".type": kind, ".data": data}
+	}
+	testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: platform}}")
+	testkit.Delete(t, secrets, "platform", "registry-pull")
+	first, second, other := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t)
+	label(first, `"true"`)
+	label("platform", `"true"`)
+	o := runExample(t, "pull-secret")
+	awaitState(t, "pull-secret", "copy", "Waiting")
+	o.idle()
+	if testkit.Find(t, secrets, first, "registry-pull") != nil {
+		t.Error("a copy stands without an original")
+	}
+
+	var every []byte
+	for i := range 256 {
+		every = append(every, byte(i))
+	}
+	login := base64.StdEncoding.EncodeToString([]byte(`{"auths":{}}`))
+	content := original("kubernetes.io/dockerconfigjson", map[string]any{".dockerconfigjson": login, "every.byte": base64.StdEncoding.EncodeToString(every), "empty": ""})
+	await(t, secrets, first, "registry-pull", content)
+	label(second, `"true"`)
+	await(t, secrets, second, "registry-pull", content)
+
+	login = base64.StdEncoding.EncodeToString([]byte(`{"auths":{"registry.example.com":{}}}`))
+	content = original("kubernetes.io/dockerconfigjson", map[string]any{".dockerconfigjson": login})
+	await(t, secrets, first, "registry-pull", content)
+	await(t, secrets, second, "registry-pull", content)
+	testkit.Patch(t, secrets, first, "registry-pull", "somebody", `{"data":{".dockerconfigjson":"e30=","theirs":"eA=="}}`)
+	await(t, secrets, first, "registry-pull", content)
+
+	label(second, `"false"`)
+	gone(t, secrets, second, "registry-pull")
+	testkit.Delete(t, secrets, "platform", "registry-pull")
+	awaitState(t, "pull-secret", "copy", "Waiting")
+	o.idle()
+	await(t, secrets, first, "registry-pull", content)
+	if testkit.Find(t, secrets, other, "registry-pull") != nil {
+		t.Error("a Namespace without the label has a copy")
+	}
+
+	content = original("Opaque", map[string]any{"login": login})
+	await(t, secrets, first, "registry-pull", content)
+	o.idle()
+	if n := o.writes("secrets", "platform"); n > 0 {
+		t.Errorf("the original was written %d times", n)
+	}
+	o.halt()
+	content = original("Opaque", map[string]any{"login": "bmV3"})
+	runExample(t, "pull-secret")
+	await(t, secrets, first, "registry-pull", content)
+}
+
+// TestRollout: other settings are another rollout, and missing ones change nothing.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	ns, proxies := testkit.Namespace(t), platform("proxies")
+	o := runExample(t, "rollout")
+	state(t, ns, "rollout")
+	await(t, proxies, ns, "edge", ready("False", "Waiting", "deployment: input settings: ConfigMap "+ns+"/edge-settings does not exist"))
+	o.idle()
+	if testkit.Find(t, deployments, ns, "edge") != nil {
+		t.Error("a Deployment stands though its settings are missing")
+	}
+
+	templates := map[string]bool{}
+	rolled := func() {
+		t.Helper()
+		before := len(templates)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			for _, rs := range testkit.List(t, replicaSets, ns, "") {
+				templates[rs.GetLabels()["pod-template-hash"]] = true
+			}
+			return len(templates) > before, "there is no new ReplicaSet"
+		})
+		rollOut(t, ns, "edge")
+		await(t, proxies, ns, "edge", ready("True", "Ready", ""))
+	}
+	settings := func(content string) {
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: edge-settings}, "+content+"}")
+	}
+	settings("data: {a: '1'}")
+	rolled()
+	settings("data: {a: '2'}")
+	rolled()
+	settings("data: {a: '2'}, binaryData: {b: AAEC}")
+	rolled()
+
+	o.Reset()
+	testkit.Patch(t, configMaps, ns, "edge-settings", "somebody", `{"metadata":{"annotations":{"a":"b"}}}`)
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: others}, data: {a: '3'}}")
+	o.idle()
+	if o.Total() > 0 {
+		t.Errorf("what the template does not read took requests: %v", o.Snapshot())
+	}
+	before := at(testkit.Get(t, deployments, ns, "edge"), ".spec")
+	testkit.Delete(t, configMaps, ns, "edge-settings")
+	await(t, proxies, ns, "edge", ready("False", "Waiting", "deployment: input settings: ConfigMap "+ns+"/edge-settings does not exist"))
+	o.idle()
+	await(t, deployments, ns, "edge", fields{".spec": before, ".metadata.deletionTimestamp": nil})
+
+	settings("data: {a: '4'}")
+	rolled()
+	testkit.Patch(t, proxies, ns, "edge", "somebody", `{"spec":{"settings":"others"}}`)
+	rolled()
+	if n := len(templates); n != 5 {
+		t.Errorf("5 contents took %d rollouts: %v", n, slices.Collect(maps.Keys(templates)))
+	}
+}
