@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"pkg/engine"},
 	{"pkg/pipeline"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/render", "pkg/rules", "pkg/status"},
-	{"pkg/fieldpath"},
+	{"pkg/fieldpath", "pkg/filewatch"},
 }
 
 // never are imports that the layers would allow: the pipeline decides and does

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -23,6 +25,7 @@ type runOptions struct {
 	workers    int
 	metrics    string
 	probes     string
+	reload     time.Duration
 	election   election
 }
 
@@ -41,6 +44,10 @@ func newRun(streams IO) *cobra.Command {
 		Long: `Keep a cluster as the configs say. All configs are checked first, against the
 schemas that the API server has; with any error nothing runs. A kind that is not
 installed yet is waited for, without holding up other operators.
+
+Configs are watched, with the files that they name. Where one changes, its operator
+alone changes over; a bad one changes nothing. One that goes ends its operator and
+deletes nothing.
 
 Ctrl-C and SIGTERM finish what is under way and exit 0; a second one exits at once.
 
@@ -76,10 +83,11 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags.IntVar(&o.workers, "workers", 4, "Upstreams of each operator that are worked on at a time")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
+	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second, "How often configs are loaded again beside being watched; 0: they are loaded at the start only")
 	flags.BoolVar(&o.election.enabled, "leader-elect", false, "Let one of several processes write at a time; the others stand by with warm caches")
 	flags.StringVar(&o.election.name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
 	flags.StringVar(&o.election.namespace, "leader-election-namespace", "", "Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
-	o.connection.bind(cmd, "Namespace of the Lease; what is watched is up to the configs")
+	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; what is watched is up to the configs")
 	bindLogging(cmd, &o.logging)
 }
 
@@ -88,6 +96,8 @@ func (o *runOptions) check() error {
 	switch {
 	case o.workers < 1:
 		return usagef("--workers is %d: at least 1 is needed", o.workers)
+	case o.reload < 0:
+		return usagef("--reload-interval is %s: it cannot be negative", o.reload)
 	case o.election.enabled && o.election.name == "":
 		return usagef("--leader-elect needs a name for its Lease: add --leader-election-id NAME")
 	case !o.election.enabled && (o.election.name != "" || o.election.namespace != ""):
@@ -107,7 +117,11 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	for _, name := range misspelt {
 		logger.Info("environment variable is no setting and has no effect", "name", name)
 	}
-	files, problems, err := o.configs.load(o.streams)
+	again, err := o.configs.repeatable(o.streams)
+	if err != nil {
+		return err
+	}
+	files, problems, err := o.configs.load(again())
 	if err != nil {
 		return err
 	}
@@ -119,8 +133,8 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := engine.New(cfg, mgr, files, engine.Options{Workers: o.workers, Log: logger}); err != nil {
-		return fmt.Errorf("preparing the operators: %w", err)
+	if err := o.prepare(cfg, mgr, files, again, logger); err != nil {
+		return err
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: what is under way is finished; a second signal stops at once") })
 	b := build()
@@ -129,6 +143,32 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 		return fmt.Errorf("running: %w", err)
 	}
 	logger.Info("stopped")
+	return nil
+}
+
+// prepare adds to the manager what it is to run: the operators, and what follows their configs.
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*config.File, again func() IO, logger logr.Logger) error {
+	namespace, err := o.connection.namespace()
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(cfg, mgr, files, engine.Options{Workers: o.workers, Namespace: namespace, Log: logger})
+	if err != nil {
+		return fmt.Errorf("preparing the operators: %w", err)
+	}
+	if o.reload == 0 {
+		return nil
+	}
+	load := func() ([]*config.File, config.Errors) {
+		files, errs, err := o.configs.load(again())
+		if err != nil { // no config is named: it would not have come this far
+			return nil, config.Errors{{Problem: err.Error()}}
+		}
+		return files, errs
+	}
+	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: logger}); err != nil {
+		return fmt.Errorf("adding what follows the configs: %w", err)
+	}
 	return nil
 }
 

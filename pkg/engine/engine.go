@@ -42,8 +42,9 @@ type Engine struct {
 	reloading sync.Mutex // one reload at a time
 	mu        sync.Mutex
 	operators map[string]*operator
-	// running is what operators run under; nil before Start and once it ends.
+	// running is what operators run under, from when started is closed.
 	running context.Context
+	started chan struct{}
 	// strays are what was wrong at the last reload with files that no running operator came from.
 	strays []string
 }
@@ -70,7 +71,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed),
 		elected:   mgr.Elected(),
 		recorder:  func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) },
-		operators: map[string]*operator{}}
+		operators: map[string]*operator{}, started: make(chan struct{})}
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
 	}
@@ -109,6 +110,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		o.start(ctx)
 	}
 	e.mu.Unlock()
+	close(e.started)
 	<-ctx.Done()
 	e.reloading.Lock() // none begins any more: running is done
 	defer e.reloading.Unlock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,15 +19,17 @@ import (
 //   - One whose config has errors goes on with the one it has.
 //   - One that no file has any more ends, and deletes nothing. A new one begins.
 //
-// It returns when what is gone has ended and the rest is on its way.
-func (e *Engine) Reload(files []*config.File, errs config.Errors) {
+// It waits for Start, and returns when what is gone has ended and the rest is on its way, or ctx is done.
+func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.Errors) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-e.started:
+	}
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
-	e.mu.Lock()
-	ctx := e.running
-	e.mu.Unlock()
-	if ctx == nil || ctx.Err() != nil {
-		return // there is nothing that could change yet, or any more
+	if ctx = e.running; ctx.Err() != nil {
+		return
 	}
 	plan := e.planReload(files, errs)
 	for _, o := range plan.gone {

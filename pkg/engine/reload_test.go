@@ -27,7 +27,10 @@ func (r *running) write(name, text string) {
 	}
 }
 
-func (r *running) reload() { r.Reload(config.Load(config.Options{Files: []string{r.dir}})) }
+func (r *running) reload() {
+	files, errs := config.Load(config.Options{Files: []string{r.dir}})
+	r.Reload(r.t.Context(), files, errs)
+}
 
 // never watches for a second that something does not happen.
 func never(t *testing.T, bad func() (bool, string)) {

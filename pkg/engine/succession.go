@@ -101,6 +101,9 @@ func (o *operator) succeed(g *generation) (before *generation, ok bool) {
 		return nil, false
 	}
 	before = o.current
+	if c := before.health(); c.works() {
+		g.condition = c // as g will say itself in a moment: nothing is less ready meanwhile
+	}
 	o.current, o.next, g.established = g, nil, true
 	before.withdraw()
 	o.changed()

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/filewatch"
+)
+
+// reloader loads the configs again whenever their files may have changed, as long as the operators run.
+type reloader struct {
+	load     func() ([]*config.File, config.Errors)
+	named    []string // what -c names
+	interval time.Duration
+	engine   *engine.Engine
+	log      logr.Logger
+	// sources are the files that the configs were last made of.
+	sources []string
+}
+
+// NeedLeaderElection is false: a standby follows its configs too, so that it leads by those that are there.
+func (r *reloader) NeedLeaderElection() bool { return false }
+
+// Start runs until ctx is done.
+func (r *reloader) Start(ctx context.Context) error {
+	filewatch.Run(ctx, filewatch.Options{Interval: r.interval, Log: r.log}, func() []string { return r.reload(ctx) })
+	return nil
+}
+
+// reload hands the configs as they are now to the engine, which finds out what is new in them, and returns the files and
+// folders that they come from. While something is wrong the files that were good count too: mending may begin with them.
+func (r *reloader) reload(ctx context.Context) []string {
+	files, errs := r.load()
+	sources := slices.Clone(r.named)
+	for _, f := range files {
+		sources = append(sources, f.Sources()...)
+	}
+	if len(errs) > 0 {
+		sources = append(sources, r.sources...)
+	}
+	slices.Sort(sources)
+	r.sources = slices.Compact(sources)
+	r.engine.Reload(ctx, files, errs)
+	return r.sources
+}
+
+// repeatable returns streams whose standard input, where a config comes from it, can be read as often as is wished.
+func (f *configFlags) repeatable(streams IO) (func() IO, error) {
+	if !f.readsStdin() || streams.In == nil {
+		return func() IO { return streams }, nil
+	}
+	text, err := io.ReadAll(streams.In)
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return func() IO {
+		streams.In = bytes.NewReader(text)
+		return streams
+	}, nil
+}

@@ -1,0 +1,172 @@
+package filewatch
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const deadline = 10 * time.Second
+
+// watching runs a watcher that reads one file whenever it is told to, and hears of no interval in time.
+type watching struct {
+	t     *testing.T
+	dir   string
+	read  atomic.Value // what the file said at the last look
+	looks atomic.Int32
+}
+
+func watch(t *testing.T, dir, file string, interval time.Duration) *watching {
+	w := &watching{t: t, dir: dir}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Run(ctx, Options{Interval: interval, Log: logr.Discard()}, func() []string {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			w.read.Store(string(text))
+			w.looks.Add(1)
+			return []string{file}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(deadline):
+			t.Error("it does not end")
+		}
+	})
+	return w
+}
+
+func (w *watching) eventually(want string) {
+	w.t.Helper()
+	w.until("it never read "+want, func() bool { return w.read.Load() == want })
+}
+
+func (w *watching) until(otherwise string, holds func() bool) {
+	w.t.Helper()
+	end := time.After(deadline)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-end:
+			w.t.Fatalf("%s; the last is %v", otherwise, w.read.Load())
+		}
+	}
+}
+
+func (w *watching) write(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *watching) rename(from, to string) {
+	w.t.Helper()
+	if err := os.Rename(filepath.Join(w.dir, from), filepath.Join(w.dir, to)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *watching) link(target, name string) {
+	w.t.Helper()
+	if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestRunSees changes as they come about, without the help of the interval.
+func TestRunSees(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		before func(w *watching)
+		change func(w *watching)
+	}{
+		{"a file that is written", func(w *watching) { w.write("app.yaml", "one") }, func(w *watching) { w.write("app.yaml", "two") }},
+		{"an editor's way: a new file takes the name", func(w *watching) { w.write("app.yaml", "one") }, func(w *watching) {
+			w.write(".app.yaml.swp", "two")
+			w.rename("app.yaml", "app.yaml~")
+			w.rename(".app.yaml.swp", "app.yaml")
+		}},
+		{"a mounted ConfigMap: one link is turned, the file's stays as it is", func(w *watching) {
+			w.write("..2026_01/app.yaml", "one")
+			w.link("..2026_01", "..data")
+			w.link("..data/app.yaml", "app.yaml")
+		}, func(w *watching) {
+			w.write("..2026_02/app.yaml", "two")
+			w.link("..2026_02", "..data_tmp")
+			w.rename("..data_tmp", "..data")
+			if err := os.RemoveAll(filepath.Join(w.dir, "..2026_01")); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
+		{"a link into another folder", func(w *watching) {
+			w.write("elsewhere/real.yaml", "one")
+			w.link("elsewhere/real.yaml", "app.yaml")
+		}, func(w *watching) { w.write("elsewhere/real.yaml", "two") }},
+		{"a file that was not there", func(*watching) {}, func(w *watching) { w.write("app.yaml", "two") }},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			dir := t.TempDir()
+			test.before(&watching{t: t, dir: dir})
+			w := watch(t, dir, filepath.Join(dir, "app.yaml"), time.Hour)
+			w.until("it never looked twice", func() bool { return w.looks.Load() >= 2 }) // from then on the folders are watched
+			test.change(w)
+			w.eventually("two")
+		})
+	}
+}
+
+// TestRunLooksAnyway: where no notice can come, since the folder does not exist yet.
+func TestRunLooksAnyway(t *testing.T) {
+	dir := t.TempDir()
+	w := watch(t, dir, filepath.Join(dir, "later", "app.yaml"), 20*time.Millisecond)
+	w.write("later/app.yaml", "two")
+	w.eventually("two")
+}
+
+// TestRunWaitsForCalm: many writes are one change, or a few.
+func TestRunWaitsForCalm(t *testing.T) {
+	dir := t.TempDir()
+	w := watch(t, dir, filepath.Join(dir, "app.yaml"), time.Hour)
+	w.until("it never looked twice", func() bool { return w.looks.Load() >= 2 })
+	before := w.looks.Load()
+	for range 500 {
+		w.write("app.yaml", "one")
+	}
+	w.write("app.yaml", "two")
+	w.eventually("two")
+	if n := w.looks.Load() - before; n > 5 {
+		t.Errorf("it looked %d times", n)
+	}
+}
+
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	w := &watching{t: t, dir: dir}
+	w.write("real/app.yaml", "")
+	w.link("real/app.yaml", "app.yaml")
+	have := folders([]string{filepath.Join(dir, "app.yaml"), filepath.Join(dir, "real"), filepath.Join(dir, "gone.yaml")})
+	want := []string{dir, filepath.Join(dir, "real")}
+	if !slices.Equal(have, want) {
+		t.Errorf("got %v, want %v", have, want)
+	}
+}
