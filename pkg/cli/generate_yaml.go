@@ -82,6 +82,7 @@ func yamlNode(value any) (*yaml.Node, error) {
 func isShort(m map[string]any) bool {
 	_, schema := m["type"].(string)
 	_, open := m["x-kubernetes-preserve-unknown-fields"]
+	_, either := m["x-kubernetes-int-or-string"]
 	_, names := m["plural"]
 	_, subresources := m["status"]
 	for _, value := range m {
@@ -96,7 +97,7 @@ func isShort(m map[string]any) bool {
 			}
 		}
 	}
-	return schema || open || names
+	return schema || open || either || names
 }
 
 // inOrder returns the keys of a map as readable has them.

@@ -54,21 +54,28 @@ func list(key string, properties node, required ...any) node {
 
 // wantedStatus is the schema of everything that the config writes below .status.
 func wantedStatus(p *pipeline.Pipeline) node {
+	all := statusNode(p.Config.Status.Downstreams)
+	schemas := p.FieldSchemas()
+	for i, f := range p.Config.Status.Fields {
+		place(all, f.Path, fieldNode(schemas[i]))
+	}
+	return all
+}
+
+// statusNode is the schema of the status of a config that has no fields of its own in it; downstreams is the path of the
+// list of downstreams, or empty.
+func statusNode(downstreams string) node {
 	text, number := node{"type": "string"}, node{"type": "integer", "format": "int64"}
 	all := object(node{"observedGeneration": number, "conditions": list("type", node{
 		"type": text, "status": text, "observedGeneration": number, "reason": text, "message": text,
 		"lastTransitionTime": node{"type": "string", "format": "date-time"},
 	}, "status", "lastTransitionTime", "reason", "message")})
-	if path := p.Config.Status.Downstreams; path != "" {
+	if downstreams != "" {
 		item := node{}
 		for key := range recordedItem() {
 			item[key] = text
 		}
-		place(all, path, list("name", item))
-	}
-	schemas := p.FieldSchemas()
-	for i, f := range p.Config.Status.Fields {
-		place(all, f.Path, fieldNode(schemas[i]))
+		place(all, downstreams, list("name", item))
 	}
 	return all
 }
