@@ -2,6 +2,6 @@
 // turns what they return into output and an exit code. One file holds one command.
 //
 // It decides nothing: check, render and run compile configs by the same pipeline.Compile, and what render prints is
-// what run would apply. Commands that work offline (check without --live, render, schema, version) are given no client
-// at all.
+// what run would apply. Commands that work offline (check without --live, render, init, generate, schema, version) are
+// given no client at all.
 package cli

@@ -80,7 +80,8 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"check", "-c", config},
 		{"check", "-c", config, "--crds", "testdata/offline/crd.yaml"},
 		{"render", "-c", config, "-f", cr, "--crds", "testdata/offline/crd.yaml"},
-		{"schema"}, {"version"}, {"completion", "bash"}, {"help"},
+		{"init", "--kind", "WebApp.v1.platform.example.com", "--from", "testdata/offline/cr.yaml", "--dir", t.TempDir()},
+		{"generate", "crd-status", "-c", config}, {"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
 		if code, out := run(t, args...); code != 0 {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)
