@@ -66,7 +66,7 @@ Corollary keeps the cluster that way.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
-	root.AddCommand(newGenerate(streams), newInit(streams))
+	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	nameShell(root)

@@ -52,22 +52,23 @@ func (r *rendering) add(u upstream) {
 		r.follow(c, upstream{object: object, where: u.where})
 	}
 	if !watched {
-		r.fail(u, fmt.Errorf("no config watches %s of %s: watched %s", gvk.Kind, gvk.GroupVersion(), r.watched()))
+		r.fail(u, fmt.Errorf("no config watches %s of %s: %s", gvk.Kind, gvk.GroupVersion(), watchedKinds(r.configs)))
 	}
 }
 
-func (r *rendering) watched() string {
+// watchedKinds says which kinds configs watch.
+func watchedKinds(configs []compiled) string {
 	var list []string
-	for _, c := range r.configs {
+	for _, c := range configs {
 		w := c.pipeline.Config.Watch
 		list = append(list, w.Kind+" of "+w.APIVersion)
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
 	if len(list) == 1 {
-		return "is " + list[0]
+		return "watched is " + list[0]
 	}
-	return "are " + strings.Join(list, ", ")
+	return "watched are " + strings.Join(list, ", ")
 }
 
 // follow asks the pipeline what follows from an upstream in a cluster where nothing stands yet.
