@@ -67,7 +67,7 @@ func TestDigest(t *testing.T) {
 	for _, tc := range []struct {
 		reason, file, old, new string
 		set                    string
-		same                   bool
+		inline, same           bool // inline: the operator has the shared labels itself
 	}{
 		{reason: "the same text", same: true},
 		{reason: "a comment", file: "app.yaml", old: "metadata:", new: "# note\nmetadata:", same: true},
@@ -75,6 +75,8 @@ func TestDigest(t *testing.T) {
 		{reason: "a default that is written out", file: "app.yaml", old: "kind: ConfigMap\n", new: "kind: ConfigMap\n    when: \"true\"\n", same: true},
 		{reason: "a confirmation", file: "app.yaml", old: "confirmed: abc", new: "confirmed: def", same: true},
 		{reason: "an inline template instead of a file of that text", file: "app.yaml", old: "templateFile: web.tmpl", new: `template: "metadata: {}\n"`, same: true},
+		{reason: "the hook's template inline", file: "app.yaml", old: "templateFile: job.tmpl", new: `template: "metadata: {name: x}\n"`, same: true},
+		{reason: "shared conventions written out", file: "app.yaml", old: "conventionsFile: conv\n", new: "", inline: true, same: true},
 		{reason: "a label's value that an override repeats", set: "app:.conventions.labels['tools.example.com/a']=b", same: true},
 		{reason: "the order of keys in the shared file", file: "conv", old: "tools.example.com/by: x, tools.example.com/a: b", new: "tools.example.com/a: b, tools.example.com/by: x", same: true},
 		{reason: "a value that moves to the shared file", file: "conv", old: "{labels", new: "{finalizer: tools.example.com/cleanup, labels", same: true},
@@ -96,6 +98,9 @@ func TestDigest(t *testing.T) {
 				t.Fatalf("%s: %s does not hold %q", tc.reason, tc.file, tc.old)
 			}
 			files[tc.file] = strings.Replace(files[tc.file], tc.old, tc.new, 1)
+		}
+		if tc.inline {
+			files["app.yaml"] = strings.Replace(files["app.yaml"], "conventions:\n", "conventions:\n  labels: {tools.example.com/by: x, tools.example.com/a: b}\n", 1)
 		}
 		var set []string
 		if tc.set != "" {

@@ -9,8 +9,8 @@ import (
 
 // Error is one problem in one place of a config.
 type Error struct {
-	// File is the config file as it was given, the templateFile, or the override ("--set …", "environment …")
-	// that the value came from.
+	// File is the config file as it was given, the templateFile, the conventionsFile, or the override ("--set …",
+	// "environment …") that the value came from.
 	File string
 	// Line counts from 1; 0 where there are no lines (an override, a file that cannot be read).
 	Line int

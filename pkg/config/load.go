@@ -21,7 +21,7 @@ type Options struct {
 	Stdin io.Reader
 }
 
-// Load reads the operators that o names. It returns every operator that could be made out, those with errors
+// Load reads the operators that o names, and the files that these name. It returns every operator that could be made out, those with errors
 // too (see File.Valid), in the order of the files, and all errors of all files, sorted. Nothing may be run
 // while there are errors.
 func Load(o Options) ([]*File, Errors) {

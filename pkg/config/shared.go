@@ -50,7 +50,7 @@ func (s *shared) check() {
 		return
 	}
 	if err := f.identify(ConventionsKind); err != nil {
-		s.errs = append(s.document.errs, err)
+		s.errs = slices.Concat(s.document.errs, Errors{err})
 		return
 	}
 	var all sharedConventions

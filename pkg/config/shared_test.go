@@ -80,6 +80,10 @@ func TestSharedBySeveral(t *testing.T) {
 		t.Errorf("labels %q and %q", a, b)
 	}
 
+	if files[0].shared != files[1].shared {
+		t.Error("the file was read twice, and may have changed in between")
+	}
+
 	write(t, filepath.Join(dir, "conv"), text+"extra: 1\n")
 	files, errs = Load(Options{Files: []string{dir}, Set: set})
 	if len(errs) != 1 || files[0].Valid() || files[1].Valid() || !files[2].Valid() {
