@@ -130,7 +130,9 @@ func TestRollout(t *testing.T) {
 	rolled()
 	testkit.Patch(t, proxies, ns, "edge", "somebody", `{"spec":{"settings":"others"}}`)
 	rolled()
-	if n := len(templates); n != 5 {
-		t.Errorf("5 contents took %d rollouts: %v", n, slices.Collect(maps.Keys(templates)))
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: others}, data: {a: '5'}}")
+	rolled()
+	if n := len(templates); n != 6 {
+		t.Errorf("6 contents took %d rollouts: %v", n, slices.Collect(maps.Keys(templates)))
 	}
 }
