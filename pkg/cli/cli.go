@@ -33,8 +33,12 @@ func Main(args []string, streams IO) int {
 	args = asPlugin(root, streams.Program, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
-	if err == nil {
+	var exit *exitError
+	switch {
+	case err == nil:
 		return 0
+	case errors.As(err, &exit):
+		return exit.code
 	}
 	fmt.Fprintln(streams.Err, "Error: "+explain(root, cmd, args, err))
 	return 1
@@ -67,6 +71,7 @@ Corollary keeps the cluster that way.`,
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
+	root.AddCommand(newPlan(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	nameShell(root)

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// fieldDiff is one field in which two documents differ. A value that one of them does not have is nil there.
+type fieldDiff struct {
+	path          fieldpath.Path
+	before, after any
+	// writer is the field manager that wrote before last, where that is known.
+	writer string
+}
+
+// op is add, remove or replace.
+func (d fieldDiff) op() string {
+	switch {
+	case d.before == nil:
+		return "add"
+	case d.after == nil:
+		return "remove"
+	}
+	return "replace"
+}
+
+// diffDocuments returns the fields in which two documents differ, in the order of their paths: a map or list that one of
+// them does not have is one difference. What no author writes is left out: status and the bookkeeping of the API server.
+// A Secret's values are masked; that they differ is told. Either may be nil.
+func diffDocuments(before, after map[string]any) []fieldDiff {
+	d := &documentDiff{}
+	a, b := authored(before), authored(after)
+	d.maps(nil, a, b)
+	if isSecret(before) || isSecret(after) {
+		maskDiffs(d.found, before, after)
+	}
+	return d.found
+}
+
+// bookkeeping is the metadata that the API server keeps.
+var bookkeeping = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation", "managedFields", "resourceVersion",
+	"selfLink", "uid"}
+
+// authored is a document less what no author writes.
+func authored(doc map[string]any) map[string]any {
+	out := maps.Clone(doc)
+	delete(out, "status")
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		for _, key := range bookkeeping {
+			delete(meta, key)
+		}
+		out["metadata"] = meta
+	}
+	return out
+}
+
+type documentDiff struct{ found []fieldDiff }
+
+func (d *documentDiff) values(at fieldpath.Path, before, after any) {
+	if drift.Digest(before) == drift.Digest(after) {
+		return
+	}
+	switch b := before.(type) {
+	case map[string]any:
+		if a, ok := after.(map[string]any); ok {
+			d.maps(at, b, a)
+			return
+		}
+	case []any:
+		if a, ok := after.([]any); ok {
+			d.lists(at, b, a)
+			return
+		}
+	}
+	d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+}
+
+func (d *documentDiff) maps(at fieldpath.Path, before, after map[string]any) {
+	keys := maps.Clone(before)
+	if keys == nil {
+		keys = map[string]any{}
+	}
+	maps.Copy(keys, after)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		d.values(at.Child(key), before[key], after[key])
+	}
+}
+
+// lists compares item by item where the items have a name of some sort, else as a whole.
+func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
+	keys := itemKeys(before, after)
+	if keys == nil {
+		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+		return
+	}
+	had, n := map[string]any{}, len(d.found)
+	for _, item := range before {
+		had[itemName(item, keys)] = item
+	}
+	has := map[string]bool{}
+	for _, item := range after {
+		name := itemName(item, keys)
+		has[name] = true
+		d.values(itemPath(at, item, keys), had[name], item)
+	}
+	for _, item := range before {
+		if !has[itemName(item, keys)] {
+			d.values(itemPath(at, item, keys), item, nil)
+		}
+	}
+	if len(d.found) == n { // the items are the same, their order is not
+		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+	}
+}
+
+// knownKeys name the items of lists in Kubernetes' own kinds, and of most others.
+var knownKeys = [][]string{
+	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"}, {"mountPath"}, {"devicePath"}, {"type"}, {"key"}, {"ip"},
+	{"uid"}, {"topologyKey", "whenUnsatisfiable"}, {"host"}, {"path"},
+}
+
+// itemKeys finds the keys that tell the items of both lists apart; nil where there are none.
+func itemKeys(lists ...[]any) []string {
+	i := slices.IndexFunc(knownKeys, func(keys []string) bool {
+		for _, list := range lists {
+			seen := map[string]bool{}
+			for _, item := range list {
+				m, ok := item.(map[string]any)
+				if !ok || slices.ContainsFunc(keys, func(k string) bool { return !namesItem(m[k]) }) || seen[itemName(item, keys)] {
+					return false
+				}
+				seen[itemName(item, keys)] = true
+			}
+		}
+		return true
+	})
+	if i < 0 {
+		return nil
+	}
+	return knownKeys[i]
+}
+
+// namesItem tells whether a value can be part of an item's name.
+func namesItem(v any) bool {
+	switch v.(type) {
+	case nil, map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+func itemName(item any, keys []string) string {
+	m, _ := item.(map[string]any)
+	name := ""
+	for _, k := range keys {
+		name += fmt.Sprint(m[k]) + "\x00"
+	}
+	return name
+}
+
+func itemPath(at fieldpath.Path, item any, keys []string) fieldpath.Path {
+	m, _ := item.(map[string]any)
+	selector := make(map[string]string, len(keys))
+	for _, k := range keys {
+		selector[k] = fmt.Sprint(m[k])
+	}
+	return append(slices.Clip(slices.Clone(at)), fieldpath.Step{Kind: fieldpath.SelectorStep, Selector: selector})
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// printDiffs writes differences, a line each where they fit on one:
+//
+//	~ .spec.replicas: 1 -> 3
+//	+ .metadata.labels['a.b/c']: x
+//	- .spec.strategy:
+//	    type: Recreate
+//
+// Texts of several lines are compared line by line.
+func printDiffs(w io.Writer, p painter, indentation string, list []fieldDiff) {
+	for _, d := range list {
+		printDiff(w, p, indentation, d)
+	}
+}
+
+func printDiff(w io.Writer, p painter, indentation string, d fieldDiff) {
+	path := d.path.String()
+	switch d.op() {
+	case "add":
+		printValue(w, p, green, indentation, "+ "+path, d.after)
+	case "remove":
+		printValue(w, p, red, indentation, "- "+path, d.before)
+	default:
+		before, b := d.before.(string)
+		after, a := d.after.(string)
+		if a && b && strings.Contains(before+after, "\n") {
+			fmt.Fprintln(w, indentation+p.paint(yellow, "~ "+path+":"))
+			printLines(w, p, indentation+"    ", before, after)
+			return
+		}
+		was, is := flow(d.before), flow(d.after)
+		if before == drift.Masked && after == drift.Masked {
+			is = "(masked, changed)"
+		}
+		if len(was)+len(is) <= lineWidth {
+			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.paint(yellow, "~ "+path+":"), p.paint(red, was), p.paint(green, is), writtenBy(p, d))
+			return
+		}
+		printValue(w, p, red, indentation, "- "+path, d.before)
+		printValue(w, p, green, indentation, "+ "+path, d.after)
+	}
+}
+
+// writtenBy names who is to thank for the value that goes.
+func writtenBy(p painter, d fieldDiff) string {
+	if d.writer == "" {
+		return ""
+	}
+	return p.paint(dim, " (last written by "+harmless(d.writer)+")")
+}
+
+// lineWidth is how long values may be to stand on the line of their path.
+const lineWidth = 100
+
+func printValue(w io.Writer, p painter, color, indentation, head string, value any) {
+	if text := flow(value); len(text) <= lineWidth && !strings.Contains(text, "\n") {
+		fmt.Fprintln(w, indentation+p.paint(color, head+": "+text))
+		return
+	}
+	fmt.Fprintln(w, indentation+p.paint(color, head+":"))
+	block := fmt.Sprint(value)
+	if _, text := value.(string); !text {
+		if y, err := yaml.Marshal(value); err == nil {
+			block = string(y)
+		}
+	}
+	for line := range strings.Lines(strings.TrimRight(block, "\n") + "\n") {
+		fmt.Fprintln(w, indentation+"    "+p.paint(color, harmless(strings.TrimSuffix(line, "\n"))))
+	}
+}
+
+// printLines writes the lines in which two texts differ, with some around them.
+func printLines(w io.Writer, p painter, indentation, before, after string) {
+	text := string(diff.Diff("before", []byte(before), "after", []byte(after)))
+	_, hunks, _ := strings.Cut(text, "\n+++ after\n")
+	for line := range strings.Lines(hunks) {
+		line = strings.TrimSuffix(line, "\n")
+		color := ""
+		switch {
+		case strings.HasPrefix(line, "+"):
+			color = green
+		case strings.HasPrefix(line, "-"):
+			color = red
+		case strings.HasPrefix(line, "@@"):
+			color = dim
+		}
+		fmt.Fprintln(w, indentation+p.paint(color, harmless(line)))
+	}
+}
+
+// harmless spells out what a terminal would take for an instruction.
+func harmless(line string) string {
+	return strings.Map(func(r rune) rune {
+		if isControl(r) && r != '\t' {
+			return '\uFFFD'
+		}
+		return r
+	}, line)
+}
+
+func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
+
+// flow is a value on one line: a text as it is where that is plain, anything else as JSON.
+func flow(v any) string {
+	if s, ok := v.(string); ok && isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// isPlain tells whether a text can stand without quotes: it looks like no other value, and has nothing that a terminal
+// would take for an instruction.
+func isPlain(s string) bool {
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, isControl) {
+		return false
+	}
+	var other any
+	if json.Unmarshal([]byte(s), &other) == nil { // a number, true, null …
+		return false
+	}
+	return true
+}

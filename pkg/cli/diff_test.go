@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/internal/golden"
+)
+
+// TestDiff: two documents in, the fields in which they differ out.
+func TestDiff(t *testing.T) {
+	golden.Cases(t, "testdata/diff/*.txtar", func(t *testing.T, c *golden.Case) {
+		var out strings.Builder
+		printDiffs(&out, painter{on: strings.Contains(c.Section("color"), "always")}, "", diffDocuments(document(t, c.Section("before")), document(t, c.Section("after"))))
+		c.Want(t, "diff", strings.ReplaceAll(out.String(), "\x1b", "^"))
+		if secret := strings.TrimSpace(c.Section("secret")); secret != "" && strings.Contains(out.String(), secret) {
+			t.Errorf("the value %s is shown", secret)
+		}
+	})
+}
+
+func document(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// TestMaskedDocument: a Secret's values are hidden wherever they stand, and nothing else is.
+func TestMaskedDocument(t *testing.T) {
+	secret := document(t, `{apiVersion: v1, kind: Secret, metadata: {name: p, annotations: {last: '{"data": {"k": "aHVudGVyMg=="}}', other: x}}, data: {k: aHVudGVyMg==}}`)
+	out, err := yaml.Marshal(maskedDocument(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "apiVersion: v1\ndata:\n  k: (masked)\nkind: Secret\nmetadata:\n  annotations:\n    last: (masked)\n    other: x\n  name: p\n"
+	if string(out) != want {
+		t.Errorf("masked is\n%s", out)
+	}
+	if other := document(t, `{apiVersion: v1, kind: ConfigMap, data: {k: v}}`); maskedDocument(other)["data"].(map[string]any)["k"] != "v" {
+		t.Error("a ConfigMap is masked")
+	}
+}

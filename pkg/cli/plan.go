@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+type planOptions struct {
+	surveyFlags
+	against configFlags
+	output  choice
+	color   colorFlag
+	noDiff  bool
+}
+
+func newPlan(streams IO) *cobra.Command {
+	o := &planOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "json"}}}
+	cmd := &cobra.Command{
+		Use:   "plan -c CONFIG",
+		Short: "Show what run would do in a cluster, and do nothing",
+		Long: `Look at a cluster as "corollary run" would at its start, and tell for each upstream
+what would be created, updated, recreated or deleted, and what the API server
+says to it. Nothing is written: each write is asked for as a dry run, so defaults,
+validation and admission take part. Where you may not even make dry runs, the
+fields are compared here instead, and the plan says so.
+
+  + create          ~ update, repair    -/+ recreate
+  - delete          ^ release           ! refused, conflict
+  = left as it is   * waits             ? left over: nothing looks after it
+
+With --against OLDCONFIG it tells what going from that config to the other one
+would do: only what differs between what the two ask for, and what the new one
+would leave behind, such as objects of a downstream or kind that it no longer has.
+
+The upstreams' status and events are no part of a plan, and neither is what would
+follow from objects that do not exist yet: plan again when they do.
+
+The exit code is 0 where nothing would change, 2 where something would, 1 on an
+error. The values of Secrets are never shown.`,
+		Example: `  corollary plan -c app.yaml
+
+  # What a change of the config does, before it is rolled out
+  git show HEAD~1:app.yaml > old.yaml
+  corollary plan -c app.yaml --against old.yaml
+
+  # What is planned, as "ACTION KIND NAMESPACE/NAME"
+  corollary plan -c app.yaml -o json | jq -r '.items[] | "\(.action) \(.kind) \(.namespace)/\(.name)"'
+
+  # With the rights that the operator itself has
+  corollary plan -c app.yaml --as system:serviceaccount:corollary:corollary`,
+		Args: noArguments("configs are named with -c"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx)
+		},
+	}
+	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.against.files, "against", nil, "The config as it is now: show what going from it to -c would do; a file or directory, may be repeated")
+	completeFiles(cmd, "against", "yaml", "yml")
+	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	flags.BoolVar(&o.noDiff, "no-diff", false, "Leave out the fields: a line for each object")
+	o.color.bind(cmd)
+	return cmd
+}
+
+func (o *planOptions) run(ctx context.Context) error {
+	files, cfg, err := o.load()
+	if err != nil {
+		return err
+	}
+	s, line, err := o.surveyor(cfg, engine.SurveyOptions{Documents: true})
+	if err != nil {
+		return err
+	}
+	p := newPlanning(o, line)
+	if len(o.against.files) > 0 {
+		err = p.against(ctx, s, files)
+	} else {
+		err = each(ctx, s, files, func(v *engine.Survey) error { return p.operator(ctx, v) })
+	}
+	line.clear()
+	if err != nil {
+		return p.abort(err)
+	}
+	return p.end()
+}

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// against plans what going from the old configs to the new ones would do. Operators are the same by their name.
+func (p *planning) against(ctx context.Context, s *engine.Surveyor, files []*config.File) error {
+	p.options.against.set = nil // overrides are of the new ones
+	old, problems, err := p.options.against.load(p.options.streams)
+	if err != nil {
+		return err
+	}
+	if _, err := p.options.fit(old, problems); err != nil {
+		return fmt.Errorf("--against: %w", err)
+	}
+	byName := map[string][2]*config.File{}
+	var names []string
+	for side, list := range [][]*config.File{old, files} {
+		for _, f := range list {
+			pair, known := byName[f.Metadata.Name]
+			if !known {
+				names = append(names, f.Metadata.Name)
+			}
+			pair[side] = f
+			byName[f.Metadata.Name] = pair
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := p.pair(ctx, s, byName[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transition is one operator's way from its old config to its new one; either may be nil.
+type transition struct {
+	*planning
+	old, new *engine.Survey
+}
+
+func (p *planning) pair(ctx context.Context, s *engine.Surveyor, files [2]*config.File) error {
+	t := &transition{planning: p}
+	var err error
+	for side, v := range []**engine.Survey{&t.old, &t.new} {
+		if files[side] == nil {
+			continue
+		}
+		if *v, err = s.Open(ctx, files[side]); err != nil {
+			return err
+		}
+		defer (*v).Close()
+	}
+	switch {
+	case t.old == nil:
+		return p.operator(ctx, t.new)
+	case t.new == nil || t.old.Pipeline().Upstream.GVK.GroupKind() != t.new.Pipeline().Upstream.GVK.GroupKind():
+		if err := t.abandoned(ctx); err != nil || t.new == nil {
+			return err
+		}
+		return p.operator(ctx, t.new)
+	}
+	return t.walk(ctx)
+}
+
+// abandoned is about an operator that is no more, or that watches another kind now.
+func (t *transition) abandoned(ctx context.Context) error {
+	for _, ref := range t.old.Refs() {
+		was, err := t.old.Standing(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if was != nil {
+			if err := t.leftovers(was, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// walk goes through the upstreams of both configs.
+func (t *transition) walk(ctx context.Context) error {
+	refs := append(t.old.Refs(), t.new.Refs()...)
+	slices.SortFunc(refs, func(a, b pipeline.Ref) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	refs = slices.Compact(refs)
+	next := 0
+	// What of them the new config has nothing to tell of is passed over by Visit: it is told in between.
+	until := func(ref *pipeline.Ref) error {
+		for ; next < len(refs) && (ref == nil || refs[next] != *ref); next++ {
+			if err := t.upstream(ctx, refs[next], nil); err != nil {
+				return err
+			}
+		}
+		next++
+		return nil
+	}
+	err := t.new.Visit(ctx, refs, func(f *engine.Finding) error {
+		if err := until(&f.Ref); err != nil {
+			return err
+		}
+		return t.upstream(ctx, f.Ref, f)
+	})
+	if err != nil {
+		return err
+	}
+	return until(nil)
+}
+
+// upstream tells of one upstream what the other config changes; f is nil where the new one does not look at it.
+func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *engine.Finding) error {
+	was, err := t.old.Standing(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		is, err := t.new.Standing(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if err := t.changes(was, is, f); err != nil {
+			return err
+		}
+	}
+	if was == nil {
+		return nil
+	}
+	return t.leftovers(was, f)
+}
+
+// changes tells of the downstreams of which the two configs ask for something else.
+func (t *transition) changes(was, is *engine.Standing, f *engine.Finding) error {
+	up := upstreamOf(t.new.Pipeline(), f)
+	if was == nil || is == nil {
+		return t.finding(t.new.Pipeline(), f)
+	}
+	if t.old.Pipeline().Config.Conventions.Finalizer != t.new.Pipeline().Config.Conventions.Finalizer {
+		if err := t.finalizer(t.new.Pipeline(), f, up); err != nil {
+			return err
+		}
+	}
+	for _, c := range f.Changes {
+		before, after := t.asked(was, c), is.Documents[c.Index]
+		caused := drift.Digest(before) != drift.Digest(after)
+		if c.Leftover {
+			caused = t.wasTarget(was, c.Live)
+		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
+			caused = t.refusedNow(was, is, c)
+		}
+		if !caused {
+			t.counts[string(engine.ChangeNone)]++
+			continue
+		}
+		item := itemOf(t.new.Pipeline(), f.Operator, up, c)
+		if !c.Leftover && before != nil && after != nil && c.Action != engine.ChangeCreate {
+			item.diffs = diffDocuments(before, after)
+		}
+		if err := t.add(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked is what the old config asks for of the downstream of that name; nil where it asks for nothing.
+func (t *transition) asked(was *engine.Standing, c engine.Change) map[string]any {
+	for i, d := range t.old.Pipeline().Downstreams {
+		if d.Name == c.Downstream {
+			return was.Documents[i]
+		}
+	}
+	return nil
+}
+
+// wasTarget tells whether the old config wants an object where it stands.
+func (t *transition) wasTarget(was *engine.Standing, live *drift.Live) bool {
+	for i, doc := range was.Documents {
+		d := t.old.Pipeline().Downstreams[i]
+		if doc != nil && live != nil && was.Wish.Downstreams[i].Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
+			d.GVK().GroupKind() == schema.FromAPIVersionAndKind(live.APIVersion, live.Kind).GroupKind() {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedNow tells whether the new config refuses an upstream, or cannot render it, and the old one did not.
+func (t *transition) refusedNow(was, is *engine.Standing, c engine.Change) bool {
+	if was.Wish == nil || is.Wish == nil || len(was.Wish.Invalid) > 0 {
+		return false
+	}
+	if len(is.Wish.Invalid) > 0 {
+		return true
+	}
+	if c.Index >= len(is.Wish.Downstreams) || is.Wish.Downstreams[c.Index].Err == nil {
+		return false
+	}
+	for i, d := range t.old.Pipeline().Downstreams {
+		if d.Name == c.Downstream && i < len(was.Wish.Downstreams) {
+			return was.Wish.Downstreams[i].Err == nil
+		}
+	}
+	return true
+}
+
+// leftovers tells of the objects that the old config looks after and the new one does not.
+func (t *transition) leftovers(was *engine.Standing, f *engine.Finding) error {
+	up := objectRef{gvk: t.old.Pipeline().Upstream.GVK, at: was.Ref, uid: string(was.Upstream.GetUID())}
+	seen := map[*drift.Live]bool{}
+	for i, list := range was.Owned {
+		d := t.old.Pipeline().Downstreams[i]
+		for _, live := range list {
+			if seen[live] || !live.Managed || looksAt(f, d.Kind.GVK.GroupKind(), live) {
+				continue
+			}
+			seen[live] = true
+			item := planItem{operator: t.old.Pipeline().Name, upstream: up, downstream: d.Name, action: actionLeftover,
+				object: objectRef{d.Kind.GVK, pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, string(live.UID)},
+				reason: "the new config does not look at it; nothing changes or deletes it any more, but for what its owner reference does"}
+			if len(live.Owners) == 0 {
+				item.reason = "the new config does not look at it; nothing changes or deletes it any more"
+			}
+			if err := t.add(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// looksAt tells whether a finding is about an object.
+func looksAt(f *engine.Finding, kind schema.GroupKind, live *drift.Live) bool {
+	return f != nil && slices.ContainsFunc(f.Changes, func(c engine.Change) bool {
+		at := c.Kind.GroupKind() == kind && c.Target == pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+		return at || c.Live != nil && c.Live.UID == live.UID
+	})
+}

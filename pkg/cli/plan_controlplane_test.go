@@ -1,0 +1,148 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var changing = regexp.MustCompile(`v1-[0-9a-v]{40,}|[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9]+s\b`)
+
+// normal is an output without what is another in each run.
+func normal(text, ns string) string {
+	text = changing.ReplaceAllStringFunc(text, func(s string) string {
+		switch {
+		case strings.HasPrefix(s, "v1-"):
+			return "HASH"
+		case strings.HasSuffix(s, "s"):
+			return "AGE"
+		}
+		return "UID"
+	})
+	return strings.ReplaceAll(text, ns, "NS")
+}
+
+// applyAll applies the documents of a text.
+func applyAll(t *testing.T, ns, text string) {
+	t.Helper()
+	for _, doc := range strings.Split(text, "\n---\n") {
+		if strings.TrimSpace(doc) != "" {
+			testkit.Apply(t, ns, doc)
+		}
+	}
+}
+
+// settle runs operators until they have nothing to do any more.
+func settle(t *testing.T, configs ...string) {
+	t.Helper()
+	args := []string{"run", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}
+	plan := []string{"plan", "--no-diff"}
+	for _, c := range configs {
+		args, plan = append(args, "-c", c), append(plan, "-c", c)
+	}
+	p := start(t, testkit.Config(), args...)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		code, out := run(t, plan...)
+		return code == 0, out
+	})
+	p.interrupt(t)
+	p.wait(t)
+}
+
+// TestPlan runs the cases: operator.yaml settles what is in before.yaml, after.yaml is applied, and a command tells what it
+// would do, or new.yaml where there is one.
+func TestPlan(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	golden.Cases(t, "testdata/plan/*.txtar", func(t *testing.T, c *golden.Case) {
+		ns := testkit.Namespace(t)
+		t.Chdir(t.TempDir())
+		for _, f := range c.Files {
+			if err := os.WriteFile(f.Name, []byte(strings.ReplaceAll(string(f.Data), "NS", ns)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		section := func(name string) string { return strings.ReplaceAll(c.Section(name), "NS", ns) }
+		applyAll(t, ns, section("before.yaml"))
+		if section("before.yaml") != "" {
+			settle(t, "operator.yaml")
+		}
+		applyAll(t, ns, section("after.yaml"))
+		for _, line := range strings.Split(strings.TrimSpace(section("edit")), "\n") {
+			if name, patch, ok := strings.Cut(line, " "); ok {
+				testkit.Patch(t, configMaps, ns, name, "kubectl-edit", patch)
+			}
+		}
+		before := testkit.List(t, configMaps, ns, "")
+		out, errs, code := split(t, strings.Fields(section("command"))...)
+		c.Want(t, "want", normal(fmt.Sprintf("%s%sexit code %d\n", out, errs, code), ns))
+		for i, after := range testkit.List(t, configMaps, ns, "") {
+			if after.GetResourceVersion() != before[i].GetResourceVersion() {
+				t.Errorf("%s was written", after.GetName())
+			}
+		}
+		for _, w := range testkit.List(t, widgets, ns, "") {
+			testkit.Patch(t, widgets, ns, w.GetName(), "test", `{"metadata": {"finalizers": null}}`)
+		}
+	})
+}
+
+// TestPlanAsJSON: what docs/cli.md promises of the shape.
+func TestPlanAsJSON(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns := testkit.Namespace(t)
+	testkit.Apply(t, ns, blueWidget)
+	out, errs, code := split(t, "plan", "-c", operatorFile, "-n", ns, "-o", "json")
+	var plan struct {
+		Items []struct {
+			Operator, Downstream, APIVersion, Kind, Namespace, Name, Action, State, Reason string
+			Upstream                                                                       struct{ APIVersion, Kind, Namespace, Name, UID string }
+			Differences                                                                    []struct{ Path, Op string }
+			Before, After                                                                  map[string]any
+		}
+		Counts map[string]int
+	}
+	if err := json.Unmarshal([]byte(out), &plan); err != nil || code != 2 || errs != "" {
+		t.Fatalf("exit code %d, %v, %s\n%s", code, err, errs, out)
+	}
+	if len(plan.Items) != 1 || plan.Counts["create"] != 1 {
+		t.Fatalf("the plan is %+v", plan)
+	}
+	if i := plan.Items[0]; i.Operator != "widgets" || i.Downstream != "config" || i.APIVersion != "v1" || i.Kind != "ConfigMap" || i.Namespace != ns || i.Name != "one" ||
+		i.Action != "create" || i.State != "Create" || i.Upstream.Kind != "Widget" || i.Upstream.UID == "" || len(i.Differences) == 0 || i.Before != nil || i.After == nil {
+		t.Errorf("the item is %+v", i)
+	}
+}
+
+// TestPlanFails: exit code 1 is for what kept the plan from being made.
+func TestPlanFails(t *testing.T) {
+	ns := testkit.Namespace(t)
+	stranger := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"list"}})
+	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, stranger))
+	for _, c := range []struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		{"no right to watch", []string{"-c", operatorFile, "-n", ns}, "is forbidden: grant get, list and watch"},
+		{"a kind that is not served", []string{"-c", "testdata/errors/gadgets.yaml"}, "is not served by the API server"},
+		{"a config with errors", []string{"-c", "testdata/errors/untyped.yaml"}, "in the config"},
+		{"an old config with errors", []string{"-c", operatorFile, "--against", "testdata/errors/untyped.yaml"}, "--against: "},
+		{"no workers", []string{"-c", operatorFile, "--workers", "0"}, "--workers is 0"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			if code, out := run(t, append([]string{"plan"}, c.args...)...); code != 1 || !strings.Contains(out, c.want) {
+				t.Errorf("exit code %d, %q wanted in\n%s", code, c.want, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// What a plan has beside the actions of a survey.
+const (
+	// actionFinalizer: the finalizer would be put on the upstream, or taken off it.
+	actionFinalizer = "finalizer"
+	// actionLeftover: an object that nothing looks after.
+	actionLeftover = "leftover"
+)
+
+// planItem is one object of a plan.
+type planItem struct {
+	operator   string
+	upstream   objectRef
+	downstream string
+	object     objectRef
+	action     string
+	state      string
+	reason     string
+	note       string
+	failure    *pipeline.Failure
+	diffs      []fieldDiff
+	before     map[string]any
+	after      map[string]any
+	// hash is where the hash rides, which changes with everything else.
+	hash fieldpath.Path
+}
+
+// object says which one.
+type objectRef struct {
+	gvk schema.GroupVersionKind
+	at  pipeline.Ref
+	uid string
+}
+
+func (o objectRef) String() string { return o.gvk.Kind + " " + o.at.String() }
+
+// planning makes a plan and prints it as it goes.
+type planning struct {
+	options *planOptions
+	line    *progressLine
+	printer planPrinter
+	counts  map[string]int
+}
+
+// planPrinter writes items in their order.
+type planPrinter interface {
+	item(planItem) error
+	end(counts map[string]int) error
+}
+
+func newPlanning(o *planOptions, line *progressLine) *planning {
+	p := &planning{options: o, line: line, counts: map[string]int{}}
+	if o.output.value == "json" {
+		p.printer = &planJSON{w: o.streams.Out}
+	} else {
+		p.printer = &planText{w: o.streams.Out, painter: o.color.painter(o.streams), noDiff: o.noDiff}
+	}
+	return p
+}
+
+// operator plans one operator.
+func (p *planning) operator(ctx context.Context, v *engine.Survey) error {
+	return v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return p.finding(v.Pipeline(), f) })
+}
+
+// finding plans one upstream.
+func (p *planning) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
+	up := upstreamOf(pl, f)
+	if err := p.finalizer(pl, f, up); err != nil {
+		return err
+	}
+	for _, c := range f.Changes {
+		item := itemOf(pl, f.Operator, up, c)
+		if c.State == pipeline.StateInvalid {
+			item.reason = invalidity(f)
+		}
+		if err := p.add(item); err != nil {
+			return err
+		}
+	}
+	for _, r := range f.Forgotten {
+		gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread,
+			object: objectRef{gvk, pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}, string(r.UID)},
+			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name)}
+		if err := p.add(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// invalidity says which rules refuse an upstream.
+func invalidity(f *engine.Finding) string {
+	var parts []string
+	for _, failure := range f.Wish.Invalid {
+		parts = append(parts, failure.String())
+	}
+	return strings.Join(parts, "; ") + ": what stands is left alone"
+}
+
+func upstreamOf(pl *pipeline.Pipeline, f *engine.Finding) objectRef {
+	up := objectRef{gvk: pl.Upstream.GVK, at: f.Ref}
+	if f.Upstream != nil {
+		up.uid = string(f.Upstream.GetUID())
+	}
+	return up
+}
+
+func (p *planning) finalizer(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) error {
+	name, verb := pl.Config.Conventions.Finalizer, "is added"
+	switch f.Finalizer {
+	case pipeline.FinalizerLeave:
+		return nil
+	case pipeline.FinalizerRemove:
+		verb = "is removed"
+	}
+	return p.add(planItem{operator: f.Operator, upstream: up, object: up, action: actionFinalizer, reason: name + " " + verb})
+}
+
+// itemOf is a change as a plan has it.
+func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Change) planItem {
+	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectRef{c.Kind, c.Target, ""}, action: string(c.Action),
+		state: string(c.State), reason: c.Reason, note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After)}
+	if c.Live != nil {
+		item.object.uid = string(c.Live.UID)
+	}
+	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
+		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
+	}
+	switch c.Action {
+	case engine.ChangeCreate:
+		item.diffs = diffDocuments(nil, withoutIdentity(c.Document))
+	case engine.ChangeDelete, engine.ChangeSupersede, engine.ChangeNone:
+	case engine.ChangeRefuse:
+		if c.Before != nil && c.Document != nil {
+			item.diffs = fieldDiffs(c)
+		}
+	default:
+		if c.After != nil {
+			item.diffs = diffDocuments(item.before, item.after)
+		}
+		if c.Action == engine.ChangeRepair || c.Action == engine.ChangeLeave {
+			item.diffs = withWriters(item.diffs, c.Drift)
+		}
+		if item.note == "" && c.Before != nil && c.After != nil && len(item.diffs) == 0 && c.Action.Writes() {
+			item.note = "no value changes, only who owns the fields"
+		}
+	}
+	return item
+}
+
+// withWriters adds who wrote a field last, where it is no longer as it was applied.
+func withWriters(list []fieldDiff, found []drift.Difference) []fieldDiff {
+	for i := range list {
+		for _, d := range found {
+			if d.Path.HasPrefix(list[i].path) && d.Have != nil {
+				list[i].writer = d.Manager
+			}
+		}
+	}
+	return list
+}
+
+// fieldDiffs are our fields as they are and as they were wanted, where the API server made nothing of them.
+func fieldDiffs(c engine.Change) []fieldDiff {
+	var list []fieldDiff
+	for _, d := range diffDocuments(contentOf(c.Before), c.Document) {
+		if d.after != nil { // what only the live object has is not ours to take away
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// withoutIdentity is a document less what the line above its fields says already.
+func withoutIdentity(doc map[string]any) map[string]any {
+	out := (&unstructured.Unstructured{Object: doc}).DeepCopy().Object
+	for _, path := range []fieldpath.Path{fieldpath.New("apiVersion"), fieldpath.New("kind"), fieldpath.New("metadata", "name"), fieldpath.New("metadata", "namespace")} {
+		fieldpath.Remove(out, path)
+	}
+	return out
+}
+
+func contentOf(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil
+	}
+	u.SetManagedFields(nil)
+	return u.Object
+}
+
+// add counts an item, and prints it where it is worth it.
+func (p *planning) add(item planItem) error {
+	p.counts[item.action]++
+	if item.action == string(engine.ChangeNone) {
+		return nil
+	}
+	p.line.clear()
+	return p.printer.item(item)
+}
+
+// end prints the counts. The error is the exit code that says that something would change.
+func (p *planning) end() error {
+	if err := p.printer.end(p.counts); err != nil {
+		return err
+	}
+	changes := p.counts[actionFinalizer]
+	for action, n := range p.counts {
+		if engine.ChangeAction(action).Writes() && action != actionLeftover && action != actionFinalizer {
+			changes += n
+		}
+	}
+	if len(p.options.against.files) > 0 {
+		changes += p.counts[actionLeftover]
+	}
+	if changes > 0 {
+		return &exitError{code: exitChanges}
+	}
+	return nil
+}
+
+// abort ends a plan that could not be finished. What was printed of it stands; as JSON it is then cut short.
+func (p *planning) abort(err error) error { return err }

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// planText prints a plan for people, grouped by upstream.
+type planText struct {
+	w       io.Writer
+	painter painter
+	noDiff  bool
+	last    string
+}
+
+// marks are the signs and words of actions.
+var marks = map[string]struct{ sign, word, color string }{
+	string(engine.ChangeCreate):    {"+", "create", green},
+	string(engine.ChangeUpdate):    {"~", "update", yellow},
+	string(engine.ChangeRepair):    {"~", "repair", yellow},
+	string(engine.ChangeRecreate):  {"-/+", "recreate", red},
+	string(engine.ChangeSupersede): {"-", "delete", red},
+	string(engine.ChangeDelete):    {"-", "delete", red},
+	string(engine.ChangeRelease):   {"^", "release", yellow},
+	string(engine.ChangeRefuse):    {"!", "refused", red},
+	string(engine.ChangeConflict):  {"!", "conflict", red},
+	string(engine.ChangeWait):      {"*", "waits", dim},
+	string(engine.ChangeLeave):     {"=", "left", dim},
+	actionFinalizer:                {"~", "finalizer", yellow},
+	actionLeftover:                 {"?", "left over", yellow},
+}
+
+func (t *planText) item(item planItem) error {
+	head := fmt.Sprintf("%s (operator %s)", item.upstream, item.operator)
+	if head != t.last {
+		if t.last != "" {
+			fmt.Fprintln(t.w)
+		}
+		fmt.Fprintln(t.w, t.painter.paint(bold, head))
+		t.last = head
+	}
+	mark := marks[item.action]
+	what := item.object.String()
+	if item.action == actionFinalizer {
+		what = ""
+	} else if item.object.at.Name == "" {
+		what = "downstream " + item.downstream
+	}
+	line := strings.TrimRight(fmt.Sprintf("  %s %s %s", mark.sign, mark.word, what), " ")
+	text := item.reason
+	if item.failure != nil {
+		text = item.failure.Reason + ": " + item.failure.Message
+	} else if item.action == string(engine.ChangeLeave) && item.state != "" {
+		text = item.state + ": " + text
+	}
+	fmt.Fprintln(t.w, t.painter.paint(mark.color, line)+": "+harmless(oneLine(text)))
+	if item.note != "" {
+		fmt.Fprintln(t.w, "      "+t.painter.paint(dim, "("+harmless(oneLine(item.note))+")"))
+	}
+	if !t.noDiff {
+		printDiffs(t.w, t.painter, "      ", telling(item))
+	}
+	return nil
+}
+
+// telling are an item's differences less that of the hash, which says nothing beside the others.
+func telling(item planItem) []fieldDiff {
+	if len(item.diffs) < 2 {
+		return item.diffs
+	}
+	return slices.DeleteFunc(slices.Clone(item.diffs), func(d fieldDiff) bool { return d.path.Equal(item.hash) })
+}
+
+func (t *planText) end(counts map[string]int) error {
+	if t.last != "" {
+		fmt.Fprintln(t.w)
+	}
+	var parts []string
+	for _, c := range []struct{ action, text string }{
+		{string(engine.ChangeCreate), "to create"}, {string(engine.ChangeUpdate), "to update"}, {string(engine.ChangeRepair), "to repair"},
+		{string(engine.ChangeRecreate), "to recreate"}, {string(engine.ChangeSupersede), "superseded, to delete"}, {string(engine.ChangeDelete), "to delete"},
+		{string(engine.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"}, {string(engine.ChangeRefuse), "refused"},
+		{string(engine.ChangeConflict), "in conflict"}, {string(engine.ChangeWait), "waiting"}, {string(engine.ChangeLeave), "left alone"}, {actionLeftover, "left over"},
+	} {
+		if n := counts[c.action]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, c.text))
+		}
+	}
+	if n := counts[string(engine.ChangeNone)]; n > 0 || len(parts) == 0 {
+		parts = append(parts, fmt.Sprintf("%d unchanged", n))
+	}
+	_, err := fmt.Fprintln(t.w, t.painter.paint(bold, "Plan:")+" "+strings.Join(parts, ", "))
+	if err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return nil
+}

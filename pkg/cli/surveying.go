@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// surveyFlags are those of the commands that look at a cluster through the eyes of the operators.
+type surveyFlags struct {
+	streams    IO
+	configs    configFlags
+	connection connection
+	workers    int
+	verbose    bool
+}
+
+func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
+	f.configs.bind(cmd)
+	f.connection.bind(cmd, namespaceUsage)
+	cmd.Flags().IntVar(&f.workers, "workers", 8, "Upstreams that are looked at at a time")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Tell the progress on standard error, be it a terminal or not")
+}
+
+// namespace is that of -n; empty where it was not given.
+func (f *surveyFlags) namespace() string { return f.connection.overrides.Context.Namespace }
+
+// load reads the configs and holds them to the API server's schemas, as run does it.
+func (f *surveyFlags) load() ([]*config.File, *rest.Config, error) {
+	if f.workers < 1 {
+		return nil, nil, usagef("--workers is %d: at least 1 is needed", f.workers)
+	}
+	files, problems, err := f.configs.load(f.streams)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := f.fit(files, problems)
+	return files, cfg, err
+}
+
+// fit reports every error of configs that are loaded, those that only the API server's schemas show among them.
+func (f *surveyFlags) fit(files []*config.File, problems config.Errors) (*rest.Config, error) {
+	cfg, err := f.connection.rest()
+	if err != nil {
+		return nil, refuse(f.streams, problems, err)
+	}
+	options, err := liveKinds(cfg)
+	if err != nil {
+		return nil, refuse(f.streams, problems, err)
+	}
+	_, more, err := compile(files, options)
+	return cfg, refuse(f.streams, further(problems, more), err)
+}
+
+// surveyor prepares to look.
+func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engine.Surveyor, *progressLine, error) {
+	// What the client libraries log would stand among the results; what matters of it comes back as an error.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	line := &progressLine{w: f.streams.Err, terminal: isTerminal(f.streams.Err)}
+	line.on = line.terminal || f.verbose
+	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.tell
+	s, err := engine.NewSurveyor(cfg, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	return s, line, nil
+}
+
+// each opens the operators one after the other, so that no more than one's caches are in memory, and has work do with
+// them.
+func each(ctx context.Context, s *engine.Surveyor, files []*config.File, work func(*engine.Survey) error) error {
+	for _, file := range files {
+		v, err := s.Open(ctx, file)
+		if err != nil {
+			return err
+		}
+		err = work(v)
+		v.Close()
+		if err != nil {
+			return fmt.Errorf("operator %s: %w", file.Metadata.Name, err)
+		}
+	}
+	return nil
+}
+
+// progressLine shows how far a survey is: at a terminal on one line that is written over, else on lines of their own.
+type progressLine struct {
+	w            io.Writer
+	on, terminal bool
+	last         string
+}
+
+func (l *progressLine) tell(p engine.Progress) {
+	if !l.on {
+		return
+	}
+	text := fmt.Sprintf("operator %s: %d of %d upstreams", p.Operator, p.Done, p.Total)
+	if len(p.Waiting) > 0 {
+		text = fmt.Sprintf("operator %s: listing %s", p.Operator, strings.Join(p.Waiting, ", "))
+	}
+	if text == l.last {
+		return
+	}
+	l.last = text
+	if l.terminal {
+		fmt.Fprint(l.w, "\r\x1b[K"+text)
+		return
+	}
+	fmt.Fprintln(l.w, text)
+}
+
+// clear takes the line away before something else is written.
+func (l *progressLine) clear() {
+	if l.terminal && l.last != "" {
+		fmt.Fprint(l.w, "\r\x1b[K")
+		l.last = ""
+	}
+}
