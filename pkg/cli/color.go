@@ -46,10 +46,10 @@ func (c *colorFlag) painter(streams IO) painter {
 		return painter{}
 	}
 	noColor := slices.ContainsFunc(streams.Env, func(e string) bool { return strings.HasPrefix(e, "NO_COLOR=") && e != "NO_COLOR=" })
-	return painter{on: isTerminal(streams.Out) && !noColor}
+	return painter{on: atTerminal(streams.Out) && !noColor}
 }
 
-func isTerminal(w io.Writer) bool {
+func atTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -29,7 +29,7 @@ func (d fieldDiff) op() string {
 }
 
 // diffDocuments returns the fields in which two documents differ, in the order of their paths: a map or list that one of
-// them does not have is one difference. What no author writes is left out: status and the bookkeeping of the API server.
+// them does not have is one difference. What no author writes is left out: status and the serverKept of the API server.
 // A Secret's values are masked; that they differ is told. Either may be nil.
 func diffDocuments(before, after map[string]any) []fieldDiff {
 	d := &documentDiff{}
@@ -41,8 +41,8 @@ func diffDocuments(before, after map[string]any) []fieldDiff {
 	return d.found
 }
 
-// bookkeeping is the metadata that the API server keeps.
-var bookkeeping = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation", "managedFields", "resourceVersion",
+// serverKept is the metadata that the API server keeps.
+var serverKept = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation", "managedFields", "resourceVersion",
 	"selfLink", "uid"}
 
 // authored is a document less what no author writes.
@@ -51,7 +51,7 @@ func authored(doc map[string]any) map[string]any {
 	delete(out, "status")
 	if meta, ok := out["metadata"].(map[string]any); ok {
 		meta = maps.Clone(meta)
-		for _, key := range bookkeeping {
+		for _, key := range serverKept {
 			delete(meta, key)
 		}
 		out["metadata"] = meta

@@ -17,8 +17,8 @@ type planText struct {
 	last    string
 }
 
-// marks are the signs and words of actions.
-var marks = map[string]struct{ sign, word, color string }{
+// signs are the signs and words of actions.
+var signs = map[string]struct{ sign, word, color string }{
 	string(engine.ChangeCreate):    {"+", "create", green},
 	string(engine.ChangeUpdate):    {"~", "update", yellow},
 	string(engine.ChangeRepair):    {"~", "repair", yellow},
@@ -43,7 +43,7 @@ func (t *planText) item(item planItem) error {
 		fmt.Fprintln(t.w, t.painter.paint(bold, head))
 		t.last = head
 	}
-	mark := marks[item.action]
+	mark := signs[item.action]
 	what := item.object.String()
 	if item.action == actionFinalizer {
 		what = ""

@@ -67,7 +67,7 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engin
 	// What the client libraries log would stand among the results; what matters of it comes back as an error.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	line := &progressLine{w: f.streams.Err, terminal: isTerminal(f.streams.Err)}
+	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
 	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.tell
 	s, err := engine.NewSurveyor(cfg, o)
