@@ -2,8 +2,6 @@ package config
 
 import (
 	"regexp"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -11,13 +9,6 @@ import (
 const sharePattern = `^(100|[0-9]{1,2})%$`
 
 var shareRE = regexp.MustCompile(sharePattern)
-
-// Allows returns how many of so many standing downstreams may be changed or deleted without confirmation: maxChanged
-// of them, rounded down, and at least minimum. g is that of a loaded operator.
-func (g *Guard) Allows(standing int) int {
-	share, _ := strconv.Atoi(strings.TrimSuffix(g.MaxChanged, "%")) // checked when it was loaded
-	return max(standing*share/100, *g.Minimum)
-}
 
 func (v *validator) guard() {
 	g := v.Guard
