@@ -36,12 +36,12 @@ downstreams:
 	return strings.NewReplacer(changes...).Replace(text)
 }
 
-func applySettings(t *testing.T, ns, name, color string) {
+func applySettings(t testing.TB, ns, name, color string) {
 	t.Helper()
 	testkit.Apply(t, ns, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {color: %q}\n", name, color))
 }
 
-func applyReader(t *testing.T, ns, name, settings string) {
+func applyReader(t testing.TB, ns, name, settings string) {
 	t.Helper()
 	testkit.Apply(t, ns, fmt.Sprintf("apiVersion: test.example.com/v1\nkind: Widget\nmetadata: {name: %s}\nspec: {name: %q}\n", name, settings))
 }
