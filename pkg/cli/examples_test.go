@@ -27,6 +27,9 @@ func TestExamples(t *testing.T) {
 			if code, out := run(t, append([]string{"check"}, args...)...); code != 0 || !strings.Contains(out, "no errors, 0 warnings") {
 				t.Errorf("check: exit code %d\n%s", code, out)
 			}
+			if inputs := filepath.Join(dir, "inputs.yaml"); exists(inputs) {
+				args = append(args, "--inputs", inputs)
+			}
 			out, errs, code := split(t, append([]string{"render", "-f", filepath.Join(dir, "cr.yaml")}, args...)...)
 			if code != 0 {
 				t.Fatalf("render: exit code %d\n%s", code, errs)
