@@ -57,7 +57,7 @@ type liveEntry struct {
 var (
 	caseKeys       = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels", "now", "expect"}
 	liveKeys       = []string{"object", "applied", "upstream", "changes", "by"}
-	expectKeys     = []string{"errors", "invalid", "downstreams", "leftovers", "finalizer", "conditions", "status"}
+	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
 	downstreamKeys = []string{"state", "message", "document", "fields"}
 	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
 	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
@@ -109,10 +109,11 @@ func (c *testCase) parse() []error {
 	}
 	r := &caseReader{path: c.path}
 	s := section{r, c.root, values, ""}
-	s.known(caseKeys)
 	if isCase, why := caseHead(values); !isCase {
-		s.problem(s.line("kind"), "%s", why)
+		s.problem(1, "%s", why)
+		return r.problems
 	}
+	s.known(caseKeys)
 	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
 	c.crds, c.upstream, c.expect = s.texts("crds"), s.object("upstream"), s.object("expect")
 	c.inputs = s.objects("inputs")
@@ -339,13 +340,10 @@ func (s section) expectation() {
 	downstreams := s.section("downstreams")
 	for _, name := range slices.Sorted(maps.Keys(s.object("downstreams"))) {
 		downstreams.object(name)
-		d := downstreams.section(name)
-		d.known(downstreamKeys)
-		d.text("state")
-		d.text("message")
-		d.object("document")
-		d.object("fields")
+		downstreams.section(name).outcome()
 	}
+	s.object("before")
+	s.section("before").outcome()
 	for _, l := range s.sections("leftovers") {
 		l.known(leftoverKeys)
 	}
@@ -355,4 +353,13 @@ func (s section) expectation() {
 			l.problem(l.node.Line, "%s.type is missing: it says which condition is meant", l.at)
 		}
 	}
+}
+
+// outcome checks what is expected of one object that is made.
+func (s section) outcome() {
+	s.known(downstreamKeys)
+	s.text("state")
+	s.text("message")
+	s.object("document")
+	s.object("fields")
 }

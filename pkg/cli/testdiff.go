@@ -79,11 +79,21 @@ func (w treeWriter) optional(path []string, value any, there bool) (string, erro
 	return w.entry(path, value)
 }
 
-// unified returns the changed lines of two texts with three lines around them.
+// unified returns the changed lines of two texts with three lines around them, and ... for what is left out.
 func unified(before, after string) []string {
 	text := diff.Diff("", []byte(before), "", []byte(after))
 	lines := slices.Collect(strings.Lines(string(text)))
-	return lines[min(3, len(lines)):] // the names of the two
+	lines = lines[min(3, len(lines)):] // the names of the two
+	var out []string
+	for i, line := range lines {
+		switch {
+		case !strings.HasPrefix(line, "@@"):
+			out = append(out, line)
+		case i > 0 || !strings.HasPrefix(line, "@@ -1,") && !strings.HasPrefix(line, "@@ -0,"):
+			out = append(out, " ...\n")
+		}
+	}
+	return out
 }
 
 // report writes the difference as a person reads it.

@@ -7,22 +7,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // narrowed is what came out, cut down to what the expectation names: where both are equal, the case holds, and where
 // they are not, it is what the expectation should have said. An expectation that says nothing asks for everything.
 func (c *testCase) narrowed(out came) map[string]any {
-	tree := out.tree
+	tree, brief := out.tree, out.worthSaying()
 	if len(c.expect) == 0 {
-		return worthSaying(tree)
+		return brief
 	}
 	got := map[string]any{}
 	for key, want := range c.expect {
 		have, there := tree[key]
 		switch want := want.(type) {
 		case nil:
-			got[key] = have
+			got[key] = brief[key]
 		case map[string]any:
 			put(got, key, narrowMap(key, want, have), there)
 		case []any:
@@ -37,16 +38,24 @@ func (c *testCase) narrowed(out came) map[string]any {
 	return got
 }
 
-// worthSaying leaves out of a whole outcome what says that nothing was to be done.
-func worthSaying(tree map[string]any) map[string]any {
-	out := maps.Clone(tree)
-	if list, _ := out["leftovers"].([]any); len(list) == 0 && len(out) > 2 {
-		delete(out, "leftovers")
+// worthSaying leaves out of what came out that nothing was to be done, and the identifiers of downstreams in the status:
+// they say nothing that the rest does not.
+func (out came) worthSaying() map[string]any {
+	brief := maps.Clone(out.tree)
+	downstreams, _ := brief["downstreams"].(map[string]any)
+	if list, _ := brief["leftovers"].([]any); len(list) == 0 && len(downstreams) > 0 {
+		delete(brief, "leftovers")
 	}
-	if out["finalizer"] == "None" {
-		delete(out, "finalizer")
+	if list, _ := brief["conditions"].([]any); len(list) == 0 {
+		delete(brief, "conditions")
 	}
-	return out
+	if brief["finalizer"] == "None" {
+		delete(brief, "finalizer")
+	}
+	if rest := drift.Without(brief, out.identifiers); len(rest) > 0 {
+		brief = rest
+	}
+	return brief
 }
 
 func narrowMap(key string, want map[string]any, have any) any {
@@ -54,7 +63,11 @@ func narrowMap(key string, want map[string]any, have any) any {
 	if m == nil || len(want) == 0 {
 		return have
 	}
-	if key != "downstreams" {
+	switch key {
+	case "before":
+		return narrowDownstream(want, m)
+	case "downstreams":
+	default:
 		return asFarAs(want, m)
 	}
 	out := map[string]any{}
@@ -184,14 +197,19 @@ func (c *testCase) unclearAsks(out came) []error {
 			}
 			r.problem(downstreams.line(name), "%s is no downstream of the config: %s", downstreams.path(name), mend)
 		}
-		fields := downstreams.section(name).section("fields")
-		for _, path := range slices.Sorted(maps.Keys(fields.value)) {
-			if _, err := fieldpath.Parse(path); err != nil {
-				r.problem(fields.line(path), "expect.downstreams.%s.fields: %v", name, err)
-			}
+		downstreams.section(name).section("fields").paths()
+	}
+	section{r, node, c.expect, "expect"}.section("before").section("fields").paths()
+	return r.problems
+}
+
+// paths holds the keys to be paths of fields.
+func (s section) paths() {
+	for _, path := range slices.Sorted(maps.Keys(s.value)) {
+		if _, err := fieldpath.Parse(path); err != nil {
+			s.problem(s.line(path), "%s: %v", s.at, err)
 		}
 	}
-	return r.problems
 }
 
 func same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -67,8 +67,7 @@ func casesIn(arg string) ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("looking for cases: %w", err)
 	case len(paths) == 0:
-		_, why := caseHead(nil)
-		return nil, fmt.Errorf("there are no cases in %s: a case is a YAML file of which %s", arg, strings.TrimPrefix(why, "it is no case: "))
+		return nil, fmt.Errorf("there are no cases in %s: a case is a YAML file that begins with apiVersion: %s and kind: %s", arg, config.APIVersion, caseKind)
 	}
 	return paths, nil
 }

@@ -39,7 +39,7 @@ type (
 	}
 	junitProblem struct {
 		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
+		Text    string `xml:",cdata"`
 	}
 )
 
@@ -92,7 +92,15 @@ func junitOf(verdicts []*caseVerdict) *junitReport {
 func (v *caseVerdict) junitProblem() *junitProblem {
 	text := v.details()
 	first, _, _ := strings.Cut(text, "\n")
-	return &junitProblem{Message: first, Text: text}
+	return &junitProblem{Message: first, Text: strings.Map(inXML, text)}
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+
+// inXML drops what XML cannot hold, in whatever spelling.
+func inXML(r rune) rune {
+	if r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd || r >= 0x10000 {
+		return r
+	}
+	return -1
+}

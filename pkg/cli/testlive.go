@@ -21,6 +21,9 @@ func (r *caseRun) place(ctx context.Context, e liveEntry, objects given) error {
 	if e.object != nil {
 		return r.placeObject(e.object)
 	}
+	if e.applied == pipeline.HookName && r.pipeline.Hook != nil {
+		return r.placeHook(e)
+	}
 	i := slices.IndexFunc(r.pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == e.applied })
 	if i < 0 {
 		return fmt.Errorf("applied is %q: %s", e.applied, r.downstreamNames(e.applied))
@@ -52,6 +55,30 @@ func (r *caseRun) place(ctx context.Context, e liveEntry, objects given) error {
 	return nil
 }
 
+// placeHook puts the object of deletion.before into the cluster as it was made, and recorded in the status.
+func (r *caseRun) placeHook(e liveEntry) error {
+	p := r.pipeline
+	w := p.HookWish(patched(r.upstream, e.upstream), r.inputs)
+	if w.Err != nil {
+		return fmt.Errorf("nothing could be made then: %w", w.Err)
+	}
+	u, err := r.server.apply(nil, p.HookDocument(&w), p.Config.Conventions.FieldManager)
+	if err != nil {
+		return fmt.Errorf("applying %s: %w", e.applied, err)
+	}
+	if rec := p.RecordedHook(r.upstream); rec == nil {
+		r.recordHook(status.Recorded{Name: pipeline.HookName, APIVersion: p.Hook.Config.APIVersion, Kind: p.Hook.Config.Kind,
+			Namespace: w.Target.Namespace, ObjectName: w.Target.Name, UID: u.GetUID(), State: string(pipeline.StateHookRunning)})
+	} else if rec.UID != "" {
+		u.SetUID(rec.UID)
+	}
+	if u, err = r.change(u, e); err != nil {
+		return fmt.Errorf("changes: %w", err)
+	}
+	r.standing = append(r.standing, &standing{object: u, known: true})
+	return nil
+}
+
 func (r *caseRun) downstreamNames(word string) string {
 	var names []string
 	for _, d := range r.pipeline.Downstreams {
@@ -60,7 +87,7 @@ func (r *caseRun) downstreamNames(word string) string {
 	if name := closest(word, names); name != "" {
 		return fmt.Sprintf("did you mean %s?", name)
 	}
-	return fmt.Sprintf("the downstreams of operator %s are %s", r.pipeline.Name, strings.Join(names, ", "))
+	return "there is " + strings.Join(names, ", ")
 }
 
 // remember records what was applied as the upstream's status would, unless the case's own status does.

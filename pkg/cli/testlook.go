@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -24,6 +25,8 @@ type came struct {
 	tree map[string]any
 	// downstreams are the config's, in its order; nil where the case did not get as far.
 	downstreams []string
+	// identifiers is where the status has those of downstreams.
+	identifiers []fieldpath.Path
 }
 
 func refusedWith(errs ...string) came {
@@ -75,6 +78,9 @@ func (c *testCase) evaluate(ctx context.Context, configs *caseConfigs) (came, er
 	out := came{tree: run.tree(ctx)}
 	for _, d := range operator.pipeline.Downstreams {
 		out.downstreams = append(out.downstreams, d.Name)
+	}
+	if path, err := fieldpath.Parse(operator.pipeline.Config.Status.Downstreams); err == nil && len(path) > 1 {
+		out.identifiers = []fieldpath.Path{path}
 	}
 	return out, nil
 }
@@ -186,31 +192,37 @@ func (r *caseRun) tree(ctx context.Context) map[string]any {
 	if refusals := r.refusals(); len(refusals) > 0 {
 		out = refusedWith(refusals...).tree
 	}
-	if r.selected && r.upstream.GetDeletionTimestamp() == nil {
+	if r.selected {
 		var invalid []any
 		for _, f := range r.wish.Invalid {
 			invalid = append(invalid, f.String())
 		}
-		put(out, "invalid", invalid, len(invalid) > 0)
+		put(out, "invalid", invalid, len(invalid) > 0 && !r.deleted())
 		report := r.report(ctx)
-		if r.pipeline.StatusEnabled() {
-			out["conditions"] = conditionsTree(report.Conditions)
-		}
+		put(out, "conditions", conditionsTree(report.Conditions), r.pipeline.StatusEnabled())
 		rest := statusTree(report.Status)
 		put(out, "status", rest, len(rest) > 0)
+	}
+	if o := r.hook; o != nil {
+		out["before"] = outcomeTree(*o, r.hookDocument)
 	}
 	if len(r.decided) > 0 {
 		downstreams := map[string]any{}
 		for i, o := range r.decided {
-			d := map[string]any{"state": string(o.State)}
-			put(d, "message", o.Message, o.Message != "")
-			put(d, "document", r.documents[i], r.documents[i] != nil)
-			downstreams[r.pipeline.Downstreams[i].Name] = d
+			downstreams[r.pipeline.Downstreams[i].Name] = outcomeTree(o, r.documents[i])
 		}
 		out["downstreams"] = downstreams
 	}
 	out["leftovers"] = r.leftoversTree()
-	out["finalizer"] = map[pipeline.FinalizerWish]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add", pipeline.FinalizerRemove: "Remove"}[r.finalizer]
+	out["finalizer"] = map[pipeline.FinalizerWish]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add",
+		pipeline.FinalizerRemove: "Remove", pipeline.FinalizerSwap: "Swap"}[r.finalizer]
+	return out
+}
+
+func outcomeTree(o pipeline.Outcome, document map[string]any) map[string]any {
+	out := map[string]any{"state": string(o.State)}
+	put(out, "message", o.Message, o.Message != "")
+	put(out, "document", document, document != nil)
 	return out
 }
 

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -35,12 +35,19 @@ type caseRun struct {
 	baselines []*drift.Sum
 	failures  map[int]*pipeline.Failure
 
+	// hookMade is the uid of the object of deletion.before, hookFresh that this look recorded where it is to stand.
+	hookMade  types.UID
+	hookFresh bool
+
 	last pipeline.Decision
 	// decided has the outcome of each downstream that the first look came to, documents what was applied for it.
 	decided   []pipeline.Outcome
 	documents map[int]map[string]any
 	leftovers []pipeline.Outcome
 	finalizer pipeline.FinalizerWish
+	hook      *pipeline.Outcome
+	// hookDocument is what was made before a deletion.
+	hookDocument map[string]any
 }
 
 // standing is an object in the cluster of a case.
@@ -55,41 +62,34 @@ func (r *caseRun) look(ctx context.Context) {
 	n := len(r.pipeline.Downstreams)
 	r.verdicts, r.baselines, r.failures = make([]pipeline.Verdict, n), make([]*drift.Sum, n), map[int]*pipeline.Failure{}
 	r.decided, r.documents = make([]pipeline.Outcome, n), map[int]map[string]any{}
-	if r.upstream.GetDeletionTimestamp() != nil {
-		r.finish()
+	if r.deleted() {
+		r.finalize()
 		return
 	}
 	for range caseRounds {
 		in := r.gather()
 		r.last = r.pipeline.Decide(in)
 		r.note(r.last)
-		if !r.last.Pending() || !r.act(in) {
+		if !r.last.Pending() || r.pipeline.Observing() || !r.act() {
 			return
 		}
 	}
 }
 
-// finish decides about an upstream that is being deleted. Without our finalizer it is gone before anything can be done.
-func (r *caseRun) finish() {
-	r.decided = nil
-	if !r.hasFinalizer() {
-		return
-	}
-	in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now}
-	in.Leftovers = r.pipeline.Leftovers(nil, r.owned(), r.recorded)
-	r.last = r.pipeline.DecideDeletion(in)
-	r.note(r.last)
-	r.finalizer = pipeline.FinalizerRemove
+func (r *caseRun) deleted() bool { return r.upstream.GetDeletionTimestamp() != nil }
+
+func (r *caseRun) hasFinalizer(name string) bool {
+	return name != "" && slices.Contains(r.upstream.GetFinalizers(), name)
 }
 
-func (r *caseRun) hasFinalizer() bool {
-	f := r.pipeline.Config.Conventions.Finalizer
-	return f != "" && slices.Contains(r.upstream.GetFinalizers(), f)
+func (r *caseRun) hasOurFinalizer() bool {
+	return r.hasFinalizer(r.pipeline.Config.Conventions.Finalizer) || r.hasFinalizer(r.pipeline.FormerFinalizer())
 }
 
 // gather puts together what the decision depends on.
 func (r *caseRun) gather() pipeline.Input {
-	in := pipeline.Input{Upstream: r.upstream, Wish: r.wish, Selected: r.selected, HasFinalizer: r.hasFinalizer(), Now: r.now}
+	in := pipeline.Input{Upstream: r.upstream, Wish: r.wish, Selected: r.selected, HasFinalizer: r.hasOurFinalizer(),
+		FormerFinalizer: r.hasFinalizer(r.pipeline.FormerFinalizer()), Now: r.now}
 	if !r.selected {
 		in.Leftovers = r.pipeline.Leftovers(nil, r.owned(), r.recorded)
 		return in
@@ -196,6 +196,9 @@ func (r *caseRun) note(d pipeline.Decision) {
 			r.leftovers[k] = o
 		}
 	}
+	if r.hook == nil {
+		r.hook = d.Hook
+	}
 	if r.finalizer == pipeline.FinalizerLeave {
 		r.finalizer = d.Finalizer
 	}
@@ -206,125 +209,11 @@ func changes(o pipeline.Outcome) bool {
 	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionInspect && o.Action != pipeline.ActionSettle
 }
 
-// act carries a decision out. It tells whether anything was done.
-func (r *caseRun) act(in pipeline.Input) bool {
-	acted := false
-	finalizer := r.pipeline.Config.Conventions.Finalizer
-	switch r.last.Finalizer {
-	case pipeline.FinalizerAdd:
-		r.upstream.SetFinalizers(append(r.upstream.GetFinalizers(), finalizer))
-		acted = true
-	case pipeline.FinalizerRemove:
-		r.upstream.SetFinalizers(slices.DeleteFunc(r.upstream.GetFinalizers(), func(f string) bool { return f == finalizer }))
-		acted = true
-	}
-	for _, o := range append(slices.Clone(r.last.Outcomes), r.last.Leftovers...) {
-		if o.Action == pipeline.ActionNone || r.failures[o.Downstream] != nil {
-			continue
-		}
-		if err := r.carryOut(o, in); err != nil {
-			r.failures[o.Downstream] = &pipeline.Failure{Reason: apply.ReasonRejected, Message: err.Error()}
-			continue
-		}
-		acted = true
-	}
-	return acted
-}
-
-func (r *caseRun) carryOut(o pipeline.Outcome, in pipeline.Input) error {
-	d := r.pipeline.Downstreams[o.Downstream]
-	switch o.Action {
-	case pipeline.ActionCreate, pipeline.ActionApply:
-		return r.apply(o, d)
-	case pipeline.ActionDelete, pipeline.ActionRelease:
-		r.remove(o)
-	case pipeline.ActionInspect:
-		want, err := r.fresh(o)
-		if err != nil {
-			return err
-		}
-		v := &r.verdicts[o.Downstream]
-		v.Inspected, v.Beyond = true, r.pipeline.Beyond(r.at(d, o.Target).object, want)
-		r.at(d, o.Target).known = len(v.Beyond) == 0
-	case pipeline.ActionSettle:
-		return r.settle(o, d)
-	}
-	return nil
-}
-
-func (r *caseRun) document(o pipeline.Outcome, live *drift.Live) (map[string]any, error) {
-	return r.pipeline.Document(r.wish, o.Downstream, r.upstream, r.inputs, live)
-}
-
-// fresh is what the API server would make of the document where nothing stands.
-func (r *caseRun) fresh(o pipeline.Outcome) (*unstructured.Unstructured, error) {
-	document, err := r.document(o, nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.server.apply(nil, document, r.pipeline.Config.Conventions.FieldManager)
-}
-
-// apply makes or changes what a downstream asks for.
-func (r *caseRun) apply(o pipeline.Outcome, d *pipeline.Downstream) error {
-	s, live := &standing{}, (*drift.Live)(nil)
-	if o.Action == pipeline.ActionApply {
-		s, live = r.at(d, o.Target), o.Live
-	}
-	document, err := r.document(o, live)
-	if err != nil {
-		return err
-	}
-	r.documents[o.Downstream] = document
-	applied, err := r.server.apply(s.object, document, r.pipeline.Config.Conventions.FieldManager)
-	if err != nil {
-		return err
-	}
-	if extras := drift.Extras(applied, document, d.View.Exclusive); len(extras) > 0 {
-		applied = &unstructured.Unstructured{Object: drift.Without(applied.Object, extras)}
-	}
-	if s.object == nil {
-		r.standing = append(r.standing, s)
-	}
-	s.object, s.known = applied, true
-	if now := r.live(d, s); now.P != r.wish.Downstreams[o.Downstream].Sum {
-		r.baselines[o.Downstream] = &now.P
-	}
-	return nil
-}
-
-// remove takes an object away, or, where finalizers hold it, begins to.
-func (r *caseRun) remove(o pipeline.Outcome) {
-	i := slices.IndexFunc(r.standing, func(s *standing) bool { return s.object.GetUID() == o.UID })
-	if i < 0 {
-		return
-	}
-	if u := r.standing[i].object; o.Action == pipeline.ActionDelete && len(u.GetFinalizers()) > 0 {
-		deleted := metav1.NewTime(r.now)
-		u.SetDeletionTimestamp(&deleted)
-		return
-	}
-	r.standing = slices.Delete(r.standing, i, i+1)
-}
-
-// settle asks whether an apply would change anything.
-func (r *caseRun) settle(o pipeline.Outcome, d *pipeline.Downstream) error {
-	document, err := r.document(o, o.Live)
-	if err != nil {
-		return err
-	}
-	answer, err := r.server.apply(r.at(d, o.Target).object, document, r.pipeline.Config.Conventions.FieldManager)
-	if err != nil {
-		return err
-	}
-	would := r.live(d, &standing{object: answer})
-	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
-	r.verdicts[o.Downstream].Settled = &same
-	return nil
-}
-
 // report is what the status says after the look.
 func (r *caseRun) report(ctx context.Context) pipeline.Report {
+	if r.deleted() {
+		return r.pipeline.ReportDeletion(r.upstream, r.last, r.failures, metav1.NewTime(r.now))
+	}
 	results := make([]pipeline.Result, len(r.last.Outcomes))
 	for i, o := range r.last.Outcomes {
 		results[i] = pipeline.Result{Outcome: o, Live: o.Live, Failure: r.failures[i]}
@@ -346,6 +235,9 @@ func (r *caseRun) refusals() []string {
 		if f := r.failures[i]; f != nil {
 			out = append(out, fmt.Sprintf("applying %s: %s", d.Name, f.Message))
 		}
+	}
+	if f := r.failures[pipeline.HookIndex]; f != nil {
+		out = append(out, fmt.Sprintf("applying %s: %s", pipeline.HookName, f.Message))
 	}
 	return out
 }

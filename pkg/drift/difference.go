@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -222,4 +223,21 @@ func compareSteps(a, b fieldpath.Step) int {
 		return 0
 	}
 	return cmp.Compare(a.String(), b.String())
+}
+
+// Explain says in one line which fields differ and who wrote them last.
+func Explain(list []Difference) string {
+	var parts []string
+	for k, c := range list {
+		if k == 3 {
+			parts = append(parts, "and more")
+			break
+		}
+		text := c.Path.String()
+		if c.Manager != "" {
+			text += " (last written by " + c.Manager + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -290,24 +289,7 @@ func (l *look) after(o pipeline.Outcome, before, resp *unstructured.Unstructured
 		return
 	}
 	applied, _ := drift.Project(resp, manager)
-	l.record.targets[o.Downstream].explained = explain(drift.Changed(applied, before, &l.pipeline.Downstreams[o.Downstream].View))
-}
-
-// explain says in one line which fields differ and who wrote them last.
-func explain(list []drift.Difference) string {
-	var parts []string
-	for k, c := range list {
-		if k == 3 {
-			parts = append(parts, "and more")
-			break
-		}
-		text := c.Path.String()
-		if c.Manager != "" {
-			text += " (last written by " + c.Manager + ")"
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
+	l.record.targets[o.Downstream].explained = drift.Explain(drift.Changed(applied, before, &l.pipeline.Downstreams[o.Downstream].View))
 }
 
 // remove deletes an object of ours, by uid: another one that has taken its name is left alone.
@@ -401,7 +383,7 @@ func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
 	countDrift(l.name, l.pipeline.Downstreams[i].Name)
 	if live, err := l.client.Get(ctx, l.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, l.pipeline.Config.Conventions.FieldManager)
-		t.explained = explain(drift.Changed(applied, live, &l.pipeline.Downstreams[i].View))
+		t.explained = drift.Explain(drift.Changed(applied, live, &l.pipeline.Downstreams[i].View))
 	}
 	l.eventDrifted(o, t.explained)
 	return nil

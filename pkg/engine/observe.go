@@ -81,7 +81,7 @@ func (l *look) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	}
 	text := "nothing but marks of ours would change"
 	if list := l.withoutMarks(i, drift.Changed(doc, obj, view)); len(list) > 0 {
-		text = "would change " + explain(list)
+		text = "would change " + drift.Explain(list)
 	}
 	*c = comparison{question: question, text: text}
 	return true

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// act carries a decision out. It tells whether anything was done.
+func (r *caseRun) act() bool {
+	acted := r.actFinalizer(r.last.Finalizer)
+	for _, o := range append(slices.Clone(r.last.Outcomes), r.last.Leftovers...) {
+		if o.Action == pipeline.ActionNone || r.failures[o.Downstream] != nil {
+			continue
+		}
+		if err := r.carryOut(o); err != nil {
+			r.failures[o.Downstream] = &pipeline.Failure{Reason: apply.ReasonRejected, Message: err.Error()}
+			continue
+		}
+		acted = true
+	}
+	return acted
+}
+
+// actFinalizer does to the upstream's finalizers what was decided.
+func (r *caseRun) actFinalizer(wish pipeline.FinalizerWish) bool {
+	now, former := r.pipeline.Config.Conventions.Finalizer, r.pipeline.FormerFinalizer()
+	if wish == pipeline.FinalizerLeave {
+		return false
+	}
+	list := slices.DeleteFunc(r.upstream.GetFinalizers(), func(f string) bool { return f == now || f == former })
+	if wish != pipeline.FinalizerRemove {
+		list = append(list, now)
+	}
+	r.upstream.SetFinalizers(list)
+	return true
+}
+
+func (r *caseRun) carryOut(o pipeline.Outcome) error {
+	d := r.pipeline.Downstreams[o.Downstream]
+	switch o.Action {
+	case pipeline.ActionCreate, pipeline.ActionApply:
+		return r.apply(o, d)
+	case pipeline.ActionDelete, pipeline.ActionRelease:
+		r.remove(o)
+	case pipeline.ActionInspect:
+		want, err := r.fresh(o)
+		if err != nil {
+			return err
+		}
+		v := &r.verdicts[o.Downstream]
+		v.Inspected, v.Beyond = true, r.pipeline.Beyond(r.at(d, o.Target).object, want)
+		r.at(d, o.Target).known = len(v.Beyond) == 0
+	case pipeline.ActionSettle:
+		return r.settle(o, d)
+	}
+	return nil
+}
+
+func (r *caseRun) document(o pipeline.Outcome, live *drift.Live) (map[string]any, error) {
+	return r.pipeline.Document(r.wish, o.Downstream, r.upstream, r.inputs, live)
+}
+
+// fresh is what the API server would make of the document where nothing stands.
+func (r *caseRun) fresh(o pipeline.Outcome) (*unstructured.Unstructured, error) {
+	document, err := r.document(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.server.apply(nil, document, r.pipeline.Config.Conventions.FieldManager)
+}
+
+// apply makes or changes what a downstream asks for.
+func (r *caseRun) apply(o pipeline.Outcome, d *pipeline.Downstream) error {
+	s, live, manager := &standing{}, (*drift.Live)(nil), r.pipeline.Config.Conventions.FieldManager
+	if o.Action == pipeline.ActionApply {
+		s = r.at(d, o.Target)
+		s.object = apply.TakenOver(s.object, manager, d.View.Former())
+		live = r.live(d, s)
+	}
+	document, err := r.document(o, live)
+	if err != nil {
+		return err
+	}
+	r.documents[o.Downstream] = document
+	applied, err := r.server.apply(s.object, document, manager)
+	if err != nil {
+		return err
+	}
+	if extras := drift.Extras(applied, document, d.View.Exclusive); len(extras) > 0 {
+		applied = &unstructured.Unstructured{Object: drift.Without(applied.Object, extras)}
+	}
+	if s.object == nil {
+		r.standing = append(r.standing, s)
+	}
+	s.object, s.known = applied, true
+	if now := r.live(d, s); now.P != r.wish.Downstreams[o.Downstream].Sum {
+		r.baselines[o.Downstream] = &now.P
+	}
+	return nil
+}
+
+// remove takes an object away, or, where finalizers hold it, begins to.
+func (r *caseRun) remove(o pipeline.Outcome) {
+	i := slices.IndexFunc(r.standing, func(s *standing) bool { return s.object.GetUID() == o.UID })
+	if i < 0 {
+		return
+	}
+	if u := r.standing[i].object; o.Action == pipeline.ActionDelete && len(u.GetFinalizers()) > 0 {
+		deleted := metav1.NewTime(r.now)
+		u.SetDeletionTimestamp(&deleted)
+		return
+	}
+	r.standing = slices.Delete(r.standing, i, i+1)
+}
+
+// settle asks whether an apply would change anything.
+func (r *caseRun) settle(o pipeline.Outcome, d *pipeline.Downstream) error {
+	document, err := r.document(o, o.Live)
+	if err != nil {
+		return err
+	}
+	manager, before := r.pipeline.Config.Conventions.FieldManager, r.at(d, o.Target).object
+	answer, err := r.server.apply(before, document, manager)
+	if err != nil {
+		return err
+	}
+	would := r.live(d, &standing{object: answer})
+	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
+	v := &r.verdicts[o.Downstream]
+	if v.Settled = &same; !same {
+		applied, _ := drift.Project(answer, manager)
+		v.Contenders = drift.Explain(drift.Changed(applied, before, &d.View))
+	}
+	return nil
+}
