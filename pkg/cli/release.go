@@ -26,13 +26,15 @@ func newRelease(streams IO) *cobra.Command {
 		Long: `Take the config's finalizer (conventions.finalizer) off every upstream that bears
 it, so that upstreams can be deleted once nothing runs any more that would clean
 up after them. Downstreams stay as they are: those with an owner reference still
-go with their upstream, the others are left behind.
+go with their upstream, the others are left behind. The finalizer also comes off
+what deletion.before has made.
 
 Stop "corollary run" first: it would put the finalizer on again.
 
 Only watch and conventions of a config are used, so one whose rules or templates
-are broken does too. It takes the rights to list and to patch the upstreams. A
-failure does not stop the rest; the exit code is 1 then.`,
+are broken does too. It takes the rights to list and to patch the upstreams, and
+the objects of deletion.before. A failure does not stop the rest; the exit code
+is 1 then.`,
 		Example: `  # See which upstreams bear the finalizer
   corollary release -c app.yaml --dry-run
 
@@ -81,7 +83,11 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	if o.dryRun {
 		verb = "would be released"
 	}
-	fmt.Fprintf(o.streams.Out, "%s %s\n", count(r.done, "upstream"), verb)
+	what := count(r.done, "upstream")
+	if r.hooks > 0 {
+		what += " and " + count(r.hooks, "object") + " of deletion.before"
+	}
+	fmt.Fprintf(o.streams.Out, "%s %s\n", what, verb)
 	for _, err := range failed {
 		fmt.Fprintln(o.streams.Err, err)
 	}

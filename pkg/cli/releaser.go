@@ -32,6 +32,7 @@ type releaser struct {
 	out    io.Writer
 	dryRun bool
 	done   int // upstreams that no longer bear the finalizer, or would not
+	hooks  int // objects of deletion.before of which the same is true
 }
 
 // operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
@@ -58,24 +59,29 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	}
 	one := &release{releaser: r, gvr: kind.GVR, finalizer: finalizer, client: apply.New(r.client, f.Conventions.FieldManager)}
 	var errs []error
+	one.count = &r.done
 	for _, ns := range namespaces {
 		errs = append(errs, one.namespace(ctx, ns))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.before(ctx, f, one.client, namespace))...)
 }
 
-// release is the work on one operator's upstreams.
+// release is the work on one operator's upstreams, or on what it made before deletions.
 type release struct {
 	*releaser
 	client    *apply.Client
 	gvr       schema.GroupVersionResource
 	finalizer string
+	// selector narrows what is listed, of narrows it further; nil takes everything.
+	selector string
+	of       func(*unstructured.Unstructured) bool
+	count    *int
 }
 
 // namespace releases page by page; "" is all namespaces. It goes on past failures and returns them all.
 func (r *release) namespace(ctx context.Context, namespace string) error {
 	var errs []error
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: pageSize, LabelSelector: r.selector}
 	for {
 		list, err := r.resource(namespace).List(ctx, options)
 		if token := continuation(err); token != "" && token != options.Continue {
@@ -105,12 +111,12 @@ func continuation(err error) string {
 
 // one releases one upstream, reading it anew where it changes meanwhile.
 func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
-	if !slices.Contains(u.GetFinalizers(), r.finalizer) {
+	if !slices.Contains(u.GetFinalizers(), r.finalizer) || r.of != nil && !r.of(u) {
 		return nil
 	}
 	target := apply.Target{GVR: r.gvr, Namespace: u.GetNamespace(), Name: u.GetName()}
 	if r.dryRun {
-		r.done++
+		*r.count++
 		fmt.Fprintf(r.out, "%s: finalizer %s would be removed\n", target, r.finalizer)
 		return nil
 	}
@@ -128,7 +134,7 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	if err != nil && !errors.Is(err, apply.ErrGone) {
 		return err
 	}
-	r.done++
+	*r.count++
 	fmt.Fprintf(r.out, "%s: finalizer %s removed\n", target, r.finalizer)
 	return nil
 }

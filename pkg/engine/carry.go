@@ -108,8 +108,8 @@ func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unst
 }
 
 // finalizers are the one of now and the one of before, as far as the config names them.
-func (l *look) finalizers() []string {
-	names := []string{l.pipeline.Config.Conventions.Finalizer, l.pipeline.FormerFinalizer()}
+func (s *session) finalizers() []string {
+	names := []string{s.pipeline.Config.Conventions.Finalizer, s.pipeline.FormerFinalizer()}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 

@@ -262,30 +262,36 @@ func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.I
 
 // freeHook takes our finalizer off the object.
 func (l *look) freeHook(ctx context.Context, live *drift.Live) error {
-	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
-		"finalizers": pipeline.HookFinalizers(live),
-	}}}
-	t := l.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
-	resp, err := l.client.RemoveFinalizer(ctx, t, obj, l.finalizers()...)
-	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
-		if obj, err = l.client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
-			resp, err = l.client.RemoveFinalizer(ctx, t, obj, l.finalizers()...)
-		}
-	}
+	resp, err := l.unhold(ctx, live)
 	switch {
-	case errors.Is(err, apply.ErrGone), err == nil && resp == nil:
-		l.record.hook.gone = true
-		return nil
 	case err != nil:
 		return err
-	}
-	if resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0 {
+	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
 		l.record.hook.gone = true
 		return nil
 	}
 	_, err = l.rememberHook(resp)
 	return err
+}
+
+// unhold takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
+func (s *session) unhold(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
+		"finalizers": pipeline.HookFinalizers(live),
+	}}}
+	t := s.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+	resp, err := s.client.RemoveFinalizer(ctx, t, obj, s.finalizers()...)
+	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
+		resp = nil
+		if obj, err = s.client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
+			resp, err = s.client.RemoveFinalizer(ctx, t, obj, s.finalizers()...)
+		}
+	}
+	if errors.Is(err, apply.ErrGone) {
+		return nil, nil
+	}
+	return resp, err
 }
 
 // deleteHook deletes the object where no owner reference does.

@@ -54,6 +54,9 @@ type look struct {
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
 // how long to look again; zero means when something changes.
 func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
+	if err := s.freeStrays(ctx, ref); err != nil {
+		return s.failedLook(ref, err)
+	}
 	l, err := s.begin(ctx, ref)
 	if err != nil {
 		return s.failedLook(ref, err)

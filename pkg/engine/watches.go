@@ -192,6 +192,7 @@ var indexers = cache.Indexers{
 		}
 		return ownersOf(live), nil
 	},
+	byHook: hookOwners,
 }
 
 // ownersOf lists the uids that an object's owner references and owner annotation name.

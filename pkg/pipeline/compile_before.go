@@ -37,7 +37,7 @@ func (c *compiler) before() {
 		return
 	}
 	const path = "deletion.before"
-	file, first := c.file.TextPos(path + ".template")
+	file, first := c.file.BeforeTemplatePos()
 	c.compileTemplate(h.Object, path+".template", file, first)
 	c.scope(h.Object, path)
 	c.conventions(h.Object)

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// before takes the finalizer off the objects of deletion.before, which bear it too: what was made for an upstream in
+// namespace, where it is given.
+func (r *releaser) before(ctx context.Context, f *config.File, client *apply.Client, namespace string) error {
+	b := f.Deletion.Before
+	if b == nil || b.Kind == "" {
+		return nil
+	}
+	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
+	if errors.Is(err, kinds.ErrUnknown) {
+		return nil // a kind that is not served has no objects
+	}
+	if err != nil {
+		return err
+	}
+	one := &release{releaser: r, gvr: kind.GVR, finalizer: f.Conventions.Finalizer, client: client, count: &r.hooks, selector: constantLabels(f).String()}
+	if namespace != "" {
+		one.of = func(u *unstructured.Unstructured) bool { return ownerNamespace(f, u) == namespace }
+	}
+	var errs []error
+	for _, ns := range beforeNamespaces(f, kind, namespace) {
+		errs = append(errs, one.namespace(ctx, ns))
+	}
+	return errors.Join(errs...)
+}
+
+// beforeNamespaces is where such objects may stand.
+func beforeNamespaces(f *config.File, kind *kinds.Kind, namespace string) []string {
+	var list []string
+	switch target := f.Deletion.Before.TargetNamespaces; {
+	case !kind.Namespaced:
+	case target.From == config.NamespacesList:
+		list = target.Names
+	case target.From == config.NamespacesAny:
+	case namespace != "":
+		list = []string{namespace}
+	default:
+		list = f.Watch.Namespaces
+	}
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return slices.Clone(list)
+}
+
+// constantLabels are those that every object of an operator bears.
+func constantLabels(f *config.File) labels.Set {
+	set := labels.Set{}
+	left := "{{"
+	if len(f.Delimiters) == 2 {
+		left = f.Delimiters[0]
+	}
+	for key, value := range f.Conventions.Labels {
+		if !strings.Contains(value, left) {
+			set[key] = value
+		}
+	}
+	return set
+}
+
+// ownerNamespace is the namespace of the upstream for which an object was made: a reference is to the object's own.
+func ownerNamespace(f *config.File, u *unstructured.Unstructured) string {
+	if ref, _, ok := pipeline.ParseOwnerMark(u.GetAnnotations()[f.Conventions.Owner.Annotation]); ok {
+		return ref.Namespace
+	}
+	return u.GetNamespace()
+}

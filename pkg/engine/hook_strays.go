@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// byHook indexes objects of deletion.before by the names of their upstreams.
+const byHook = "hook"
+
+func hookOwners(obj any) ([]string, error) {
+	live, ok := obj.(*drift.Live)
+	if !ok || !pipeline.IsHook(live) {
+		return nil, nil
+	}
+	var names []string
+	for _, owner := range live.Owners {
+		names = append(names, owner.Name)
+	}
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+		names = append(names, ref.Name)
+	}
+	return names, nil
+}
+
+// strays finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
+// is watched: there is none, or one that was made later.
+func (s *session) strays(ref pipeline.Ref) []*drift.Live {
+	var found []*drift.Live
+	standing := s.standing(ref)
+	for _, sub := range s.hook {
+		objs, _ := sub.indexer().ByIndex(byHook, ref.Name)
+		for _, obj := range objs {
+			live, ok := obj.(*drift.Live)
+			if ok && s.pipeline.HookHeld(live) && s.owns(ref, live) && (standing == "" || !pipeline.Marked(live, standing)) {
+				found = append(found, live)
+			}
+		}
+	}
+	return found
+}
+
+// standing is the uid of the upstream of that name that is watched; empty for none.
+func (s *session) standing(ref pipeline.Ref) types.UID {
+	if p, ok := s.upstreams.get(ref).(*packed); ok {
+		return p.UID
+	}
+	return ""
+}
+
+func (s *session) owns(ref pipeline.Ref, live *drift.Live) bool {
+	for _, owner := range s.ownersOf(live) {
+		if owner == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// freeStrays lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
+// by force: nothing is left to wait for them, and our finalizer on them would keep them for ever.
+func (s *session) freeStrays(ctx context.Context, ref pipeline.Ref) error {
+	if s.pipeline.Hook == nil || s.pipeline.Observing() {
+		return nil
+	}
+	strays := s.strays(ref)
+	if len(strays) == 0 || !s.upstreams.watch(ref.Namespace) {
+		return nil
+	}
+	// It may stand all the same: without the labels that the config selects by, or ahead of the watch.
+	up, err := s.client.Get(ctx, s.upstreamTarget(ref))
+	if err != nil && !errors.Is(err, apply.ErrGone) {
+		return err
+	}
+	for _, live := range strays {
+		if err == nil && pipeline.Marked(live, up.GetUID()) {
+			continue
+		}
+		if err := s.freeStray(ctx, live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) freeStray(ctx context.Context, live *drift.Live) error {
+	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+	s.log.Info("letting go of what was made before a deletion: its upstream is gone", "object", s.hookTarget(at).String())
+	resp, err := s.unhold(ctx, live)
+	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
+		return err // what has an owner reference is the garbage collector's
+	}
+	propagation := metav1.DeletionPropagation(s.pipeline.Config.Deletion.Propagation)
+	if err := s.client.Delete(ctx, s.hookTarget(at), live.UID, propagation); err != nil && !errors.Is(err, apply.ErrReplaced) {
+		return err
+	}
+	return nil
+}
