@@ -143,8 +143,8 @@ func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipelin
 	if d.Hook != nil && d.Hook.Action != pipeline.ActionNone && !l.actHook(ctx, d, in) || !l.removeFinalizer(ctx) {
 		return false
 	}
+	// It is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
 	l.log.Info("cleaned up after an upstream", "upstream", l.ref.String(), "objects", len(d.Leftovers))
-	l.forget(l.ref)
 	l.finalized = true
 	return true
 }

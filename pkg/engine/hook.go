@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,9 +19,6 @@ import (
 type hookMemory struct {
 	// made is the uid of the object that this process made.
 	made types.UID
-	// live is the object as our last request about it returned it, believed until then over an older one in the cache.
-	live  *drift.Live
-	until time.Time
 	// intent is the place that this process recorded for the object, as long as no create of ours can have got through.
 	intent pipeline.Ref
 	// foreign is where a create met somebody else's object.
@@ -90,12 +86,13 @@ func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline
 		}
 	}
 	var err error
+	read, until := l.record.hookRead()
 	switch at := f.Wish.Target; {
 	case f.Wish.Err != nil:
-	case m.live != nil && m.live.Name == at.Name && m.live.Namespace == at.Namespace && m.until.Equal(l.now.Add(freshFor)):
-		f.Live = m.live // as read a moment ago
-	case m.foreign == at && m.live != nil && m.retry.wait(l.record.asked, l.now) > 0:
-		f.Live = m.live
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
+		f.Live = read // a moment ago
+	case m.foreign == at && read != nil && m.retry.wait(l.record.asked, l.now) > 0:
+		f.Live = read
 	case m.foreign == at:
 		if f.Live, err = l.readHook(ctx, at); err == nil && f.Live == nil {
 			m.foreign = pipeline.Ref{}
@@ -128,17 +125,17 @@ func refOfRecord(f pipeline.HookFacts) pipeline.Ref {
 // hookAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
 // request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
 func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
-	m := &l.record.hook
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
-	if m.live != nil && at.Name == "" {
-		at = pipeline.Ref{Namespace: m.live.Namespace, Name: m.live.Name}
+	read, until := l.record.hookRead()
+	if read != nil && at.Name == "" {
+		at = pipeline.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
 	cached := l.hook.live(at)
-	if is(m.live) && l.now.Before(m.until) && (!is(cached) || newer(m.live.ResourceVersion, cached.ResourceVersion)) {
+	if is(read) && l.now.Before(until) && (!is(cached) || newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
-			l.believe(m.until)
+			l.believe(until)
 		}
-		return m.live, nil
+		return read, nil
 	}
 	if is(cached) {
 		return cached, nil
@@ -169,7 +166,7 @@ func (l *look) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error)
 	if err != nil {
 		return nil, err
 	}
-	l.record.hook.live, l.record.hook.until = live, l.now.Add(freshFor)
+	l.record.rememberHook(live, l.now)
 	return live, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -97,5 +98,198 @@ func TestHookBeforeDeletion(t *testing.T) {
 	t.Logf("a deletion with a hook: %d requests: %v", counter.Total(), counter.Snapshot())
 	if n := counter.Total(); n > 7 {
 		t.Errorf("%d requests: %v", n, counter.Snapshot())
+		for _, r := range counter.Requests() {
+			t.Log(r)
+		}
+	}
+}
+
+// hookIs waits until Ready has that reason, and returns the upstream.
+func hookIs(t *testing.T, ns, name, reason, text string) *unstructured.Unstructured {
+	t.Helper()
+	var u *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u = testkit.Find(t, widgets, ns, name); u == nil {
+			return false, name + " is gone"
+		}
+		status, have, message := condition(u, "Ready")
+		return status == "False" && have == reason && strings.Contains(message, text), "Ready is " + status + ", " + have + ": " + message
+	})
+	return u
+}
+
+// stays fails where the downstream goes, or a second object is made, while the upstream is held.
+func stays(t *testing.T, ns string) {
+	t.Helper()
+	until := time.Now().Add(time.Second)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a") == nil {
+			t.Fatal("the upstream or its downstream went")
+		}
+		return time.Now().After(until), ""
+	})
+}
+
+func stalled(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	if status, _, _ := condition(u, "Stalled"); status != "True" {
+		t.Error("it is not Stalled")
+	}
+}
+
+func TestHookFails(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		lines        []string
+		fail         func(t *testing.T, ns string)
+		held         string
+	}{
+		{name: "held", reason: "nothing is deleted after a failure unless the config says so", held: "failedWhen is true",
+			fail: func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }},
+		{name: "proceeds", reason: "the config says to go on in spite of it", lines: []string{"onFailure: Proceed"},
+			fail: func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }},
+		{name: "deleted and held", reason: "what a person deletes has not done its work", held: "was deleted before it was done",
+			fail: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
+		{name: "deleted and proceeds", reason: "deleted is failed", lines: []string{"onFailure: Proceed"},
+			fail: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
+		{name: "removed by force", reason: "what is gone is not made a second time", held: "was gone before it was done",
+			fail: func(t *testing.T, ns string) {
+				testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+				testkit.Delete(t, configMaps, ns, "a-drain")
+			}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			made(t, hooked(ns, name, append(row.lines, "timeout: 1h")...), ns, counter)
+			testkit.Delete(t, widgets, ns, "a")
+			waitHook(t, ns, "a", "HookRunning")
+			row.fail(t, ns)
+			if row.held != "" {
+				stalled(t, hookIs(t, ns, "a", "HookFailed", row.held))
+				stays(t, ns)
+				if n := metric(t, "corollary_objects", name, "downstream", "deletion.before", "state", "HookFailed"); n != 1 {
+					t.Errorf("%v are counted as HookFailed", n)
+				}
+				if row.name == "held" { // a person may still bring it to its end
+					testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+					waitGone(t, widgets, ns, "a")
+				}
+				return
+			}
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a")
+			waitGone(t, configMaps, ns, "a-drain")
+		})
+	}
+}
+
+func TestHookTimesOut(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		lines        []string
+		prevent      func(t *testing.T, ns string) // what keeps it from being made
+		held         bool
+	}{
+		{name: "held", reason: "by default the timeout deletes nothing", held: true},
+		{name: "proceeds", reason: "the config says to go on after it", lines: []string{"onTimeout: Proceed"}},
+		{name: "not made and proceeds", reason: "time also runs while another object has its name", lines: []string{"onTimeout: Proceed"},
+			prevent: func(t *testing.T, ns string) {
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: \"yes\"}}")
+			}},
+		{name: "not made and held", reason: "what keeps it from being made is told along", held: true,
+			prevent: func(t *testing.T, ns string) {
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: \"yes\"}}")
+			}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			made(t, hooked(ns, name, append(row.lines, "timeout: 3s")...), ns, counter)
+			if row.prevent != nil {
+				row.prevent(t, ns)
+			}
+			testkit.Delete(t, widgets, ns, "a")
+			if row.prevent != nil {
+				stalled(t, hookIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+			} else {
+				waitHook(t, ns, "a", "HookRunning")
+			}
+			if !row.held {
+				waitGone(t, widgets, ns, "a")
+				waitGone(t, configMaps, ns, "a")
+				if row.prevent == nil {
+					waitGone(t, configMaps, ns, "a-drain")
+				} else if testkit.Find(t, configMaps, ns, "a-drain") == nil {
+					t.Error("what somebody else made is gone")
+				}
+				return
+			}
+			stalled(t, hookIs(t, ns, "a", "HookTimedOut", "not done within 3s"))
+			stays(t, ns)
+			if row.prevent != nil { // out of the way, it is made after all
+				testkit.Delete(t, configMaps, ns, "a-drain")
+			}
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Find(t, configMaps, ns, "a-drain")
+				return u != nil && len(u.GetFinalizers()) == 1, "it was not made"
+			})
+			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+			waitGone(t, widgets, ns, "a")
+		})
+	}
+}
+
+// Requests that fail or whose answers get lost delay a deletion; they neither skip the hook nor run it twice.
+func TestHookRequestsFail(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		fault        func(f *testkit.Faults) *testkit.Fault
+		told         string
+	}{
+		{name: "create refused", reason: "a right that is missing is told and tried again", told: "Denied",
+			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(403, testkit.On("PATCH", "configmaps")) }},
+		{name: "create's answer lost", reason: "it may have been made all the same",
+			fault: func(f *testkit.Faults) *testkit.Fault { return f.Lose(testkit.On("PATCH", "configmaps")) }},
+		{name: "status refused", reason: "nothing goes on before it is recorded",
+			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(500, testkit.On("PATCH", "widgets/status")) }},
+		{name: "status' answer lost", reason: "what was recorded is found again",
+			fault: func(f *testkit.Faults) *testkit.Fault { return f.Lose(testkit.On("PATCH", "widgets/status")) }},
+		{name: "read refused", reason: "without the latest record nothing is made",
+			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(503, testkit.On("GET", "widgets")) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter, faults := testkit.NewCounter(), testkit.NewFaults()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config())), hooked(ns, name)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			quiet(t, counter)
+			fault := row.fault(faults)
+			testkit.Delete(t, widgets, ns, "a")
+			testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 0, "nothing failed" })
+			if row.told != "" {
+				hookIs(t, ns, "a", row.told, "a-drain")
+			}
+			stays(t, ns)
+			fault.Off()
+			uid := waitHook(t, ns, "a", "HookRunning").Object
+			hook := testkit.Get(t, configMaps, ns, "a-drain")
+			if item := hookItem(&unstructured.Unstructured{Object: uid}); item["uid"] != string(hook.GetUID()) {
+				t.Errorf("recorded is %v, made %s", item, hook.GetUID())
+			}
+			again := row.fault(faults)
+			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+			if row.name != "read refused" {
+				testkit.Eventually(t, patience, func() (bool, string) { return again.Hits() > 0, "nothing failed" })
+				if row.name == "create refused" || row.name == "status refused" {
+					stays(t, ns)
+				}
+			}
+			again.Off()
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a")
+			waitGone(t, configMaps, ns, "a-drain")
+		})
 	}
 }

@@ -61,6 +61,8 @@ type record struct {
 	complete bool
 	// read is, by downstream, what our last request about it returned, while that is newer than the cache.
 	read []freshly
+	// readHook is what our last request about the object of deletion.before returned.
+	readHook freshly
 	// gone has the objects that the API server told us are deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
 }
@@ -275,6 +277,23 @@ func (r *record) drop(uid types.UID) {
 			r.read[i] = freshly{}
 		}
 	}
+	if l := r.readHook.live; l != nil && l.UID == uid {
+		r.readHook = freshly{}
+	}
+}
+
+// rememberHook keeps what a request about the object of deletion.before returned; hookRead is that, and until when it is
+// believed over a cache that does not show it.
+func (r *record) rememberHook(live *drift.Live, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readHook = freshly{live: live, until: now.Add(freshFor)}
+}
+
+func (r *record) hookRead() (*drift.Live, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readHook.live, r.readHook.until
 }
 
 // latest chooses between what the cache has at a target and what our last response about it said. The cache is read under

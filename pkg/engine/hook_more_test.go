@@ -1,0 +1,210 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps come
+// in their order.
+func TestHookThenWait(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	conf := strings.Replace(hooked(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
+	conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
+	made(t, conf, ns, counter)
+	holdFor(t, ns, "a")
+	quiet(t, counter)
+	counter.Reset()
+	testkit.Delete(t, widgets, ns, "a")
+	waitHook(t, ns, "a", "HookRunning")
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+	up := hookIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
+	if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || hookItem(up)["state"] != "HookFailed" {
+		t.Errorf("recorded is %v; Ready: %s", hookItem(up), message)
+	}
+	if drain := testkit.Get(t, configMaps, ns, "a-drain"); len(drain.GetFinalizers()) > 0 || drain.GetDeletionTimestamp() != nil {
+		t.Errorf("the hook's object is held, or went before the downstreams: %v", drain.Object["metadata"])
+	}
+	letGo(t, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	for _, name := range []string{"a", "a-drain"} {
+		if testkit.Find(t, configMaps, ns, name) != nil {
+			t.Errorf("%s is left behind", name)
+		}
+	}
+	quiet(t, counter)
+	t.Logf("a deletion with a hook and wait, no owner references: %d requests: %v", counter.Total(), counter.Snapshot())
+	if n := counter.Total(); n > 13 {
+		t.Errorf("%d requests: %v", n, counter.Snapshot())
+	}
+}
+
+// What is recorded is believed after a restart: the outcome, even where the object says something else by then, and the
+// object that was made, even where the template has another name for it.
+func TestHookOutcomeIsBelieved(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter, faults := testkit.NewCounter(), testkit.NewFaults()
+	r := start(t, counter.Wrap(faults.Wrap(testkit.Config())), hooked(ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "a")
+	waitHook(t, ns, "a", "HookRunning")
+	r.halt()
+	renamed := strings.Replace(hooked(ns, name), "-drain", "-other", 1)
+	r = start(t, counter.Wrap(faults.Wrap(testkit.Config())), renamed).ready()
+	quiet(t, counter)
+	if testkit.Find(t, configMaps, ns, "a-other") != nil {
+		t.Fatal("a second object was made")
+	}
+	faults.Answer(500, testkit.On("PATCH", "configmaps"))
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitHook(t, ns, "a", "HookFinished")
+	r.halt()
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+	start(t, testkit.Config(), renamed).ready()
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a")
+	waitGone(t, configMaps, ns, "a-drain")
+}
+
+// Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
+func TestHookMadeJustBeforeACrash(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	r := start(t, faults.Wrap(testkit.Config()), hooked(ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
+	testkit.Delete(t, widgets, ns, "a")
+	hookIs(t, ns, "a", "Denied", "")
+	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status")) // made, and not recorded
+	refusal.Off()
+	var drain *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		drain = testkit.Find(t, configMaps, ns, "a-drain")
+		return drain != nil && lost.Hits() > 0, "not made"
+	})
+	r.halt()
+	if item := hookItem(testkit.Get(t, widgets, ns, "a")); item["state"] != "Create" || item["uid"] != nil || item["objectName"] != "a-drain" {
+		t.Fatalf("recorded is %v", item)
+	}
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", `{"data":{"note":"seen"}}`)
+	start(t, testkit.Config(), strings.Replace(hooked(ns, name), "-drain", "-other", 1)).ready()
+	if up := waitHook(t, ns, "a", "HookRunning"); hookItem(up)["uid"] != string(drain.GetUID()) {
+		t.Errorf("recorded is %v", hookItem(up))
+	}
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a-drain")
+	if testkit.Find(t, configMaps, ns, "a-other") != nil {
+		t.Error("a second object was made")
+	}
+}
+
+// Whoever may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
+func TestHookForged(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, hooked(ns, name), ns, counter)
+	up := testkit.Get(t, widgets, ns, "a")
+	testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain, labels: {%[1]s.example.com/managed: "yes"},
+  annotations: {%[1]s.example.com/hash: hook-v1-abc}, finalizers: [%[1]s.example.com/cleanup],
+  ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: a, uid: %[2]s, controller: true}]}, data: {done: "yes"}}`, name, up.GetUID()))
+	testkit.Delete(t, widgets, ns, "a")
+	stalled(t, hookIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+	stays(t, ns)
+	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	testkit.Delete(t, configMaps, ns, "a-drain")
+	waitHook(t, ns, "a", "HookRunning")
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitGone(t, widgets, ns, "a")
+}
+
+// An error in the template holds and is told; a changed config, or an input that comes, mends it.
+func TestHookThatCannotBeRendered(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
+	conf := strings.Replace(hooked(ns, name), `data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "drain").data.how }}}`, 1) + inputs
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "a")
+	hookIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
+	stalled(t, hookIs(t, ns, "a", "RenderFailed", "how"))
+	stays(t, ns)
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
+	waitHook(t, ns, "a", "HookRunning")
+	waitData(t, ns, "a-drain", "for", "gently")
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitGone(t, widgets, ns, "a")
+}
+
+// Losing the label that it was selected by is no deletion.
+func TestHookIsNotForTheUnselected(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(hooked(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
+	waitGone(t, configMaps, ns, "a")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
+	})
+	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+		t.Error("the hook was run")
+	}
+}
+
+// An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep for ever.
+func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
+	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
+		t.Run(row, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := hooked(ns, name)
+			if row == "without" {
+				conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
+			}
+			r := start(t, testkit.Config(), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Delete(t, widgets, ns, "a")
+			waitHook(t, ns, "a", "HookRunning")
+			if row == "while nothing runs" {
+				r.halt()
+			}
+			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+			waitGone(t, widgets, ns, "a")
+			if row == "while nothing runs" {
+				start(t, testkit.Config(), conf).ready()
+			}
+			waitGone(t, configMaps, ns, "a-drain")
+		})
+	}
+}
+
+// What happens to the hook is told in events, each once.
+func TestHookEvents(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(hooked(ns, name), "events: None", "events: All", 1)
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "a")
+	waitEvent(t, ns, "a", "Created", "a-drain created")
+	waitHook(t, ns, "a", "HookRunning")
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+	waitEvent(t, ns, "a", "HookFailed", "set deletion.before.onFailure: Proceed")
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitEvent(t, ns, "a", "HookFinished", "has done its work")
+	waitGone(t, widgets, ns, "a")
+}

@@ -1,0 +1,152 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+const waiting = "deletion: {wait: true}\n"
+
+func holdFor(t *testing.T, ns, name string) {
+	t.Helper()
+	testkit.Update(t, configMaps, ns, name, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
+}
+
+func letGo(t *testing.T, ns, name string) {
+	t.Helper()
+	testkit.Update(t, configMaps, ns, name, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+}
+
+// The upstream stays until what follows from it is gone, also what an owner reference would clean up; and its status says
+// what it waits for.
+func TestDeletionWaits(t *testing.T) {
+	for _, row := range []string{"same namespace", "elsewhere"} {
+		t.Run(row, func(t *testing.T) {
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			conf, at := fill(widgetConfig, ns, name), ns
+			if row == "elsewhere" {
+				conf, at = elsewhere(conf, other, ns), other
+			}
+			start(t, counter.Wrap(testkit.Config()), conf+waiting).ready()
+			testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			holdFor(t, at, "a")
+			quiet(t, counter)
+			testkit.Delete(t, widgets, ns, "a")
+			up := hookIs(t, ns, "a", "Deleting", "ConfigMap "+at+"/a is terminating")
+			if status, _, _ := condition(up, "Reconciling"); status != "True" {
+				t.Error("it is not Reconciling")
+			}
+			if item := downstreamsOf(up)["config"]; item["state"] != "Delete" || item["uid"] == nil {
+				t.Errorf("recorded is %v", item)
+			}
+			quiet(t, counter)
+			if testkit.Find(t, widgets, ns, "a") == nil {
+				t.Fatal("the upstream went first")
+			}
+			letGo(t, at, "a")
+			waitGone(t, widgets, ns, "a")
+			if testkit.Find(t, configMaps, at, "a") != nil {
+				t.Error("the upstream went first")
+			}
+		})
+	}
+}
+
+func TestDeletionWaitsByFewRequests(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, fill(widgetConfig, ns, name)+waiting, ns, counter)
+	quiet(t, counter)
+	counter.Reset()
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	quiet(t, counter)
+	t.Logf("a deletion that waits: %d requests: %v", counter.Total(), counter.Snapshot())
+	if n := counter.Total(); n > 4 {
+		t.Errorf("%d requests: %v", n, counter.Snapshot())
+	}
+	if testkit.Find(t, configMaps, ns, "a") != nil {
+		t.Error("the downstream is still there")
+	}
+}
+
+// What the watch has lost from sight is waited for all the same.
+func TestDeletionWaitsForTheUnseen(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter, faults := testkit.NewCounter(), testkit.NewFaults()
+	start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)+waiting).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	holdFor(t, ns, "a")
+	refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
+	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
+	testkit.Delete(t, widgets, ns, "a")
+	hookIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
+	letGo(t, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	if testkit.Find(t, configMaps, ns, "a") != nil {
+		t.Error("the upstream went first")
+	}
+}
+
+func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan")+waiting, ns, counter)
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	if cm := testkit.Get(t, configMaps, ns, "a"); len(cm.GetLabels()) > 0 || len(cm.GetAnnotations()) > 0 || cm.GetDeletionTimestamp() != nil {
+		t.Errorf("it was not released: %v", cm.Object["metadata"])
+	}
+}
+
+// A config that comes to wait later gets its finalizer on what is in sync already, at one request for each upstream.
+func TestFinalizerComesLater(t *testing.T) {
+	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", hookText}} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			r := made(t, fill(widgetConfig, ns, name), ns, counter)
+			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) > 0 {
+				t.Fatalf("finalizers are %v", f)
+			}
+			r.halt()
+			counter.Reset()
+			start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name)+row.added).ready()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
+				return slices.Contains(f, finalizerOf(name)), "finalizers are " + strings.Join(f, ", ")
+			})
+			quiet(t, counter)
+			if n := counter.Mutating(); n != 1 {
+				t.Errorf("%d writes: %v", n, counter.Snapshot())
+			}
+		})
+	}
+}
+
+// A delete that is refused is told, and holds.
+func TestRefusedDeleteIsTold(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	start(t, faults.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
+	testkit.Delete(t, widgets, ns, "a")
+	hookIs(t, ns, "a", "Denied", "deleting configmaps")
+	waitEvent(t, ns, "a", "Denied", "config: ")
+	stays(t, ns)
+	refusal.Off()
+	waitGone(t, widgets, ns, "a")
+}
