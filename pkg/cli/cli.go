@@ -71,7 +71,7 @@ Corollary keeps the cluster that way.`,
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
-	root.AddCommand(newPlan(streams))
+	root.AddCommand(newPlan(streams), newReconcile(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	nameShell(root)

@@ -32,6 +32,8 @@ type record struct {
 	// asked is the digest without the status: when that changes, what failed is tried at once. Our own writes do not
 	// change it, whatever the templates read.
 	asked drift.Sum
+	// requested is the value of the annotation by which a look was asked for last.
+	requested string
 	// inputs is where the inputs of the upstream at version inputsOf stand; inputsSaid is the digest of what was
 	// read of them.
 	inputs     []pipeline.InputRef

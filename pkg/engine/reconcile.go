@@ -102,6 +102,7 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
 		l.record.isEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
 	l.wish(ctx)
+	l.heed()
 	if !l.selected && !l.hasFinalizer() && len(l.owned()) == 0 {
 		s.forget(ref)
 		return nil, nil

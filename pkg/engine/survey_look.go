@@ -367,13 +367,22 @@ func (t *tour) addLeftovers(list []pipeline.Outcome) {
 
 // deletion tells what would happen to the objects of an upstream that is being deleted.
 func (t *tour) deletion(ctx context.Context) error {
+	if !t.hasFinalizer() {
+		return nil // what goes goes by its owner references
+	}
 	in, err := t.gatherDeletion(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return nil
+	case err != nil:
 		return fmt.Errorf("looking at %s %s: %w", t.pipeline.Upstream.GVK.Kind, t.ref, err)
 	}
 	d := t.pipeline.DecideDeletion(in)
-	t.finding.Decision = d
+	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer
 	t.read(ctx, d)
+	if d.HookFirst {
+		t.finding.Changes = append(t.finding.Changes, t.hookChange(*d.Hook))
+	}
 	for _, o := range d.Leftovers {
 		c := t.change(o, actionOf(o))
 		c.Leftover = true
@@ -386,10 +395,20 @@ func (t *tour) deletion(ctx context.Context) error {
 		t.left[o.UID] = c
 	}
 	t.addLeftovers(nil)
-	if t.hasFinalizer() {
-		t.finding.Finalizer = d.Finalizer
-	}
 	return nil
+}
+
+// hookChange describes what is made before an upstream's downstreams go.
+func (t *tour) hookChange(o pipeline.Outcome) Change {
+	c := Change{Index: pipeline.HookIndex, Downstream: pipeline.HookName, Kind: t.pipeline.Hook.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
+		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
+	switch o.Action {
+	case pipeline.ActionCreate:
+		c.Action = ChangeCreate
+	case pipeline.ActionDelete:
+		c.Action = ChangeDelete
+	}
+	return c
 }
 
 // findForgotten reads what the status names and no downstream of the config looks at.

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// namedKind is a kind of the configs with the names that people call it by.
+type namedKind struct {
+	gvk        schema.GroupVersionKind
+	gvr        schema.GroupVersionResource
+	namespaced bool
+	names      []string // in lower case: kind, resource, singular and short names
+}
+
+func (k *namedKind) String() string {
+	if k.gvk.Group == "" {
+		return k.gvk.Kind
+	}
+	return k.gvk.Kind + "." + k.gvk.Group
+}
+
+// is tells whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
+func (k *namedKind) is(apiVersion, kind string) bool {
+	return k.gvk.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
+}
+
+// kindNames are the kinds of configs.
+type kindNames []*namedKind
+
+// discoverNames asks the API server what the kinds of configs are called.
+func discoverNames(cfg *rest.Config, files []*config.File) (kindNames, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	var names kindNames
+	served := map[string]*metav1.APIResourceList{}
+	for _, f := range files {
+		wanted := []schema.GroupVersionKind{schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)}
+		for _, d := range f.Downstreams {
+			wanted = append(wanted, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
+		}
+		for _, gvk := range wanted {
+			gv := gvk.GroupVersion().String()
+			if served[gv] == nil {
+				if served[gv], err = client.ServerResourcesForGroupVersion(gv); apierrors.IsNotFound(err) {
+					served[gv] = &metav1.APIResourceList{}
+				} else if err != nil {
+					return nil, fmt.Errorf("asking the API server at %s for the kinds of %s: %w", cfg.Host, gv, err)
+				}
+			}
+			names.add(gvk, served[gv])
+		}
+	}
+	return names, nil
+}
+
+func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {
+	if slices.ContainsFunc(*n, func(k *namedKind) bool { return k.gvk.GroupKind() == gvk.GroupKind() }) {
+		return
+	}
+	for _, r := range served.APIResources {
+		if r.Kind != gvk.Kind || strings.Contains(r.Name, "/") {
+			continue
+		}
+		k := &namedKind{gvk: gvk, gvr: gvk.GroupVersion().WithResource(r.Name), namespaced: r.Namespaced}
+		for _, name := range append([]string{r.Kind, r.Name, r.SingularName}, r.ShortNames...) {
+			if name != "" {
+				k.names = append(k.names, strings.ToLower(name))
+			}
+		}
+		*n = append(*n, k)
+	}
+}
+
+// find returns the kind of a name: deployment, deployments, deploy, Deployment, deployment.apps, deployments.v1.apps.
+func (n kindNames) find(name string) (*namedKind, error) {
+	word, rest, qualified := strings.Cut(strings.ToLower(name), ".")
+	var found []*namedKind
+	for _, k := range n {
+		group := k.gvk.Group
+		fits := !qualified || rest == group || rest == strings.TrimSuffix(k.gvk.Version+"."+group, ".")
+		if fits && slices.Contains(k.names, word) {
+			found = append(found, k)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, fmt.Errorf("no config has a kind %q: there are %s", name, n)
+	}
+	return nil, fmt.Errorf("kind %q is several: write %s", name, strings.Join(kindTexts(found), " or "))
+}
+
+func (n kindNames) String() string {
+	list := kindTexts(n)
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func kindTexts(kinds []*namedKind) []string {
+	list := make([]string, len(kinds))
+	for i, k := range kinds {
+		list[i] = k.String()
+	}
+	return list
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+type reconcileOptions struct {
+	streams    IO
+	configs    configFlags
+	connection connection
+}
+
+func newReconcile(streams IO) *cobra.Command {
+	o := &reconcileOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "reconcile -c CONFIG KIND NAME",
+		Short: "Have a running operator look at an upstream now",
+		Long: `Set the annotation that the config names (conventions.reconcile.annotation) on an
+upstream to the time now. The operator that runs looks at it at once, and starts
+over: what failed is tried again without its delay, what probes had answered is
+asked again, and a back-off from another writer ends.
+
+Nothing runs here: without "corollary run" nothing happens. It takes the right to
+patch the upstream.`,
+		Example: `  corollary reconcile -c app.yaml appoperator web -n team-a`,
+		Args:    kindAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx, args)
+		},
+	}
+	o.configs.bind(cmd)
+	o.connection.bind(cmd, "Namespace of the upstream; by default the kubeconfig's")
+	return cmd
+}
+
+// kindAndName takes KIND NAME or KIND/NAME.
+func kindAndName(_ *cobra.Command, args []string) error {
+	_, _, err := splitKindName(args)
+	return err
+}
+
+func splitKindName(args []string) (kind, name string, err error) {
+	if len(args) == 1 {
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && kind != "" && name != "" {
+			return kind, name, nil
+		}
+	}
+	if len(args) != 2 {
+		return "", "", usagef("KIND and NAME are needed: deployment web, or deployment/web")
+	}
+	return args[0], args[1], nil
+}
+
+func (o *reconcileOptions) run(ctx context.Context, args []string) error {
+	kind, name, err := splitKindName(args)
+	if err != nil {
+		return err
+	}
+	files, problems, err := o.configs.load(o.streams)
+	if err != nil {
+		return err
+	}
+	if err := refuse(o.streams, problems, nil); err != nil {
+		return err
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return err
+	}
+	names, err := discoverNames(cfg, files)
+	if err != nil {
+		return err
+	}
+	k, err := names.find(kind)
+	if err != nil {
+		return err
+	}
+	keys, err := annotationsOf(files, k)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	target := apply.Target{GVR: k.gvr, Name: name}
+	if k.namespaced {
+		if target.Namespace, err = o.connection.namespace(); err != nil {
+			return err
+		}
+	}
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	annotations := map[string]string{}
+	for _, key := range keys {
+		annotations[key] = now
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("writing the annotation: %w", err)
+	}
+	_, err = client.Resource(k.gvr).Namespace(target.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("asking for a look at %s: %s", target, apply.Classify(err).Message)
+	}
+	for _, key := range keys {
+		fmt.Fprintf(o.streams.Out, "%s: %s is %s\n", target, key, now)
+	}
+	return nil
+}
+
+// annotationsOf are the keys by which the operators of an upstream kind are asked to look.
+func annotationsOf(files []*config.File, k *namedKind) ([]string, error) {
+	var keys, without []string
+	for _, f := range files {
+		if !k.is(f.Watch.APIVersion, f.Watch.Kind) {
+			continue
+		}
+		if r := f.Conventions.Reconcile; r != nil && r.Annotation != "" {
+			keys = append(keys, r.Annotation)
+		} else {
+			without = append(without, f.Path)
+		}
+	}
+	switch {
+	case len(keys) > 0:
+		return keys, nil
+	case len(without) > 0:
+		return nil, fmt.Errorf("%s names no annotation to ask by: add conventions.reconcile.annotation, and have run load it", strings.Join(without, ", "))
+	}
+	return nil, fmt.Errorf("%s is no upstream of these configs; ask for a look at the object that it follows from (corollary why tells which)", k)
+}

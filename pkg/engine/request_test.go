@@ -1,0 +1,89 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// requested is a config with an annotation to ask by, and delays that no test waits for.
+func requested(ns, name, change, to string) string {
+	text := strings.Replace(fill(widgetConfig, ns, name), "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}", 1)
+	text = strings.Replace(text, "  pause: {", "  reconcile: {annotation: "+name+".example.com/now}\n  pause: {", 1)
+	return strings.Replace(text, change, to, 1)
+}
+
+func ask(t *testing.T, ns, name, operator, value string) {
+	t.Helper()
+	testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"annotations": {"`+operator+`.example.com/now": "`+value+`"}}}`)
+}
+
+// soon holds that what was asked for was done at once: it takes milliseconds, and a busy machine a little more. By itself
+// it would have been done after five minutes.
+func soon(t *testing.T, asked time.Time) {
+	t.Helper()
+	if d := time.Since(asked); d > 5*time.Second {
+		t.Errorf("it took %s", d)
+	} else {
+		t.Logf("it took %s", d)
+	}
+}
+
+// TestAskedForALook: what failed does not wait for its delay when somebody asks.
+func TestAskedForALook(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	faults := testkit.NewFaults()
+	refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+	start(t, faults.Wrap(testkit.Config()), requested(ns, "asked", "", "")).ready()
+	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+	waitCondition(t, widgets, ns, "w", "Ready", "False")
+	refused.Off()
+	begun := time.Now()
+	ask(t, ns, "w", "asked", "1")
+	waitData(t, ns, "w", "a", "b")
+	soon(t, begun)
+}
+
+// TestAskedWhileContested: a back-off from another writer ends when somebody asks.
+func TestAskedWhileContested(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	start(t, testkit.Config(), requested(ns, "contest", "", "")).ready()
+	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+	waitData(t, ns, "w", "a", "b")
+	for range 3 {
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		waitData(t, ns, "w", "a", "b")
+	}
+	testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		_, reason, message := condition(testkit.Get(t, widgets, ns, "w"), "Ready")
+		return reason == "Contested", "Ready says " + reason + ": " + message
+	})
+	begun := time.Now()
+	ask(t, ns, "w", "contest", "1")
+	waitData(t, ns, "w", "a", "b")
+	soon(t, begun)
+}
+
+// TestAskedAboutAVerdict: what a probe answered is asked again, though the object has not changed.
+func TestAskedAboutAVerdict(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}")).ready()
+	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+	waitCondition(t, widgets, ns, "w", "Ready", "True")
+	probes := func() int {
+		return len(counter.Requests(func(r testkit.Request) bool { return r.DryRun }))
+	}
+	testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+	testkit.Eventually(t, patience, func() (bool, string) { return probes() == 1, "nothing was asked" })
+	ask(t, ns, "w", "verdict", "1")
+	testkit.Eventually(t, patience, func() (bool, string) { return probes() == 2, "nothing was asked again" })
+}
