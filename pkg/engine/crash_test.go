@@ -24,22 +24,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
-	binary, dir := filepath.Join(t.TempDir(), "corollary"), t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := func() (*exec.Cmd, *bytes.Buffer) {
-		var log bytes.Buffer
-		cmd := exec.Command(binary, "run", "--config", dir, "--kubeconfig", testkit.Kubeconfig(t), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--zap-log-level", "debug")
-		cmd.Stdout, cmd.Stderr = &log, &log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd, &log
-	}
+	run := program(t, conf)
 
 	random := rand.New(rand.NewPCG(1, 2)) // the same story each time; the moments of the kills differ anyway
 	stop := make(chan struct{})
@@ -64,6 +49,27 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		}
 	})
 	testkit.Eventually(t, 2*patience, func() (bool, string) { return settled(t, ns, other, name) })
+}
+
+// program builds the binary and returns what starts it with a config.
+func program(t *testing.T, conf string) func() (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	binary, dir := filepath.Join(t.TempDir(), "corollary"), t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() (*exec.Cmd, *bytes.Buffer) {
+		var log bytes.Buffer
+		cmd := exec.Command(binary, "run", "--config", dir, "--kubeconfig", testkit.Kubeconfig(t), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--zap-log-level", "debug")
+		cmd.Stdout, cmd.Stderr = &log, &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, &log
+	}
 }
 
 func replaceOnce(t *testing.T, text, old, replacement string) string {

@@ -1,0 +1,341 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+const hookUID = types.UID("hook-1")
+
+var hookTarget = Ref{Namespace: "apps", Name: "web-drain"}
+
+// hookedPipeline is onePipeline with a deletion.before, with what change does to its config.
+func hookedPipeline(t *testing.T, change func(*config.Operator)) *Pipeline {
+	t.Helper()
+	b := &config.Before{APIVersion: "v1", Kind: "ConfigMap", OnFailure: "Hold", OnTimeout: "Hold", Timeout: config.Duration(time.Hour)}
+	p := onePipeline(func(op *config.Operator) {
+		if op.Deletion.Before = b; change != nil {
+			change(op)
+		}
+	})
+	env, err := rules.NewEnv(rules.EnvOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := func(text string) *rules.Program {
+		program, err := env.Bool(text, rules.Downstream, HookName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
+	}
+	p.Hook = &Hook{Config: b, Object: &Downstream{Index: HookIndex, Name: HookName},
+		done: rule("downstream.data.done == 'yes'"), failed: rule("downstream.data.done == 'no'")}
+	return p
+}
+
+// deleted is the input of an upstream whose deletion began a minute ago and whose downstream stands.
+func deleted() Input {
+	up := upstreamObject()
+	since := metav1.NewTime(now.Add(-time.Minute))
+	up.SetDeletionTimestamp(&since)
+	return Input{Upstream: up, Now: now, HasFinalizer: true, Leftovers: []Owned{{Live: ourLive(), Certain: true}},
+		Hook: HookFacts{Wish: DownstreamWish{Wanted: true, Target: hookTarget}}}
+}
+
+func hookLive(done string) *drift.Live {
+	return &drift.Live{Namespace: hookTarget.Namespace, Name: hookTarget.Name, UID: hookUID, ResourceVersion: "9", Hash: hookHash + hash, Managed: true,
+		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true}},
+		Kept: map[string]any{"data": map[string]any{"done": done},
+			"metadata": map[string]any{"finalizers": []any{"tools.example.com/cleanup"}}}}
+}
+
+func hookRecord(state State, uid types.UID) *status.Recorded {
+	return &status.Recorded{Name: HookName, APIVersion: "v1", Kind: "ConfigMap", Namespace: hookTarget.Namespace, ObjectName: hookTarget.Name, UID: uid, State: string(state)}
+}
+
+func TestDecideHook(t *testing.T) {
+	proceed := func(op *config.Operator) {
+		op.Deletion.Before.OnFailure, op.Deletion.Before.OnTimeout = "Proceed", "Proceed"
+	}
+	late := func(in *Input) { in.Now = now.Add(2 * time.Hour) }
+	running := func(done string) func(*Input) {
+		return func(in *Input) {
+			in.Hook.Record, in.Hook.Live = hookRecord(StateHookRunning, hookUID), hookLive(done)
+		}
+	}
+	both := func(list ...func(*Input)) func(*Input) {
+		return func(in *Input) {
+			for _, change := range list {
+				change(in)
+			}
+		}
+	}
+	for _, row := range []struct {
+		name, reason string
+		config       func(*config.Operator)
+		change       func(*Input)
+		state        State
+		action       Action
+		passed       bool
+		message      string
+	}{
+		{name: "nothing yet", reason: "where it will stand is recorded before it is made", state: StateCreate, action: ActionRecord},
+		{name: "about to be made", reason: "the record is there, so it is made",
+			change: func(in *Input) { in.Hook.Record = hookRecord(StateCreate, "") }, state: StateCreate, action: ActionCreate},
+		{name: "recorded elsewhere", reason: "the template has another name for it by now, and nothing stands at the old one",
+			change: func(in *Input) {
+				in.Hook.Record = hookRecord(StateCreate, "")
+				in.Hook.Record.ObjectName = "web-other"
+			}, state: StateCreate, action: ActionRecord},
+		{name: "made by this process", reason: "its uid is recorded before anything else",
+			change: func(in *Input) {
+				in.Hook.Record, in.Hook.Made, in.Hook.Live = hookRecord(StateCreate, ""), hookUID, hookLive("")
+			}, state: StateHookRunning, action: ActionRecord},
+		{name: "made by a process that died", reason: "what stands where it was about to be made is the object",
+			change: func(in *Input) { in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("") },
+			state:  StateHookRunning, action: ActionRecord},
+		{name: "in the way of this process", reason: "this process has made nothing there, so somebody else has; the record must not claim it",
+			change: func(in *Input) {
+				in.Hook.Record, in.Hook.Live, in.Hook.Fresh = hookRecord(StateCreate, ""), hookLive("yes"), true
+			}, state: StateConflict, action: ActionRecord, message: "was not made by deletion.before"},
+		{name: "made in advance", reason: "marks can be forged by whoever may create the kind; nothing records that it was about to be made",
+			change: func(in *Input) { in.Hook.Live = hookLive("yes") }, state: StateConflict},
+		{name: "a downstream in the way", reason: "an object of ours is not the hook for that",
+			change: func(in *Input) {
+				in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("yes")
+				in.Hook.Live.Hash = hash
+			}, state: StateConflict, action: ActionRecord},
+		{name: "somebody else's with our record", reason: "without our mark it is not ours, whatever was about to be made",
+			change: func(in *Input) {
+				in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("yes")
+				in.Hook.Live.Owners = nil
+			}, state: StateConflict, action: ActionRecord},
+		{name: "in the way and going", reason: "a former one of that name ends first",
+			change: func(in *Input) { in.Hook.Live = hookLive("yes"); in.Hook.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
+		{name: "template error", reason: "it is told, and mended by a change alone",
+			change: func(in *Input) { in.Hook.Wish = DownstreamWish{Err: errTest} }, state: StateRenderFailed, message: "test error"},
+		{name: "missing input", reason: "it may come",
+			change: func(in *Input) { in.Hook.Wish = DownstreamWish{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
+		{name: "running", reason: "its record stands, so there is nothing to do", change: running(""), state: StateHookRunning},
+		{name: "doneWhen gives an error", reason: "an error is not done", change: both(running(""), func(in *Input) { in.Hook.Live.Kept = nil }),
+			state: StateHookRunning, message: "doneWhen"},
+		{name: "done", reason: "the outcome is recorded before anything goes on", change: running("yes"), state: StateHookFinished, action: ActionRecord},
+		{name: "done and being deleted", reason: "what has done its work may go, as by a time to live",
+			change: both(running("yes"), func(in *Input) { in.Hook.Live.Deleting = true }), state: StateHookFinished, action: ActionRecord},
+		{name: "failed", reason: "recorded, and held", change: running("no"), state: StateHookFailed, action: ActionRecord, message: "onFailure: Proceed"},
+		{name: "failed, told", reason: "held until somebody acts",
+			change: both(running("no"), func(in *Input) { in.Hook.Record.State = string(StateHookFailed) }), state: StateHookFailed},
+		{name: "failed, then done", reason: "what is mended goes on", change: both(running("yes"), func(in *Input) { in.Hook.Record.State = string(StateHookFailed) }),
+			state: StateHookFinished, action: ActionRecord},
+		{name: "deleted by somebody", reason: "it has not done its work",
+			change: both(running(""), func(in *Input) { in.Hook.Live.Deleting = true }), state: StateHookFailed, action: ActionRecord, message: "was deleted before"},
+		{name: "gone", reason: "it is never made a second time", change: both(running(""), func(in *Input) { in.Hook.Live = nil }),
+			state: StateHookFailed, action: ActionRecord, message: "was gone before"},
+		{name: "replaced", reason: "another object of that name is not the one that was made",
+			change: both(running("yes"), func(in *Input) { in.Hook.Live.UID = "other" }), state: StateHookFailed, action: ActionRecord},
+		{name: "failed, proceeds", reason: "even then the outcome is recorded first", config: proceed, change: running("no"),
+			state: StateHookFailed, action: ActionRecord, message: "onFailure is Proceed"},
+		{name: "timed out", reason: "time counts from the deletion", change: both(running(""), late), state: StateHookTimedOut, action: ActionRecord, message: "not done within 1h0m0s"},
+		{name: "timed out, not made", reason: "while it is held, making it is still tried",
+			change: both(func(in *Input) { in.Hook.Record = hookRecord(StateHookTimedOut, "") }, late), state: StateHookTimedOut, action: ActionCreate},
+		{name: "timed out, then done", reason: "late is not never",
+			change: both(running("yes"), late, func(in *Input) { in.Hook.Record.State = string(StateHookTimedOut) }), state: StateHookFinished, action: ActionRecord},
+		{name: "timed out with a template error, proceeds", reason: "an error does not hold for ever where the config says so", config: proceed,
+			change: both(late, func(in *Input) { in.Hook.Wish = DownstreamWish{Err: errTest} }), state: StateHookTimedOut, action: ActionRecord},
+		{name: "timed out over a conflict, proceeds", reason: "what is not ours is not recorded", config: proceed,
+			change: both(late, func(in *Input) { in.Hook.Live = hookLive("yes") }), state: StateHookTimedOut, action: ActionRecord},
+		{name: "finished is recorded", reason: "our finalizer comes off, whatever the object says by now",
+			change: both(running("no"), func(in *Input) { in.Hook.Record.State = string(StateHookFinished) }), state: StateHookFinished, action: ActionFree, passed: true},
+		{name: "finished and free", reason: "the downstreams may go",
+			change: func(in *Input) {
+				in.Hook.Record, in.Hook.Live = hookRecord(StateHookFinished, hookUID), hookLive("yes")
+				in.Hook.Live.Kept = nil
+			}, state: StateHookFinished, passed: true},
+		{name: "finished and gone", reason: "the object need not be there any more",
+			change: func(in *Input) { in.Hook.Record = hookRecord(StateHookFinished, hookUID) }, state: StateHookFinished, passed: true},
+		{name: "failed is recorded and the config proceeds", reason: "also where it said otherwise before", config: proceed,
+			change: func(in *Input) { in.Hook.Record = hookRecord(StateHookFailed, hookUID) }, state: StateHookFailed, passed: true},
+		{name: "timed out is recorded and the config proceeds", reason: "the object may still stand", config: proceed,
+			change: both(running(""), late, func(in *Input) { in.Hook.Record.State = string(StateHookTimedOut) }), state: StateHookTimedOut, action: ActionFree, passed: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p, in := hookedPipeline(t, row.config), deleted()
+			if row.change != nil {
+				row.change(&in)
+			}
+			d := p.DecideDeletion(in)
+			if d.Hook.State != row.state || d.Hook.Action != row.action || !strings.Contains(d.Hook.Message, row.message) {
+				t.Errorf("%s: got %s/%q: %s; want %s/%q: %s", row.reason, d.Hook.State, d.Hook.Action, d.Hook.Message, row.state, row.action, row.message)
+			}
+			if free := row.passed && row.action == ActionNone; d.HookFirst == free || (len(d.Leftovers) > 0) != free || (d.Finalizer == FinalizerRemove) != free {
+				t.Errorf("%s: HookFirst is %v, with %d leftovers and finalizer %v", row.reason, d.HookFirst, len(d.Leftovers), d.Finalizer)
+			}
+			if timed := !row.passed && in.Now.Equal(now) && row.state != StateHookFinished && row.state != StateHookFailed; (d.Hook.RequeueAfter == 59*time.Minute) != timed {
+				t.Errorf("%s: to look again after %v", row.reason, d.Hook.RequeueAfter)
+			}
+			if row.state == StateConflict || row.name == "timed out over a conflict, proceeds" {
+				if r := p.HookRecord(*d.Hook); r.ObjectName != "" || r.UID != "" {
+					t.Errorf("%s: recorded would be %v", row.reason, r)
+				}
+			}
+		})
+	}
+}
+
+func TestDecideWait(t *testing.T) {
+	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
+	for _, row := range []struct {
+		name, reason string
+		config       func(*config.Operator)
+		change       func(*Input)
+		left         int
+		action       Action
+		finalizer    FinalizerWish
+	}{
+		{name: "referenced", reason: "the collector would not begin before the upstream is gone", left: 1, action: ActionDelete},
+		{name: "asked", reason: "the watch has not shown it yet, so it counts", change: func(in *Input) { in.Leftovers[0].Asked = true }, left: 1},
+		{name: "terminating", reason: "it is waited for", change: func(in *Input) { in.Leftovers[0].Live.Deleting = true }, left: 1},
+		{name: "kept", reason: "it stays, without our marks", config: orphan, left: 1, action: ActionRelease},
+		{name: "released", reason: "what was released is nobody's", config: orphan, change: func(in *Input) { in.Leftovers[0].Asked = true }, finalizer: FinalizerRemove},
+		{name: "nothing left", reason: "the upstream may go", change: func(in *Input) { in.Leftovers = nil }, finalizer: FinalizerRemove},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in := deleted()
+			if row.change != nil {
+				row.change(&in)
+			}
+			p := onePipeline(func(op *config.Operator) {
+				if op.Deletion.Wait = true; row.config != nil {
+					row.config(op)
+				}
+			})
+			d := p.DecideDeletion(in)
+			if len(d.Leftovers) != row.left || d.Finalizer != row.finalizer || row.left > 0 && d.Leftovers[0].Action != row.action {
+				t.Errorf("%s: got %+v", row.reason, d)
+			}
+		})
+	}
+}
+
+// The object of deletion.before goes last: by its owner reference, or else by a request.
+func TestHookGoesLast(t *testing.T) {
+	in := deleted()
+	in.Hook.Record, in.Hook.Live = hookRecord(StateHookFinished, hookUID), hookLive("yes")
+	in.Hook.Live.Kept = nil
+	in.Hook.Live.Owners, in.Hook.Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
+	waits := hookedPipeline(t, func(op *config.Operator) { op.Deletion.Wait = true })
+	if d := waits.DecideDeletion(in); d.Hook.Action != ActionNone || d.Finalizer != FinalizerLeave {
+		t.Errorf("it went before the downstreams: %+v", d.Hook)
+	}
+	in.Leftovers = nil
+	if d := waits.DecideDeletion(in); d.Hook.Action != ActionDelete || d.Hook.UID != hookUID || d.Finalizer != FinalizerRemove {
+		t.Errorf("it is left behind: %+v", d.Hook)
+	}
+}
+
+// What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and bears the same marks.
+func TestHookIsNoLeftover(t *testing.T) {
+	p := hookedPipeline(t, nil)
+	left := p.Leftovers(nil, [][]*drift.Live{{ourLive(), hookLive("")}}, nil)
+	if len(left) != 1 || left[0].Live.UID != liveUID {
+		t.Errorf("left over are %+v", left)
+	}
+}
+
+func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		change       func(*Input)
+		want         FinalizerWish
+	}{
+		{name: "in sync", reason: "it was made before the config had a hook", want: FinalizerAdd},
+		{name: "nothing stands", reason: "the finalizer comes before anything is made", change: func(in *Input) { in.Facts[0].Live = nil }, want: FinalizerAdd},
+		{name: "there already", reason: "nothing to do", change: func(in *Input) { in.HasFinalizer = true }},
+		{name: "unwanted, still there", reason: "what stands is still held for",
+			change: func(in *Input) {
+				in.HasFinalizer, in.Wish.Downstreams[0], in.Facts[0].Live = true, DownstreamWish{}, nil
+				in.Leftovers = []Owned{{Live: ourLive(), Certain: true}}
+			}},
+		{name: "unwanted and gone", reason: "nothing is left to hold for",
+			change: func(in *Input) {
+				in.HasFinalizer, in.Wish.Downstreams[0], in.Facts[0].Live = true, DownstreamWish{}, nil
+			}, want: FinalizerRemove},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, p := range []*Pipeline{hookedPipeline(t, nil), onePipeline(func(op *config.Operator) { op.Deletion.Wait = true })} {
+				in := inSync()
+				if row.change != nil {
+					row.change(&in)
+				}
+				if d := p.Decide(in); d.Finalizer != row.want {
+					t.Errorf("%s: got %v, want %v", row.reason, d.Finalizer, row.want)
+				}
+			}
+		})
+	}
+}
+
+// The status of an upstream that is being deleted keeps what it does not speak of.
+func TestReportDeletion(t *testing.T) {
+	p := hookedPipeline(t, func(op *config.Operator) {
+		op.Status.Conditions = config.Conditions{Ready: "Ready", Valid: "Valid", Reconciling: "Reconciling", Stalled: "Stalled"}
+	})
+	p.Storable = status.Probe(nil)
+	p.downstreamsPath = mustPath(t, ".status.downstreams")
+	in := deleted()
+	in.Upstream.SetGeneration(2)
+	in.Upstream.Object["status"] = map[string]any{
+		"conditions": []any{
+			map[string]any{"type": "Valid", "status": "True", "reason": "Valid", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(1)},
+			map[string]any{"type": "Theirs", "status": "True"},
+		},
+		"downstreams": status.RecordedList([]status.Recorded{{Name: "config", APIVersion: "v1", Kind: "ConfigMap", Namespace: "apps", ObjectName: "web", UID: liveUID, State: "InSync"}}),
+	}
+	in.Hook.Record, in.Hook.Live = hookRecord(StateHookRunning, hookUID), hookLive("no")
+	report := p.ReportDeletion(in.Upstream, p.DecideDeletion(in), nil, metav1.NewTime(now))
+	after := in.Upstream.DeepCopy()
+	after.Object["status"] = report.Status
+	if r := p.RecordedHook(after); r == nil || r.State != string(StateHookFailed) || r.UID != hookUID {
+		t.Errorf("recorded is %+v", r)
+	}
+	if r := p.Recorded(after); len(r) != 1 || r[0].State != "InSync" {
+		t.Errorf("of the downstreams is recorded %+v", r)
+	}
+	got := map[string]string{}
+	list, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
+	for _, c := range list {
+		m := c.(map[string]any)
+		reason, _ := m["reason"].(string)
+		got[m["type"].(string)] = m["status"].(string) + reason
+	}
+	want := map[string]string{"Ready": "FalseHookFailed", "Stalled": "TrueHookFailed", "Valid": "TrueValid", "Theirs": "True"}
+	for kind, text := range want {
+		if got[kind] != text || len(got) != len(want) {
+			t.Errorf("conditions are %v, want %v", got, want)
+		}
+	}
+	if again := p.ReportDeletion(after, p.DecideDeletion(in), nil, metav1.NewTime(now.Add(time.Hour))); again.Changed {
+		t.Error("an hour later it says something else")
+	}
+}
+
+func mustPath(t *testing.T, text string) fieldpath.Path {
+	t.Helper()
+	path, err := fieldpath.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
