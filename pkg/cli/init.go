@@ -176,7 +176,25 @@ func (o *initOptions) seeds(upstream *newUpstream) ([]*seed, error) {
 			o.note("downstream %s goes to the namespace of its %s, not to %s", s.downstream, upstream.kind.Kind, s.namespace)
 		}
 	}
-	return seeds, nil
+	return seeds, distinct(seeds, upstream)
+}
+
+// distinct refuses manifests that would be one object.
+func distinct(seeds []*seed, upstream *newUpstream) error {
+	first := map[string]*seed{}
+	for _, s := range seeds {
+		namespace := ""
+		if s.namespaced && !upstream.namespaced {
+			namespace = s.namespace
+		}
+		id := strings.Join([]string{s.kind.GroupKind().String(), namespace, s.name}, "/")
+		if other, twice := first[id]; twice {
+			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind cluster-scoped for objects in several namespaces",
+				s.where, s.kind.Kind, s.name, other.where, upstream.kind.Kind)
+		}
+		first[id] = s
+	}
+	return nil
 }
 
 // harvest is what init has made and is to write.

@@ -1,0 +1,104 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// TestInitIsAccepted: what init writes is what an API server takes, and run makes of the sample what the manifests were.
+func TestInitIsAccepted(t *testing.T) {
+	ns := testkit.Namespace(t)
+	testkit.Apply(t, ns, manifests(ns+"-live"))
+	live := testkit.Get(t, services, ns, ns+"-live")
+	text, err := live.MarshalJSON() // as kubectl get writes it, with all that an API server has set
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Delete(t, services, ns, ns+"-live")
+	t.Chdir(t.TempDir())
+	for name, data := range map[string]string{
+		"service.json": string(text),
+		"others.yaml":  strings.ReplaceAll(others, "NAME", ns),
+	} {
+		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out := run(t, "init", "--kind", "Initiated.v1.platform.example.com", "--from", "service.json", "--from", "others.yaml", "--name", ns,
+		"--hole", "clusterRole:.rules=rules", "--hole", "service:.spec.ports[0].port=net.port", "--hole", ".spec.template.spec.containers[0].resources.limits.cpu=cpu")
+	if code != 0 {
+		t.Fatalf("init: exit code %d\n%s", code, out)
+	}
+	testkit.InstallCRDs(t, file(t, "crd.yaml"))
+	if code, out := run(t, "check", "-c", "operator.yaml", "--live", "--kubeconfig", testkit.Kubeconfig(t)); code != 0 || !strings.Contains(out, "no errors, 0 warnings") {
+		t.Errorf("check: exit code %d\n%s", code, out)
+	}
+	testkit.Apply(t, ns, file(t, "cr.yaml"))
+	start(t, testkit.Config(), "run", "-c", "operator.yaml", "--health-probe-bind-address", "0")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		cr := testkit.Get(t, initiated, ns, ns)
+		recorded, _, _ := unstructured.NestedSlice(cr.Object, "status", "downstreams")
+		conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
+		return len(recorded) == 3 && len(conditions) > 0, "the status is " + string(must(cr.MarshalJSON()))
+	})
+	if ports, _, _ := unstructured.NestedSlice(testkit.Get(t, services, ns, ns+"-live").Object, "spec", "ports"); len(ports) != 1 {
+		t.Errorf("the Service has ports %v", ports)
+	}
+	cpu, _, _ := unstructured.NestedSlice(testkit.Get(t, deployments, ns, ns).Object, "spec", "template", "spec", "containers")
+	if limits, _, _ := unstructured.NestedMap(cpu[0].(map[string]any), "resources", "limits"); limits["cpu"] != "1" {
+		t.Errorf("the Deployment has limits %v", limits)
+	}
+	if testkit.Get(t, clusterRoles, "", ns+"-reads").GetAnnotations()["platform.example.com/owner"] == "" {
+		t.Error("the ClusterRole names no owner")
+	}
+}
+
+var (
+	initiated    = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "initiateds"}
+	services     = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+)
+
+const others = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: main, image: "x:1", resources: {limits: {cpu: 1}}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAME-reads}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+`
+
+func manifests(name string) string {
+	return "{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: {selector: {app: " + name + "}, ports: [{port: 80}]}}"
+}
+
+func file(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func must(text []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
