@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,7 @@ custom resource to the next become holes in its template.
   conventions.yaml  the keys that mark objects in the cluster. One that is in the
                     directory, or in the one above, is used instead
   cr.yaml           a custom resource that gives the manifests back
+  cases/NAME.yaml   a case for the test command: the sample, and what follows
 
 A hole is [DOWNSTREAM:]PATH=FIELD: the value at PATH of the manifest is taken from
 FIELD below the custom resource's spec from now on. A number or boolean becomes the
@@ -71,7 +73,7 @@ file is overwritten without --force.`,
 			if cmd.Flags().Changed("scope") && o.crd != "" {
 				return usagef("--scope and --crd exclude each other: the definition tells the scope")
 			}
-			return o.run()
+			return o.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
@@ -98,7 +100,7 @@ func (o *initOptions) note(format string, args ...any) {
 	o.notes = append(o.notes, fmt.Sprintf(format, args...))
 }
 
-func (o *initOptions) run() error {
+func (o *initOptions) run(ctx context.Context) error {
 	upstream, err := o.upstream()
 	if err != nil {
 		return err
@@ -122,6 +124,9 @@ func (o *initOptions) run() error {
 		return err
 	}
 	if err := o.check(made); err != nil {
+		return err
+	}
+	if err := o.expect(ctx, made); err != nil {
 		return err
 	}
 	o.tell(made, files)
@@ -202,6 +207,7 @@ type harvest struct {
 	operator *newOperator
 	holes    []*hole
 	fields   *branch
+	name     string // the sample's
 	sample   map[string]any
 }
 
@@ -224,9 +230,8 @@ func (o *initOptions) sow(upstream *newUpstream, seeds []*seed) (*harvest, error
 	if made.fields, err = grow(made.holes); err != nil {
 		return nil, err
 	}
-	name := o.name
-	if name == "" {
-		name = commonName(seeds)
+	if made.name = o.name; made.name == "" {
+		made.name = commonName(seeds)
 	}
 	spec := made.fields.sample().(map[string]any)
 	if upstream.known != nil {
@@ -235,8 +240,8 @@ func (o *initOptions) sow(upstream *newUpstream, seeds []*seed) (*harvest, error
 		}
 	}
 	apiVersion, kind := upstream.kind.ToAPIVersionAndKind()
-	made.sample = map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}
-	if err := o.templates(made, name); err != nil {
+	made.sample = map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": made.name}, "spec": spec}
+	if err := o.templates(made); err != nil {
 		return nil, err
 	}
 	o.notes = append(o.notes, advise(seeds, upstream.kind.Kind)...)
@@ -244,7 +249,7 @@ func (o *initOptions) sow(upstream *newUpstream, seeds []*seed) (*harvest, error
 }
 
 // templates puts expressions into the manifests.
-func (o *initOptions) templates(made *harvest, name string) error {
+func (o *initOptions) templates(made *harvest) error {
 	op := made.operator
 	var texts []string
 	for _, s := range op.seeds {
@@ -260,7 +265,7 @@ func (o *initOptions) templates(made *harvest, name string) error {
 			return err
 		}
 	}
-	bindNames(op.seeds, name, m.add(".metadata.name"))
+	bindNames(op.seeds, made.name, m.add(".metadata.name"))
 	for i, s := range op.seeds {
 		var err error
 		if texts[i], err = yamlText(s.root); err != nil {

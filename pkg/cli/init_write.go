@@ -70,7 +70,11 @@ func (o *initOptions) files(made *harvest) ([]written, error) {
 	if text, err = readable(made.sample); err != nil {
 		return nil, err
 	}
-	return append(files, written{sampleFile, text}), nil
+	files = append(files, written{sampleFile, text})
+	if text, err = o.caseText(made, text); err != nil {
+		return nil, err
+	}
+	return append(files, written{made.caseFile(), text}), nil
 }
 
 // text is the definition to write, empty where the one that is there has all that is needed.
@@ -83,17 +87,18 @@ func (u *newUpstream) text(fields *branch) (string, error) {
 	return text, err
 }
 
-// definitionAt is the file with the definition to go on with.
-func (o *initOptions) definitionAt(u *newUpstream) string {
+// definitions are the files with definitions to go on with, that of the upstream first.
+func (o *initOptions) definitions(u *newUpstream) []string {
+	own := o.at(definitionFile)
 	if u.known != nil && !u.completed {
-		return u.path
+		own = u.path
 	}
-	return o.at(definitionFile)
+	return append([]string{own}, o.crds...)
 }
 
 // check holds what was written to what the check command wants.
 func (o *initOptions) check(made *harvest) error {
-	source, err := kinds.Offline(append(o.crds, o.definitionAt(made.operator.upstream))...)
+	source, err := kinds.Offline(o.definitions(made.operator.upstream)...)
 	if err != nil {
 		return err
 	}
@@ -123,10 +128,9 @@ func (o *initOptions) tell(made *harvest, files []string) {
 	for _, note := range o.notes {
 		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
 	}
-	crds := ""
-	for _, file := range append([]string{o.definitionAt(op.upstream)}, o.crds...) {
-		crds += " --crds " + file
-	}
-	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n", o.program, o.at(operatorFile), crds, o.at(sampleFile))
-	fmt.Fprintf(out, "  kubectl apply -f %s\n  %s run -c %s\n", o.definitionAt(op.upstream), o.program, o.at(operatorFile))
+	definitions := o.definitions(op.upstream)
+	crds := " --crds " + strings.Join(definitions, " --crds ")
+	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n  %[1]s test %[5]s\n",
+		o.program, o.at(operatorFile), crds, o.at(sampleFile), o.at(casesDir))
+	fmt.Fprintf(out, "  kubectl apply -f %s\n  %s run -c %s\n", definitions[0], o.program, o.at(operatorFile))
 }

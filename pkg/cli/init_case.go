@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+)
+
+// casesDir is where init puts its case, beside the config.
+const casesDir = "cases"
+
+// caseFile is the name of the case about the sample.
+func (m *harvest) caseFile() string { return path.Join(casesDir, m.name+".yaml") }
+
+// caseText is a case about the sample that expects nothing yet.
+func (o *initOptions) caseText(made *harvest, sample string) (string, error) {
+	var crds []string
+	for _, file := range o.definitions(made.operator.upstream) {
+		at, err := relative(o.at(casesDir), file)
+		if err != nil {
+			return "", err
+		}
+		crds = append(crds, at)
+	}
+	reason := fmt.Sprintf("The sample gives the manifests that the config was made of: `%s test %s --update` wrote what to expect.", o.program, o.at(casesDir))
+	return string(newCase(reason, path.Join("..", operatorFile), crds, []byte(sample))), nil
+}
+
+// relative is the path of a file as seen from a directory.
+func relative(dir, file string) (string, error) {
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("naming %s: %w", file, err)
+	}
+	to, err := filepath.Abs(file)
+	if err != nil {
+		return "", fmt.Errorf("naming %s: %w", file, err)
+	}
+	at, err := filepath.Rel(from, to)
+	if err != nil {
+		return "", fmt.Errorf("naming %s: %w", file, err)
+	}
+	return filepath.ToSlash(at), nil
+}
+
+// expect fills in what the case expects, as test --update does.
+func (o *initOptions) expect(ctx context.Context, made *harvest) error {
+	test := &testOptions{streams: o.streams, update: true}
+	if err := errors.Join(test.one(ctx, o.at(made.caseFile())).errs...); err != nil {
+		return fmt.Errorf("writing the case: %w", err)
+	}
+	return nil
+}
