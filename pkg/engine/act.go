@@ -111,8 +111,8 @@ func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
 	i := o.Downstream
 	t := l.target(i, o.Target)
-	if rec := recordedAs(l.recorded(), l.pipeline.Downstreams[i].Name); rec != nil && rec.UID != "" && rec.UID == l.record.targets[i].uid && rec.Namespace == o.Target.Namespace &&
-		rec.ObjectName == o.Target.Name && len(l.pipeline.Config.Downstreams[i].Drift.InitialFields) == 0 {
+	rec := recordedAs(l.recorded(), l.pipeline.Downstreams[i].Name)
+	if rec != nil && rec.UID != "" && rec.UID == l.record.targets[i].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && l.appliesBlindly(i) {
 		resp, err := l.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
@@ -133,6 +133,12 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 		return m == madeAt{i, o.Target} && !l.record.freshlyMarked(i, l.upstream.GetUID())
 	})
 	return nil
+}
+
+// appliesBlindly tells whether nothing of an object of downstream i need be known for an apply.
+func (l *look) appliesBlindly(i int) bool {
+	d := l.pipeline.Downstreams[i]
+	return len(d.Config.Drift.InitialFields) == 0 && d.Config.UpdatePolicy != config.UpdateCreateOnly && len(d.View.Former()) == 0
 }
 
 // unclear tells of a failed request that it may have been carried out all the same.
