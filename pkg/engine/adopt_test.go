@@ -1,0 +1,155 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// adopting is widgetConfig that takes ConfigMaps over from a manager.
+func adopting(ns, name, manager string) string {
+	return with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+manager+"]}")
+}
+
+// theirs is a ConfigMap as another manager made it, with a key that the template has and one that it has not.
+const theirs = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {theirs: "1"}}, data: {key: old, theirs: "1"}}`
+
+// post creates an object as anybody does who does not apply.
+func post(t *testing.T, ns, manager, yaml string) *unstructured.Unstructured {
+	t.Helper()
+	out, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Create(t.Context(), testkit.Parse(t, yaml), metav1.CreateOptions{FieldManager: manager})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What another tool made is taken over with its fields: what the template does not have goes, at once and later. What a
+// writer set that is not named stays.
+func TestAdoptFrom(t *testing.T) {
+	for _, row := range []struct {
+		manager, reason string
+		make            func(t *testing.T, ns, manager string, up *unstructured.Unstructured)
+	}{
+		{"kubectl-create", "a plain create", func(t *testing.T, ns, manager string, _ *unstructured.Unstructured) { post(t, ns, manager, theirs) }},
+		{"kubectl-client-side-apply", "the record of what was applied is theirs, too", func(t *testing.T, ns, manager string, _ *unstructured.Unstructured) {
+			post(t, ns, manager, strings.Replace(theirs, "annotations: {", "annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}', ", 1))
+		}},
+		{"helm", "helm marks its objects by labels and annotations", func(t *testing.T, ns, manager string, _ *unstructured.Unstructured) {
+			post(t, ns, manager, strings.Replace(theirs, "annotations: {", "labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: a, ", 1))
+		}},
+		{"kubectl", "another server-side apply", func(t *testing.T, ns, manager string, _ *unstructured.Unstructured) {
+			_, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), "a", testkit.Parse(t, theirs), metav1.ApplyOptions{FieldManager: manager})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"manager", "an operator that is replaced marks its objects with the very same upstream", func(t *testing.T, ns, manager string, up *unstructured.Unstructured) {
+			post(t, ns, manager, strings.Replace(theirs, "annotations: {", "ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: a, uid: "+string(up.GetUID())+
+				", controller: true, blockOwnerDeletion: true}], annotations: {", 1))
+		}},
+	} {
+		t.Run(row.manager, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			up := testkit.Apply(t, ns, widget("a", `{data: {key: value, more: value}}`))
+			row.make(t, ns, row.manager, up)
+			uid := testkit.Patch(t, configMaps, ns, "a", "other", `{"data":{"other":"stays"}}`).GetUID()
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config()), adopting(ns, name, row.manager)).ready()
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			quiet(t, counter)
+			t.Logf("%s: %v", row.manager, counter.Snapshot())
+			if n := counter.Snapshot(); n[writeDownstream] != 3 || n[readDownstream] != 2 || n[writeStatus] != 1 {
+				t.Errorf("want a create that is refused, a patch of the fields' owners and an apply, two reads and a status: %v", n)
+			}
+			cm := testkit.Get(t, configMaps, ns, "a")
+			data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
+			if cm.GetUID() != uid || fmt.Sprint(data) != "map[key:value more:value other:stays]" || len(cm.GetAnnotations()) != 1 || len(cm.GetLabels()) != 1 {
+				t.Errorf("%s: labels %v, annotations %v, data %v", row.reason, cm.GetLabels(), cm.GetAnnotations(), data)
+			}
+			if refs := cm.GetOwnerReferences(); len(refs) != 1 || refs[0].BlockOwnerDeletion != nil {
+				t.Errorf("references are %v", refs)
+			}
+			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
+			waitData(t, ns, "a", "key", "")
+			waitData(t, ns, "a", "other", "stays")
+		})
+	}
+}
+
+// Without a name, what another writer set stays for ever: that is what adopt is for.
+func TestAdoptWithoutManagers(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	post(t, ns, "helm", theirs)
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+	waitData(t, ns, "a", "key", "value")
+	waitData(t, ns, "a", "theirs", "1")
+}
+
+// A write that comes in between costs another attempt, which takes that one over, too.
+func TestAdoptRace(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	post(t, ns, "helm", theirs)
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	faults, counter := testkit.NewFaults(), testkit.NewCounter()
+	var once sync.Once
+	faults.Drop(func(r *http.Request) bool {
+		if r.Header.Get("Content-Type") == "application/json-patch+json" && strings.Contains(r.URL.Path, "/configmaps/") {
+			once.Do(func() { testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"late":"1"}}`) })
+		}
+		return false
+	})
+	start(t, counter.Wrap(faults.Wrap(testkit.Config())), adopting(ns, name, "helm")).ready()
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	cm := waitData(t, ns, "a", "key", "value")
+	if data, _, _ := unstructured.NestedStringMap(cm.Object, "data"); len(data) != 1 {
+		t.Errorf("data is %v", data)
+	}
+	if metric(t, "corollary_failures_total", name, "reason", "Changed") != 1 {
+		t.Error("no attempt was lost, so there was no race")
+	}
+}
+
+// A manager that goes on writing is not fought for what the template does not have: that goes with the next apply.
+func TestAdoptFromWriterThatGoesOn(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	post(t, ns, "helm", theirs)
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), adopting(ns, name, "helm")).ready()
+	waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	counter.Reset()
+	testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"again":"1"}}`)
+	quiet(t, counter)
+	if counter.Total() > 0 {
+		t.Errorf("a key that is not ours: %v", counter.Snapshot())
+	}
+	testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"key":"theirs"}}`)
+	waitData(t, ns, "a", "key", "value")
+	waitData(t, ns, "a", "again", "")
+}
+
+// An initial field that they set and somebody else has not touched keeps its value: it becomes ours, and leaving it out
+// would take it away.
+func TestAdoptInitialFields(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	post(t, ns, "helm", strings.Replace(theirs, "key: old", "key: old, scaled: '7'", 1))
+	testkit.Apply(t, ns, widget("a", `{data: {key: value, scaled: "1"}}`))
+	start(t, testkit.Config(), strings.Replace(adopting(ns, name, "helm"), "    # downstream\n", "    drift: {initialFields: [.data.scaled]}\n", 1)).ready()
+	waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	waitData(t, ns, "a", "scaled", "7")
+}
