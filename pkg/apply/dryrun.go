@@ -72,6 +72,18 @@ func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstruc
 	return last
 }
 
+// Dry tells whether the client makes dry runs of its writes.
+func (c *Client) Dry() bool { return c.dry != nil }
+
+// Without returns the last answer to a dry run about t less the fields at paths: those that the write would have removed
+// after another that it depends on. It is for a Dry client that has such an answer; else it returns nil.
+func (c *Client) Without(t Target, paths []fieldpath.Path) *unstructured.Unstructured {
+	if c.dry == nil {
+		return nil
+	}
+	return c.dry.without(t, paths)
+}
+
 // dryRun is what a write's options say.
 func (c *Client) dryRun() []string {
 	if c.dry == nil {

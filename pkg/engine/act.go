@@ -163,7 +163,7 @@ func (l *look) take(i int, obj *unstructured.Unstructured) error {
 // apply brings an object that stands to what is wanted.
 func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	o, err := l.takeOver(ctx, o)
+	o, taken, err := l.takeOver(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -186,6 +186,7 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	case err != nil:
 		return l.refused(ctx, o, doc, in, err)
 	}
+	resp = l.withoutTaken(o, taken, doc, resp)
 	l.after(o, before, resp)
 	l.repaired(o, o.Live, resp)
 	return l.applied(ctx, o, in, resp, doc)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 // adopting is widgetConfig that takes ConfigMaps over from a manager.
@@ -152,4 +153,20 @@ func TestAdoptInitialFields(t *testing.T) {
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	waitData(t, ns, "a", "scaled", "7")
+}
+
+// A survey tells what would go along with a takeover, though dry runs do not add up, and tells it in either mode.
+func TestSurveyOfAdoption(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	post(t, ns, "helm", theirs)
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	for _, conf := range []string{adopting(ns, name, "helm"), observing(adopting(ns, name, "helm"))} {
+		found := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, conf)
+		c := found.expect(t, "a", "update a").Changes[0]
+		data, _, _ := unstructured.NestedStringMap(c.After.Object, "data")
+		if fmt.Sprint(data) != "map[key:value]" || c.After.GetAnnotations()["theirs"] != "" || len(c.After.GetOwnerReferences()) != 1 {
+			t.Errorf("after it the object would be %v, want theirs gone", c.After.Object)
+		}
+	}
+	waitData(t, ns, "a", "theirs", "1")
 }

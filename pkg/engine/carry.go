@@ -14,28 +14,44 @@ import (
 )
 
 // takeOver makes the fields that former managers set ours, ahead of an apply: it then removes what is no longer wanted
-// of them. It returns the outcome with the object as it is after that: an initial field that only a former manager owned
-// is ours to keep now. Where the object has gone or another has its name, the apply finds that out.
-func (l *look) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, error) {
+// of them. It returns the outcome with the object as it is after that – an initial field that only a former manager owned
+// is ours to keep now – and the object itself; nil where there was nothing to take over. Where the object has gone or
+// another has its name, the apply finds that out.
+func (l *look) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
 	if o.Live == nil || !o.Live.Former {
-		return o, nil
+		return o, nil, nil
 	}
 	t, view := l.target(o.Downstream, o.Target), &l.pipeline.Downstreams[o.Downstream].View
 	obj, err := l.client.Get(ctx, t)
 	if err == nil && obj.GetUID() != o.UID {
-		return o, nil
+		return o, nil, nil
 	}
 	if err == nil {
 		obj, err = l.client.TakeOver(ctx, t, obj, view.Former())
 	}
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		return o, nil
+		return o, nil, nil
 	case err != nil:
-		return o, err
+		return o, nil, err
 	}
 	o.Live, err = view.Live(obj)
-	return o, err
+	return o, obj, err
+}
+
+// withoutTaken takes out of the answer to a dry run what the apply would have removed of the fields that were taken over
+// before it: dry runs do not add up. Any other answer it returns as it is.
+func (l *look) withoutTaken(o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any, resp *unstructured.Unstructured) *unstructured.Unstructured {
+	if taken == nil || !l.client.Dry() {
+		return resp
+	}
+	var gone []fieldpath.Path
+	for _, d := range slices.Backward(drift.Changed(doc, taken, &l.pipeline.Downstreams[o.Downstream].View)) { // the items of lists from the last
+		if d.Want == nil {
+			gone = append(gone, d.Path)
+		}
+	}
+	return l.client.Without(l.target(o.Downstream, o.Target), gone)
 }
 
 // extras lists what an apply left on an object that must not be there: keys that others added to exclusive fields, and

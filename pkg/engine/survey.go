@@ -97,6 +97,7 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: %w", g.name, err)
 	}
+	enforced(p)
 	watched := s.narrow(p)
 	if s.options.Ages {
 		for _, d := range p.Downstreams {
@@ -119,6 +120,15 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 		return nil, fmt.Errorf("operator %s: %w", g.name, err)
 	}
 	return v, nil
+}
+
+// enforced has a pipeline say what it would do if its mode were Enforce: that is what a survey is for, in either mode.
+func enforced(p *pipeline.Pipeline) {
+	if p.Observing() {
+		changed := *p.Config
+		changed.Mode = config.ModeEnforce
+		p.Config = &changed
+	}
 }
 
 // narrow cuts a pipeline's watches down to the one namespace that is asked for. It returns false where none is left.
