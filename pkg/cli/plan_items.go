@@ -129,6 +129,8 @@ func (p *planning) finalizer(pl *pipeline.Pipeline, f *engine.Finding, up object
 		return nil
 	case pipeline.FinalizerRemove:
 		verb = "is removed"
+	case pipeline.FinalizerSwap:
+		verb = "takes the place of " + pl.FormerFinalizer()
 	}
 	return p.add(planItem{operator: f.Operator, upstream: up, object: up, action: actionFinalizer, reason: name + " " + verb})
 }

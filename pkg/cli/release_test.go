@@ -173,3 +173,12 @@ func TestReleaseByConfigs(t *testing.T) {
 		})
 	}
 }
+
+// TestReleaseHeedsTheNameBefore: an upstream that was not looked at since the finalizer was renamed bears the one before.
+func TestReleaseHeedsTheNameBefore(t *testing.T) {
+	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
+	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set", "widgets:.conventions.previous.finalizer=tools.example.com/cleanup")
+	if code != 0 || !strings.Contains(out, "a: finalizer tools.example.com/cleanup removed") || !strings.Contains(out, "1 upstream released") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}

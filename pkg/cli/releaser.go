@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,8 +40,8 @@ type releaser struct {
 // conventions of the config. Label selectors do not count: an upstream that is no longer selected may bear the finalizer
 // still.
 func (r *releaser) operator(ctx context.Context, f *config.File, namespace string) error {
-	watch, finalizer := f.Watch, f.Conventions.Finalizer
-	if finalizer == "" {
+	watch, finalizers := f.Watch, heldBy(&f.Conventions)
+	if len(finalizers) == 0 {
 		fmt.Fprintf(r.out, "operator %s has no finalizer\n", f.Metadata.Name)
 		return nil
 	}
@@ -57,7 +58,7 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	case namespace != "":
 		namespaces = []string{namespace}
 	}
-	one := &release{releaser: r, gvr: kind.GVR, finalizer: finalizer, client: apply.New(r.client, f.Conventions.FieldManager)}
+	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: apply.New(r.client, f.Conventions.FieldManager)}
 	var errs []error
 	one.count = &r.done
 	for _, ns := range namespaces {
@@ -66,12 +67,24 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	return errors.Join(append(errs, r.before(ctx, f, one.client, namespace))...)
 }
 
+// heldBy are the one that the config names and the one that it named before.
+func heldBy(c *config.Conventions) []string {
+	var names []string
+	if c.Finalizer != "" {
+		names = append(names, c.Finalizer)
+	}
+	if p := c.Previous; p != nil && p.Finalizer != "" {
+		names = append(names, p.Finalizer)
+	}
+	return names
+}
+
 // release is the work on one operator's upstreams, or on what it made before deletions.
 type release struct {
 	*releaser
-	client    *apply.Client
-	gvr       schema.GroupVersionResource
-	finalizer string
+	client     *apply.Client
+	gvr        schema.GroupVersionResource
+	finalizers []string
 	// selector narrows what is listed, of narrows it further; nil takes everything.
 	selector string
 	of       func(*unstructured.Unstructured) bool
@@ -111,16 +124,18 @@ func continuation(err error) string {
 
 // one releases one upstream, reading it anew where it changes meanwhile.
 func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
-	if !slices.Contains(u.GetFinalizers(), r.finalizer) || r.of != nil && !r.of(u) {
+	bears := slices.DeleteFunc(slices.Clone(r.finalizers), func(name string) bool { return !slices.Contains(u.GetFinalizers(), name) })
+	if len(bears) == 0 || r.of != nil && !r.of(u) {
 		return nil
 	}
+	names := strings.Join(bears, ", ")
 	target := apply.Target{GVR: r.gvr, Namespace: u.GetNamespace(), Name: u.GetName()}
 	if r.dryRun {
 		*r.count++
-		fmt.Fprintf(r.out, "%s: finalizer %s would be removed\n", target, r.finalizer)
+		fmt.Fprintf(r.out, "%s: finalizer %s would be removed\n", target, names)
 		return nil
 	}
-	_, err := r.client.RemoveFinalizer(ctx, target, u, r.finalizer)
+	_, err := r.client.RemoveFinalizer(ctx, target, u, bears...)
 	for range releaseAttempts {
 		if !errors.Is(err, apply.ErrConflict) {
 			break
@@ -129,13 +144,13 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 		if fresh, err = r.again(ctx, u); err != nil || fresh == nil {
 			break
 		}
-		_, err = r.client.RemoveFinalizer(ctx, target, fresh, r.finalizer)
+		_, err = r.client.RemoveFinalizer(ctx, target, fresh, bears...)
 	}
 	if err != nil && !errors.Is(err, apply.ErrGone) {
 		return err
 	}
 	*r.count++
-	fmt.Fprintf(r.out, "%s: finalizer %s removed\n", target, r.finalizer)
+	fmt.Fprintf(r.out, "%s: finalizer %s removed\n", target, names)
 	return nil
 }
 
