@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base32"
+	"regexp"
 	"strings"
 )
 
@@ -21,9 +22,9 @@ const (
 // Valid reports whether a is one of the algorithms.
 func (a Algorithm) Valid() bool { return a == SHA256 || a == SHA1 || a == MD5 }
 
-// hashVersion stands before each hash. It changes with the canonical form or the encoding, so that a hash that an older
+// HashVersion stands before each hash. It changes with the canonical form or the encoding, so that a hash that an older
 // version wrote is recognised as such instead of looking like a changed wish of the same form.
-const hashVersion = "v1-"
+const HashVersion = "v1-"
 
 // lowerBase32 is base32hex in lower case without padding: it has 5 bits a letter, only letters and digits.
 var lowerBase32 = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
@@ -40,7 +41,7 @@ func Hash(a Algorithm, obj map[string]any) string {
 	e := encoders.Get().(*encoder)
 	defer e.release()
 	e.value(obj)
-	return hashVersion + lowerBase32.EncodeToString(sumBytes(a, e.buf))
+	return HashVersion + lowerBase32.EncodeToString(sumBytes(a, e.buf))
 }
 
 func sumBytes(a Algorithm, b []byte) []byte {
@@ -61,7 +62,14 @@ func sumBytes(a Algorithm, b []byte) []byte {
 
 // CurrentHash reports whether a hash read from an object has the form that Hash writes today. One that has not was
 // written by another version, or by somebody else.
-func CurrentHash(hash string) bool { return strings.HasPrefix(hash, hashVersion) }
+func CurrentHash(hash string) bool { return strings.HasPrefix(hash, HashVersion) }
+
+// OtherForm reports whether a hash read from an object is one that another version of this program wrote, in a form that
+// is no longer, or not yet, that of Hash.
+func OtherForm(hash string) bool { return !CurrentHash(hash) && versioned.MatchString(hash) }
+
+// versioned matches what any version of Hash writes.
+var versioned = regexp.MustCompile(`^v[0-9]+-[0-9a-v]+$`)
 
 // Key is where something rides on an object: under an annotation or under a label. Exactly one is set.
 type Key struct{ Annotation, Label string }

@@ -34,6 +34,8 @@ type generation struct {
 	// established is true once it could write, or could but for the election: from then on another config has to prove
 	// itself before it takes over.
 	established bool
+	// confirmedFor is what the config says has been confirmed.
+	confirmedFor string
 	// session is the last one, which remembers what it wrote. Only the generation itself touches it until it has ended.
 	session *session
 }
@@ -42,7 +44,8 @@ func (o *operator) newGeneration(f *config.File) *generation {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(o.name, verb, resource, code) })
 	return &generation{
 		operator: o, file: f, digest: f.Digest(), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
-		client: apply.New(o.engine.client, f.Conventions.FieldManager, observe),
+		confirmedFor: confirmationIn(f),
+		client:       apply.New(o.engine.client, f.Conventions.FieldManager, observe),
 	}
 }
 

@@ -37,12 +37,14 @@ const (
 	reasonRunning reason = "Running"
 	// reasonObserving: all is well, and nothing is written, since mode is Observe.
 	reasonObserving reason = "Observing"
+	// reasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
+	reasonGuardWaiting reason = "GuardWaiting"
 	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one goes on.
 	reasonReloadFailed reason = "ReloadFailed"
 )
 
 var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
-	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonReloadFailed}
+	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonReloadFailed}
 
 // atWork is the reason of an operator whose workers run.
 func atWork(p *pipeline.Pipeline) reason {
@@ -112,6 +114,8 @@ func (o *operator) waiting() condition {
 	switch c := o.next.health(); c.reason {
 	case reasonStarting, reasonSyncing:
 		return condition{}
+	case reasonGuardWaiting:
+		return c
 	default:
 		return condition{reasonReloadFailed, fmt.Sprintf("%s: %s", c.reason, c.message)}
 	}
@@ -139,8 +143,9 @@ func (o *operator) changed() {
 	}
 	o.shown = now
 	setOperatorState(o.name, now.reason)
-	if before.reason == now.reason && now.reason == reasonSyncing || now == o.waits {
-		return // readiness tells the details; a log line for each list would be noise
+	same := before.reason == now.reason && now.reason == reasonSyncing
+	if same || now.reason == reasonGuardWaiting || now == o.waits {
+		return // readiness tells the details; a log line for each list or count would be noise
 	}
 	log := o.log.WithValues("reason", string(now.reason))
 	switch now.reason {
@@ -164,10 +169,8 @@ func (o *operator) state() condition {
 // here, since the last good one goes on: Reloaded tells of it.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
-	for _, o := range e.operators {
-		switch c := o.state(); c.reason {
-		case reasonRunning, reasonObserving, reasonStandby, reasonKindMissing:
-		default:
+	for _, o := range e.all() {
+		if c := o.state(); !c.works() && c.reason != reasonKindMissing {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
 	}

@@ -45,6 +45,14 @@ var (
 		Name: "corollary_operator_state",
 		Help: "1 for the state that an operator as a whole is in, 0 for the others.",
 	}, []string{"operator", "reason"})
+	guardChanges = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_guard_changes",
+		Help: "Standing downstreams that a change which waits for confirmation would change or delete, by operator; nothing where none waits.",
+	}, []string{"operator"})
+	guardStanding = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_guard_standing",
+		Help: "Standing downstreams that such a change is about, by operator.",
+	}, []string{"operator"})
 	reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_config_reloads_total",
 		Help: "Changed or new configs, by operator and result: Applied, or Failed; the operator is empty where none could be made out.",
@@ -62,7 +70,7 @@ const (
 )
 
 func init() {
-	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, reloads, reloadsFailed)
+	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, guardChanges, guardStanding, reloads, reloadsFailed)
 }
 
 func countOutcome(operator, downstream, state string) {
@@ -95,6 +103,17 @@ func setOperatorState(operator string, current reason) {
 	}
 }
 
+func setGuard(operator string, changes, standing int) {
+	guardChanges.WithLabelValues(operator).Set(float64(changes))
+	guardStanding.WithLabelValues(operator).Set(float64(standing))
+}
+
+// forgetGuard drops the counts of a change that waits no more.
+func forgetGuard(operator string) {
+	guardChanges.DeleteLabelValues(operator)
+	guardStanding.DeleteLabelValues(operator)
+}
+
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 
 func setReloadFailed(operator string, failed bool) {
@@ -109,7 +128,8 @@ func setReloadFailed(operator string, failed bool) {
 func forgetOperator(operator string) {
 	of := prometheus.Labels{"operator": operator}
 	for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, reloads, reloadsFailed,
+		outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, guardChanges, guardStanding,
+		reloads, reloadsFailed,
 	} {
 		vec.DeletePartialMatch(of)
 	}

@@ -33,6 +33,7 @@ type session struct {
 	readers     readers
 	nsSelector  labels.Selector
 	selector    labels.Selector
+	crew
 	droppedTold sync.Once
 	ended       sync.Once
 }
@@ -51,16 +52,18 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
+	defer s.dismiss()
 	g.calm()
 	g.say(reasonSyncing, "")
 	if err := s.openWatches(gone); err != nil {
 		return err
 	}
-	if !s.waitForSync(live) || !s.succeed() {
+	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
 	defer forgetObjects(g.name)
-	if !s.waitForElection(live) {
+	waited, elected := s.waitForElection(live)
+	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return cause(ctx, live)
 	}
 	g.say(atWork(s.pipeline), "")
@@ -68,19 +71,20 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	return cause(ctx, live)
 }
 
-// waitForElection waits, with every informer warm, until this process may write. It returns false when live is done.
-func (s *session) waitForElection(live context.Context) bool {
+// waitForElection waits, with every informer warm, until this process may write. waited tells that it had to; ok is false
+// when live is done.
+func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	select {
 	case <-s.engine.elected:
-		return true
+		return false, true
 	default:
 	}
 	s.say(reasonStandby, "")
 	select {
 	case <-live.Done():
-		return false
+		return true, false
 	case <-s.engine.elected:
-		return true
+		return true, true
 	}
 }
 
@@ -94,25 +98,13 @@ func cause(ctx, live context.Context) error {
 	}
 }
 
-// work runs the workers until live is done and what they hold is finished: the current piece of work is not cut off,
-// so that what was applied is also recorded.
+// work has the workers act until live is done and what they hold is finished.
 func (s *session) work(live context.Context) {
-	stop := context.AfterFunc(live, s.shutDown)
-	defer stop()
-	var wg sync.WaitGroup
-	wg.Go(func() { s.resync(live) })
-	for range s.engine.options.Workers {
-		wg.Go(func() {
-			for {
-				ref, _, shutdown := s.queue.GetWithPriority()
-				if shutdown {
-					return
-				}
-				s.one(live, ref)
-			}
-		})
-	}
-	wg.Wait()
+	s.beginActing()
+	s.hire(live)
+	s.resync(live)
+	<-live.Done()
+	s.dismiss()
 }
 
 // shutDown ends the queue, which takes it once only.
@@ -158,6 +150,9 @@ func (s *session) guarded(ctx context.Context, ref pipeline.Ref) (after time.Dur
 			after = afterPanic
 		}
 	}()
+	if s.counting.Load() {
+		return s.assess(ctx, ref)
+	}
 	return s.reconcile(ctx, ref)
 }
 

@@ -60,8 +60,10 @@ func (o *operator) offer(ctx context.Context, f *config.File) {
 	o.engine.cluster.Invalidate() // a config and the kinds that it is about often change together
 	switch {
 	case o.next != nil && o.next.digest == digest:
+		o.next.confirm(f)
 	case o.current.digest == digest:
 		o.withdrawNext()
+		o.current.confirm(f)
 	case o.current.established:
 		o.withdrawNext()
 		o.next = o.newGeneration(f)

@@ -16,6 +16,8 @@ const (
 	EventReloaded = "Reloaded"
 	// EventReloadFailed: a changed config cannot be put to work; the last good one goes on.
 	EventReloadFailed = "ReloadFailed"
+	// EventGuardWaiting: a change is larger than guard allows and waits for confirmation.
+	EventGuardWaiting = "GuardWaiting"
 )
 
 // tellWaiting tells what keeps a changed config from work, when that changes. The operator's lock is held.
@@ -28,7 +30,9 @@ func (o *operator) tellWaiting(before condition) {
 		o.log.Error(errors.New(now.message), "the changed config cannot be put to work; the last good one goes on", "reason", string(now.reason))
 		o.event(o.current.file.Events, true, EventReloadFailed, "Reload", "the last good config goes on, since the changed one cannot be put to work: "+now.message)
 	case "":
-		o.log.Info("nothing holds up the config any more", "was", string(before.reason))
+		if before.reason == reasonReloadFailed {
+			o.log.Info("nothing holds up the config any more")
+		}
 	}
 }
 

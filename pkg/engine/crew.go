@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// crew are a session's workers. They begin by counting where there is a guard, rest until it is the session's turn to
+// write, and then act.
+type crew struct {
+	workers sync.WaitGroup
+	once    sync.Once
+	// gate is held by each worker for one piece of work, and by the session while they rest.
+	gate    sync.RWMutex
+	resting bool
+	// counting is true before they act; tally is what they have counted then.
+	counting atomic.Bool
+	tally    *tally
+}
+
+// hire starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
+// off, so that what was applied is also recorded.
+func (s *session) hire(live context.Context) {
+	s.once.Do(func() {
+		context.AfterFunc(live, s.shutDown)
+		for range s.engine.options.Workers {
+			s.workers.Go(func() {
+				for {
+					ref, _, shutdown := s.queue.GetWithPriority()
+					if shutdown {
+						return
+					}
+					s.gate.RLock()
+					s.one(live, ref)
+					s.gate.RUnlock()
+				}
+			})
+		}
+	})
+}
+
+// dismiss waits until the workers have ended. The session's context is done.
+func (s *session) dismiss() {
+	s.shutDown()
+	s.wake()
+	s.workers.Wait()
+}
+
+// rest waits until nobody works, and keeps them from it until wake.
+func (s *session) rest() {
+	if !s.resting {
+		s.gate.Lock()
+		s.resting = true
+	}
+}
+
+func (s *session) wake() {
+	if s.resting {
+		s.resting = false
+		s.gate.Unlock()
+	}
+}
+
+// beginCounting has the workers count, from the beginning. They rest, or have not begun.
+func (s *session) beginCounting() {
+	refs := s.everyone()
+	s.tally = newTally(refs)
+	s.counting.Store(true)
+	s.wake()
+	s.enqueue(priorityBulk, refs...)
+}
+
+// beginActing has the workers act, upon all that was only counted too.
+func (s *session) beginActing() {
+	if s.counting.Swap(false) {
+		s.enqueue(priorityBulk, s.everyone()...)
+	}
+	s.tally = nil
+	s.wake()
+}
+
+// everyone lists the upstreams, and those that the marks of downstreams name: what a start looks at.
+func (s *session) everyone() []pipeline.Ref {
+	seen := map[pipeline.Ref]struct{}{}
+	for _, ref := range s.upstreams.keys() {
+		seen[ref] = struct{}{}
+	}
+	for _, d := range s.downstreams {
+		for _, sub := range d {
+			for _, obj := range sub.indexer().List() {
+				for _, ref := range s.ownersOf(obj) {
+					seen[ref] = struct{}{}
+				}
+			}
+		}
+	}
+	refs := make([]pipeline.Ref, 0, len(seen))
+	for ref := range seen {
+		refs = append(refs, ref)
+	}
+	return refs
+}

@@ -1,0 +1,264 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// guardedWidgets is how many upstreams the guard's tests have: a change of all of them is too much.
+const guardedWidgets = 6
+
+// guardedBy gives a config a guard that lets 2 changes pass.
+func guardedBy(conf, more string) string {
+	return conf + "guard: {maxChanged: 20%, minimum: 2" + more + "}\n"
+}
+
+// confirmKey has the guard wait for a key of a ConfigMap in the test's namespace.
+func confirmKey(ns string) string {
+	return ", confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}"
+}
+
+// standing runs a config until all its upstreams are ready.
+func standing(t *testing.T, ns, conf string) *running {
+	t.Helper()
+	r := start(t, testkit.Config(), conf).ready()
+	for i := range guardedWidgets {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+	}
+	for i := range guardedWidgets {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	return r
+}
+
+// untouched fails where any downstream has a key that only the changed config gives.
+func untouched(t *testing.T, ns string) {
+	t.Helper()
+	never(t, func() (bool, string) {
+		for i := range guardedWidgets {
+			cm := testkit.Find(t, configMaps, ns, named(i))
+			if cm == nil {
+				return true, named(i) + " is gone"
+			}
+			if _, changed, _ := unstructured.NestedString(cm.Object, "data", "version"); changed {
+				return true, named(i) + " was changed before anybody confirmed"
+			}
+		}
+		return false, ""
+	})
+}
+
+// digest is what confirms the config that the directory holds now.
+func (r *running) digest() string {
+	r.t.Helper()
+	files, errs := config.Load(config.Options{Files: []string{r.dir}})
+	if len(errs) > 0 {
+		r.t.Fatal(errs)
+	}
+	return engine.ChangeDigest(files[0])
+}
+
+// At a reload the config of before goes on while the change waits, and the process stays ready.
+func TestGuardAtReload(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1), confirmKey(ns))
+	r := standing(t, ns, conf)
+	r.write("a.yaml", withKey(conf, "version", "two"))
+	r.reload()
+	waitState(t, name, "GuardWaiting")
+	testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
+	waitData(t, ns, "new", "key", "value")
+	untouched(t, ns)
+	if err := r.Ready(nil); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	says := "7 of 7 standing downstreams would be changed or deleted, and guard allows 2 without confirmation: " +
+		ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
+	if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), r.digest()) {
+		t.Errorf("it says %v\nwant %s", err, says)
+	}
+	waitEvent(t, "default", name, "GuardWaiting", "standing downstreams would be changed or deleted")
+	if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_standing", name); changes != 7 || all != 7 {
+		t.Errorf("the metrics tell of %v of %v", changes, all)
+	}
+
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: v1-somethingelse}}")
+	untouched(t, ns)
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
+	waitState(t, name, "Running")
+	for i := range guardedWidgets {
+		waitData(t, ns, named(i), "version", "two")
+	}
+	if err := r.Reloaded(nil); err != nil {
+		t.Errorf("all is well, but: %v", err)
+	}
+	if n := metric(t, "corollary_guard_changes", name); n != 0 {
+		t.Errorf("the metric still tells of %v changes", n)
+	}
+
+	r.write("a.yaml", conf) // that one was never confirmed
+	r.reload()
+	waitState(t, name, "GuardWaiting")
+	r.write("a.yaml", withKey(conf, "version", "two"))
+	r.reload()
+	waitState(t, name, "Running")
+}
+
+// At a start nothing is written but what a deletion asks for, and the process is not ready: a rollout stops. The
+// confirmation may come in the config.
+func TestGuardAtStart(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	// With owner annotations only the finalizer cleans up.
+	conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
+	standing(t, ns, conf).halt()
+	counter := testkit.NewCounter()
+	r := start(t, counter.Wrap(testkit.Config()), withKey(conf, "version", "two"))
+	waitState(t, name, "GuardWaiting")
+	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "6 of 6 standing downstreams") || !strings.Contains(err.Error(), "guard.confirmed") {
+		t.Errorf("readiness says %v", err)
+	}
+	testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
+	untouched(t, ns)
+	if n := counter.Mutating(); n != 0 {
+		t.Errorf("%d writes while the guard waits: %v", n, counter.Snapshot())
+	}
+	testkit.Delete(t, widgets, ns, named(5))
+	waitGone(t, widgets, ns, named(5))
+	waitGone(t, configMaps, ns, named(5))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		n := metric(t, "corollary_guard_standing", name)
+		return n == 5, fmt.Sprintf("%v are standing", n)
+	})
+
+	r.write("a.yaml", withKey(conf, "version", "two"))
+	confirmed := strings.Replace(withKey(conf, "version", "two"), "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1)
+	r.write("a.yaml", confirmed)
+	r.reload()
+	r.ready()
+	waitData(t, ns, named(0), "version", "two")
+	waitData(t, ns, "new", "version", "two")
+	r.halt()
+	start(t, testkit.Config(), confirmed).ready() // the same config is the same change
+}
+
+// What a guard counts, and what it does not.
+func TestGuardCounts(t *testing.T) {
+	for _, test := range []struct {
+		reason, from, to string
+		waits            bool
+	}{
+		{"every object changes", "data: {{ .spec.data }}", `data: {version: "two"}`, true},
+		{"every object gets another name", "name: {{ .spec.name | default .metadata.name }}", "name: other-{{ .metadata.name }}", true},
+		{"no upstream is selected any more", "namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {chosen: 'yes'}}}", true},
+		{"none is wanted any more", "    template: |", "    when: 'false'\n    template: |", true},
+		{"the labels by which they are found change", `managed: "yes"`, `managed: "really"`, true},
+		{"rules refuse all: what stands is left alone", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", false},
+		{"templates fail for all: what stands is left alone", "data: {{ .spec.data }}", "data: {{ .spec.data.missing | upper }}", false},
+		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
+		{"nothing changes in them", "retry: {minDelay: 1s", "retry: {minDelay: 2s", false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := guardedBy(widgetConfig, "")
+			standing(t, ns, fill(conf, ns, name)).halt()
+			if !strings.Contains(conf, test.from) {
+				t.Fatalf("the config has no %q", test.from)
+			}
+			changed := fill(strings.Replace(conf, test.from, test.to, 1), ns, name)
+			r := start(t, testkit.Config(), changed)
+			if test.waits {
+				waitState(t, name, "GuardWaiting")
+				if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
+					t.Errorf("%v changes are counted", n)
+				}
+				untouched(t, ns)
+				return
+			}
+			r.ready()
+		})
+	}
+}
+
+// A change that becomes smaller goes on by itself.
+func TestGuardFallsBelow(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	r := standing(t, ns, conf)
+	r.write("a.yaml", withKey(conf, "version", "two"))
+	r.reload()
+	waitState(t, name, "GuardWaiting")
+	for i := 2; i < guardedWidgets; i++ {
+		testkit.Delete(t, widgets, ns, named(i))
+	}
+	waitState(t, name, "Running")
+	waitData(t, ns, named(0), "version", "two")
+}
+
+// A program whose hashes have another form would rewrite everything: a change like any other.
+func TestGuardSeesAnotherForm(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	standing(t, ns, conf).halt()
+	key := name + ".example.com/hash"
+	for i := range guardedWidgets {
+		live := testkit.Get(t, configMaps, ns, named(i))
+		old := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": live.Object["data"]}}
+		old.SetName(live.GetName())
+		old.SetLabels(live.GetLabels())
+		old.SetOwnerReferences(live.GetOwnerReferences())
+		annotations := live.GetAnnotations()
+		annotations[key] = strings.Replace(annotations[key], "v1-", "v0-", 1)
+		old.SetAnnotations(annotations)
+		if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), old,
+			metav1.ApplyOptions{FieldManager: name, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, testkit.Config(), conf)
+	waitState(t, name, "GuardWaiting")
+	if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
+		t.Errorf("%v changes are counted", n)
+	}
+}
+
+// A guard that has nothing to say costs nothing: no request, and no second rendering.
+func TestGuardCostsNothing(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), confirmKey(ns))
+	standing(t, ns, conf).halt()
+	counter := testkit.NewCounter()
+	before := metric(t, "corollary_renders_total", name)
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	quiet(t, counter)
+	if n := counter.Total() - listed(counter); n > 0 {
+		t.Errorf("%d requests: %v", n, counter.Snapshot())
+	}
+	if n := metric(t, "corollary_renders_total", name) - before; n != guardedWidgets {
+		t.Errorf("%v renderings, want %d", n, guardedWidgets)
+	}
+}
+
+// Where the ConfigMap may not be read, the message says so, and the confirmation may come in the config.
+func TestGuardWithoutTheRightToRead(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), strings.Replace(confirmKey(ns), ns, "kube-system", 1))
+	standing(t, ns, conf).halt()
+	faults := testkit.NewFaults()
+	faults.Answer(403, func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/kube-system/") })
+	r := start(t, faults.Wrap(testkit.Config()), withKey(conf, "version", "two"))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		err := r.Ready(nil)
+		return err != nil && strings.Contains(err.Error(), "watching ConfigMap kube-system/confirmations is forbidden"), text(err)
+	})
+}
