@@ -69,7 +69,7 @@ Corollary keeps the cluster that way.`,
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{ .Version }}\n")
-	root.AddCommand(newRun(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
+	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
 	root.AddCommand(newPlan(streams), newReconcile(streams))
 	root.SetHelpCommand(newHelp())

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+type confirmOptions struct {
+	streams    IO
+	configs    configFlags
+	connection connection
+	digest     string
+}
+
+func newConfirm(streams IO) *cobra.Command {
+	o := &confirmOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "confirm -c CONFIG [OPERATOR...]",
+		Short: "Let a change go on that waits since guard does not allow it",
+		Long: `Confirm a change that waits: one that would change or delete more objects than the
+config's guard allows. The digest of the config is written to the key of the
+ConfigMap that guard.confirm names, and only to that key; a ConfigMap that does not
+exist is made. It counts for this config alone, as it is now.
+
+The digest is of the config as it is loaded here, overrides included: load it as
+"corollary run" does, or give the digest that the waiting operator tells, in its log,
+its event and /readyz, with --digest. A config of another version of this program is
+another change.
+
+Without a name all operators of the configs are confirmed that have guard.confirm.`,
+		Example: `  # What would be changed?
+  corollary plan -c app.yaml
+
+  corollary confirm -c app.yaml
+
+  # The digest that the operator tells
+  corollary confirm -c app.yaml shop --digest v1-8a…`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx, names)
+		},
+	}
+	o.configs.bind(cmd)
+	cmd.Flags().StringVar(&o.digest, "digest", "", "Confirm the change with this digest, of one operator, rather than the config as it is loaded here")
+	o.connection.bind(cmd, "")
+	return cmd
+}
+
+func (o *confirmOptions) run(ctx context.Context, names []string) error {
+	files, problems, err := o.configs.load(o.streams)
+	if err != nil {
+		return err
+	}
+	if err := refuse(o.streams, problems, nil); err != nil {
+		return err
+	}
+	chosen, err := o.choose(files, names)
+	if err != nil {
+		return err
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	var failed []error
+	for _, f := range chosen {
+		if err := o.confirm(ctx, client, f); err != nil {
+			failed = append(failed, fmt.Errorf("confirming the change of operator %s: %w", f.Metadata.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// choose returns the operators to confirm: those that are named, else all that say where.
+func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*config.File, error) {
+	var chosen []*config.File
+	for _, f := range files {
+		confirmable := f.Guard != nil && f.Guard.Confirm != nil
+		switch {
+		case slices.Contains(wanted, f.Metadata.Name) && !confirmable:
+			return nil, usagef("operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config instead", f.Metadata.Name)
+		case slices.Contains(wanted, f.Metadata.Name) || len(wanted) == 0 && confirmable:
+			chosen = append(chosen, f)
+		}
+	}
+	for _, name := range wanted {
+		if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Metadata.Name == name }) {
+			return nil, usagef("no operator %s is loaded; there are %s", name, strings.Join(names(files), ", "))
+		}
+	}
+	switch {
+	case len(chosen) == 0:
+		return nil, usagef("no operator has guard.confirm, which names where a confirmation is written")
+	case o.digest != "" && len(chosen) > 1:
+		return nil, usagef("--digest is about one operator, and %d have guard.confirm: name it", len(chosen))
+	}
+	return chosen, nil
+}
+
+// confirm writes the one key, as the operator's field manager: who shares the ConfigMap keeps what is theirs.
+func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, f *config.File) error {
+	at, digest := f.Guard.Confirm, o.digest
+	if digest == "" {
+		digest = engine.ChangeDigest(f)
+	}
+	cm := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": at.Namespace, "name": at.ConfigMap},
+		"data":     map[string]any{at.Key: digest},
+	}}
+	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	_, err := client.Resource(resource).Namespace(at.Namespace).Apply(ctx, at.ConfigMap, cm,
+		metav1.ApplyOptions{FieldManager: f.Conventions.FieldManager, Force: true})
+	if err != nil {
+		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)
+	}
+	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s\n", f.Metadata.Name, digest, at.Key, at.Namespace, at.ConfigMap)
+	return err
+}

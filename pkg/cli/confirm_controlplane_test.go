@@ -1,0 +1,76 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// TestConfirmLetsARolloutGoOn: the next process, with another config, is not ready while its change waits, though the
+// one before it still leads. Confirmed, it is, and takes over.
+func TestConfirmLetsARolloutGoOn(t *testing.T) {
+	ns, health := testkit.Namespace(t), freeAddress(t)
+	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
+		"--set", "widgets:.guard={minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
+	changed := append(guarded[:len(guarded):len(guarded)],
+		"--set", `widgets:.downstreams[name=config].template="metadata: {name: {{ .metadata.name }}}\ndata: {color: light-{{ .spec.color }}}"`)
+	running := []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address", "0"}
+
+	first := start(t, testkit.Config(), append(append([]string{"run", "--health-probe-bind-address", "0"}, running...), guarded...)...)
+	for i := range 3 {
+		testkit.Apply(t, ns, strings.Replace(blueWidget, "one", fmt.Sprintf("w%d", i), 1))
+	}
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		n := len(testkit.List(t, configMaps, ns, "tools.example.com/managed-by=widgets"))
+		return n == 4, fmt.Sprintf("there are %d", n)
+	})
+
+	cfg := testkit.User(t, "second", // what is needed beside the config's own rights
+		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets", "widgets/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
+	second := start(t, cfg, append(append([]string{"run", "--health-probe-bind-address", health}, running...), changed...)...)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		_, text := answer(t, "http://"+health+"/readyz/operators")
+		return strings.Contains(text, "GuardWaiting: 4 of 4 standing downstreams would be changed or deleted"), text
+	})
+	if code, text := answer(t, "http://"+health+"/readyz"); code != http.StatusInternalServerError {
+		t.Errorf("/readyz answers %d: %s", code, text)
+	}
+
+	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, testkit.User(t, "confirmer",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}})))
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {other: kept}}")
+	if code, out := run(t, append([]string{"confirm", "widgets"}, changed...)...); code != 0 || !strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	other, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "confirmations").Object, "data", "other")
+	if other != "kept" {
+		t.Error("a key of somebody else was changed")
+	}
+	testkit.Eventually(t, patience, func() (bool, string) {
+		code, text := answer(t, "http://"+health+"/readyz")
+		return code == http.StatusOK, text
+	})
+	eventuallyColor(t, ns, "blue") // the first still leads
+	first.interrupt(t)
+	if code := first.wait(t); code != 0 {
+		t.Errorf("the first: exit code %d", code)
+	}
+	eventuallyColor(t, ns, "light-blue")
+	second.interrupt(t)
+	if code := second.wait(t); code != 0 {
+		t.Errorf("the second: exit code %d", code)
+	}
+}
