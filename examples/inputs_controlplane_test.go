@@ -76,6 +76,7 @@ func TestPullSecret(t *testing.T) {
 	content = original("Opaque", map[string]any{"login": "bmV3"})
 	runExample(t, "pull-secret")
 	await(t, secrets, first, "registry-pull", content)
+	testkit.Delete(t, secrets, "platform", "registry-pull") // its type would be in the way of a second run
 }
 
 // TestRollout: other settings are another rollout, and missing ones change nothing.
