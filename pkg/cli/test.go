@@ -19,6 +19,7 @@ type testOptions struct {
 	update  bool
 	verbose bool
 	junit   string
+	color   colorFlag
 }
 
 func newTest(streams IO) *cobra.Command {
@@ -61,6 +62,7 @@ The exit code is 1 where a case fails.`,
 	flags.BoolVar(&o.update, "update", false, "Write what comes out into the expectations of the cases")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Tell of every case, not only of those that fail")
 	flags.StringVar(&o.junit, "junit", "", "Write a report in JUnit's format to the file")
+	o.color.bind(cmd)
 	return cmd
 }
 
@@ -148,7 +150,7 @@ func (o *testOptions) one(ctx context.Context, path string) *caseVerdict {
 		return v
 	}
 	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams}
-	if o.update {
+	if o.update && !c.surprised(got) {
 		v.updated, err = c.update(got, w)
 	} else {
 		v.differences, err = c.compare(got, w)
@@ -159,12 +161,21 @@ func (o *testOptions) one(ctx context.Context, path string) *caseVerdict {
 	return v
 }
 
-// compare tells what of an expectation did not come out. One that says nothing is never met.
+// compare tells what of an expectation did not come out. One that says nothing is never met, but of errors that come out
+// it need not be told.
 func (c *testCase) compare(got map[string]any, w treeWriter) ([]caseDifference, error) {
-	if len(c.expect) == 0 {
+	if len(c.expect) == 0 && !c.surprised(got) {
 		return nil, c.mistake("expect", "the case expects nothing yet: --update writes what comes out, or name a part of it")
 	}
 	return c.differences(got, w)
+}
+
+// surprised tells that errors came out where the case says nothing of any. They are never written: a config that is broken
+// for a moment would take every expectation away.
+func (c *testCase) surprised(got map[string]any) bool {
+	_, asked := c.expect["errors"]
+	_, wrong := got["errors"]
+	return wrong && !asked
 }
 
 func (c *testCase) update(got map[string]any, w treeWriter) (bool, error) {
@@ -181,26 +192,27 @@ func (c *testCase) update(got map[string]any, w treeWriter) (bool, error) {
 // tell writes how a case ended; without -v only where there is something to tell.
 func (o *testOptions) tell(v *caseVerdict) {
 	var out bytes.Buffer
+	p := o.color.painter(o.streams)
 	switch {
 	case v.failed():
-		fmt.Fprintf(&out, "FAIL  %s\n", v.c.name)
-		out.WriteString(indented(v.details(), "  "))
+		fmt.Fprintf(&out, "%s  %s\n", p.paint(red, "FAIL"), v.c.name)
+		out.WriteString(indented(v.details(p), "  "))
 	case v.updated:
 		fmt.Fprintf(&out, "updated  %s\n", v.c.path)
 	case o.verbose:
-		fmt.Fprintf(&out, "ok    %s (%.2fs)\n", v.c.name, v.took.Seconds())
+		fmt.Fprintf(&out, "%s    %s (%.2fs)\n", p.paint(green, "ok"), v.c.name, v.took.Seconds())
 	}
 	_, _ = o.streams.Out.Write(out.Bytes()) // who does not read the results has the exit code
 }
 
 // details says why a case failed.
-func (v *caseVerdict) details() string {
+func (v *caseVerdict) details(p painter) string {
 	var out bytes.Buffer
 	if err := errors.Join(v.errs...); err != nil {
 		fmt.Fprintln(&out, err)
 	}
 	for _, d := range v.differences {
-		d.report(&out, v.c.path)
+		d.report(&out, v.c.path, p)
 	}
 	return out.String()
 }

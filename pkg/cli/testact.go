@@ -139,3 +139,31 @@ func (r *caseRun) settle(o pipeline.Outcome, d *pipeline.Downstream) error {
 	}
 	return nil
 }
+
+// observe does what mode Observe does in the place of acting: it finds out what would be changed. It tells whether that
+// brought anything new to decide upon.
+func (r *caseRun) observe() bool {
+	news := false
+	for _, o := range r.last.Outcomes {
+		v := &r.verdicts[o.Downstream]
+		if o.Action != pipeline.ActionApply && o.Action != pipeline.ActionCreate || v.Differences != "" {
+			continue
+		}
+		d, live := r.pipeline.Downstreams[o.Downstream], (*drift.Live)(nil)
+		var object, taken *unstructured.Unstructured
+		if o.Action == pipeline.ActionApply {
+			object = r.at(d, o.Target).object
+			taken = apply.TakenOver(object, r.pipeline.Config.Conventions.FieldManager, d.View.Former())
+			live = r.live(d, &standing{object: taken})
+		}
+		document, err := r.document(o, live)
+		if err != nil {
+			continue // the decision tells of it
+		}
+		if r.documents[o.Downstream] = document; live == nil {
+			continue
+		}
+		v.Differences, news = r.pipeline.WouldChange(r.upstream.GetUID(), o.Downstream, document, object, taken), true
+	}
+	return news
+}

@@ -111,7 +111,7 @@ func (c *testCase) parse() []error {
 	s := section{r, c.root, values, ""}
 	if isCase, why := caseHead(values); !isCase {
 		s.problem(1, "%s", why)
-		return r.problems
+		return r.errors()
 	}
 	s.known(caseKeys)
 	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
@@ -127,7 +127,7 @@ func (c *testCase) parse() []error {
 		}
 	}
 	s.section("expect").expectation()
-	return r.problems
+	return r.errors()
 }
 
 // decode reads the text twice: once for values, as every other file with objects is read, and once for lines.
@@ -167,11 +167,26 @@ func (c *testCase) dir() string { return filepath.Dir(c.path) }
 // caseReader gathers what is wrong with a case.
 type caseReader struct {
 	path     string
-	problems []error
+	problems []caseProblem
+}
+
+type caseProblem struct {
+	line int
+	text string
 }
 
 func (r *caseReader) problem(line int, format string, args ...any) {
-	r.problems = append(r.problems, fmt.Errorf("%s:%d: %s", r.path, line, fmt.Sprintf(format, args...)))
+	r.problems = append(r.problems, caseProblem{line, fmt.Sprintf(format, args...)})
+}
+
+// errors returns the problems in the order of their lines.
+func (r *caseReader) errors() []error {
+	slices.SortStableFunc(r.problems, func(a, b caseProblem) int { return a.line - b.line })
+	var list []error
+	for _, p := range r.problems {
+		list = append(list, fmt.Errorf("%s:%d: %s", r.path, p.line, p.text))
+	}
+	return list
 }
 
 // section is one map of a case, and where it stands in the file.

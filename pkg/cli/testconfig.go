@@ -44,7 +44,11 @@ func (l *caseConfigs) of(c *testCase) (*caseConfig, error) {
 	if made, ok := l.made[key]; ok {
 		return made, nil
 	}
-	made, err := loadCaseConfig(configs, crds)
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, c.mistake("crds", "%s", err)
+	}
+	made, err := loadCaseConfig(configs, source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
@@ -58,7 +62,11 @@ func (l *caseConfigs) of(c *testCase) (*caseConfig, error) {
 func (l *caseConfigs) files(c *testCase) ([]string, error) {
 	switch {
 	case c.config != "":
-		return inFolder(c.dir(), []string{c.config}), nil
+		files := inFolder(c.dir(), []string{c.config})
+		if _, err := os.Stat(files[0]); err != nil {
+			return nil, c.mistake("config", "reading the config: %s", err)
+		}
+		return files, nil
 	case len(l.configs) > 0:
 		return l.configs, nil
 	}
@@ -88,11 +96,7 @@ func inFolder(dir string, names []string) []string {
 }
 
 // loadCaseConfig does without the environment: a case comes out the same for everybody.
-func loadCaseConfig(configs, crds []string) (*caseConfig, error) {
-	source, err := kinds.Offline(crds...)
-	if err != nil {
-		return nil, err
-	}
+func loadCaseConfig(configs []string, source kinds.Source) (*caseConfig, error) {
 	files, problems := config.Load(config.Options{Files: configs})
 	list, more, err := compile(files, pipeline.Options{Kinds: source})
 	problems = further(problems, more).Sort()
@@ -124,11 +128,19 @@ func (cc *caseConfig) watching(c *testCase, gvk string, matches func(compiled) b
 	}
 	switch {
 	case c.operator != "" && !slices.Contains(names, c.operator):
-		return compiled{}, fmt.Errorf("there is no operator %s: there are %s", c.operator, strings.Join(names, ", "))
+		return compiled{}, fmt.Errorf("no operator is called %s: %s", c.operator, thereIs(names))
 	case len(found) == 0:
 		return compiled{}, errors.New("no config watches " + gvk + ": " + watchedKinds(cc.operators))
 	case len(found) > 1:
 		return compiled{}, fmt.Errorf("operators %s and %s watch the kind: say which is meant with operator: %s", found[0].pipeline.Name, found[1].pipeline.Name, found[0].pipeline.Name)
 	}
 	return found[0], nil
+}
+
+// thereIs tells what could have been written.
+func thereIs(names []string) string {
+	if len(names) == 1 {
+		return "there is " + names[0]
+	}
+	return "there are " + strings.Join(names, ", ")
 }

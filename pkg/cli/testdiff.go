@@ -47,8 +47,9 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]caseDifferen
 		wanted, _ := c.expect[key].(map[string]any)
 		came, _ := got[key].(map[string]any)
 		if key != "downstreams" || len(wanted) == 0 || len(came) == 0 {
-			if err := compare(expect, []string{"expect", key}, c.expect, got); err != nil {
-				return nil, err
+			err := compare(expect, []string{"expect", key}, c.expect, got)
+			if err != nil || key == "errors" && len(list) > 0 && w.downstreams == nil {
+				return list, err // with errors in the config nothing else can come out
 			}
 			continue
 		}
@@ -97,9 +98,11 @@ func unified(before, after string) []string {
 }
 
 // report writes the difference as a person reads it.
-func (d caseDifference) report(out *bytes.Buffer, file string) {
-	fmt.Fprintf(out, "%s:%d: %s (- expected, + came out)\n", file, d.line, d.path)
+func (d caseDifference) report(out *bytes.Buffer, file string, p painter) {
+	fmt.Fprintf(out, "%s:%d: %s (- expected, + came out)\n", file, d.line, p.paint(bold, d.path))
 	for _, line := range d.lines {
-		out.WriteString("  " + strings.TrimSuffix(line, "\n") + "\n")
+		line = strings.TrimSuffix(line, "\n")
+		color := map[byte]string{'-': red, '+': green}[(line + " ")[0]]
+		out.WriteString("  " + p.paint(color, line) + "\n")
 	}
 }

@@ -23,11 +23,15 @@ func (c *testCase) narrowed(out came) map[string]any {
 		have, there := tree[key]
 		switch want := want.(type) {
 		case nil:
-			got[key] = brief[key]
+			got[key] = have
+			if key == "status" {
+				got[key] = brief[key]
+			}
 		case map[string]any:
 			put(got, key, narrowMap(key, want, have), there)
 		case []any:
 			put(got, key, narrowList(key, want, have), there)
+			put(got, key, want, !there && len(want) == 0) // none came, as expected
 		default:
 			put(got, key, have, there)
 		}
@@ -191,7 +195,7 @@ func (c *testCase) unclearAsks(out came) []error {
 	downstreams := section{r, node, c.expect, "expect"}.section("downstreams")
 	for _, name := range slices.Sorted(maps.Keys(downstreams.value)) {
 		if !slices.Contains(out.downstreams, name) {
-			mend := "there are " + strings.Join(out.downstreams, ", ")
+			mend := thereIs(out.downstreams)
 			if near := closest(name, out.downstreams); near != "" {
 				mend = "did you mean " + near + "?"
 			}
@@ -200,7 +204,7 @@ func (c *testCase) unclearAsks(out came) []error {
 		downstreams.section(name).section("fields").paths()
 	}
 	section{r, node, c.expect, "expect"}.section("before").section("fields").paths()
-	return r.problems
+	return r.errors()
 }
 
 // paths holds the keys to be paths of fields.

@@ -90,7 +90,7 @@ func junitOf(verdicts []*caseVerdict) *junitReport {
 }
 
 func (v *caseVerdict) junitProblem() *junitProblem {
-	text := v.details()
+	text := v.details(painter{})
 	first, _, _ := strings.Cut(text, "\n")
 	return &junitProblem{Message: first, Text: strings.Map(inXML, text)}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,7 +86,7 @@ func (r *caseRun) downstreamNames(word string) string {
 	if name := closest(word, names); name != "" {
 		return fmt.Sprintf("did you mean %s?", name)
 	}
-	return "there is " + strings.Join(names, ", ")
+	return thereIs(names)
 }
 
 // remember records what was applied as the upstream's status would, unless the case's own status does.

@@ -66,11 +66,14 @@ func (r *caseRun) look(ctx context.Context) {
 		r.finalize()
 		return
 	}
+	act := r.act
+	if r.pipeline.Observing() {
+		act = r.observe
+	}
 	for range caseRounds {
-		in := r.gather()
-		r.last = r.pipeline.Decide(in)
+		r.last = r.pipeline.Decide(r.gather())
 		r.note(r.last)
-		if !r.last.Pending() || r.pipeline.Observing() || !r.act() {
+		if !r.last.Pending() || !act() {
 			return
 		}
 	}
@@ -183,7 +186,7 @@ func (r *caseRun) owned() [][]*drift.Live {
 // note keeps of each object the first outcome that changes something, else the last one.
 func (r *caseRun) note(d pipeline.Decision) {
 	for i, o := range d.Outcomes {
-		if !changes(r.decided[i]) {
+		if !changes(r.decided[i]) || r.pipeline.Observing() {
 			r.decided[i] = o
 		}
 	}

@@ -79,57 +79,8 @@ func (l *look) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	if err != nil {
 		return false
 	}
-	list := drift.Changed(doc, taken, view)
-	nameWriters(list, drift.Changed(doc, obj, view))
-	text := "nothing but marks of ours would change"
-	if list = l.withoutMarks(i, list); len(list) > 0 {
-		text = "would change " + drift.Explain(list)
-	}
-	*c = comparison{question: question, text: text}
+	*c = comparison{question: question, text: l.pipeline.WouldChange(l.upstream.GetUID(), i, doc, obj, taken)}
 	return true
-}
-
-// nameWriters gives differences that were found after a takeover the writers that wrote them before it: after it they all
-// read as ours.
-func nameWriters(list, before []drift.Difference) {
-	writers := make(map[string]string, len(before))
-	for _, d := range before {
-		writers[d.Path.String()] = d.Manager
-	}
-	for i := range list {
-		list[i].Manager = writers[list[i].Path.String()]
-	}
-}
-
-// withoutMarks leaves out what only says whose the object is.
-func (l *look) withoutMarks(i int, list []drift.Difference) []drift.Difference {
-	marks := l.pipeline.Marks(l.upstream.GetUID(), i)
-	return slices.DeleteFunc(list, func(d drift.Difference) bool {
-		if len(d.Path) < 2 || d.Path[0].Field != "metadata" {
-			return false
-		}
-		switch d.Path[1].Field {
-		case "ownerReferences":
-			return true
-		case "labels":
-			return onlyMarks(d, marks.Labels)
-		case "annotations":
-			return onlyMarks(d, marks.Annotations)
-		}
-		return false
-	})
-}
-
-// onlyMarks tells whether labels or annotations differ by marks alone: it is about one key, or all where there are none.
-func onlyMarks(d drift.Difference, marks []string) bool {
-	if len(d.Path) > 2 {
-		return slices.Contains(marks, d.Path[2].Field)
-	}
-	want, ok := d.Want.(map[string]any)
-	for key := range want {
-		ok = ok && slices.Contains(marks, key)
-	}
-	return ok && d.Have == nil
 }
 
 // tellObserved logs what would be done, once for each change of it.

@@ -1,6 +1,14 @@
 package pipeline
 
-import "github.com/corollary-dev/corollary/pkg/config"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
 
 // Observing tells whether the config asks to decide and report, and to write nothing.
 func (p *Pipeline) Observing() bool { return p.Config.Mode == config.ModeObserve }
@@ -33,4 +41,59 @@ func would(o Outcome, differences string) string {
 		text += " (" + differences + ")"
 	}
 	return text
+}
+
+// WouldChange says which fields an apply of downstream i's document would change, and who wrote them last, for
+// Verdict.Differences. owner is the upstream's uid; taken is live as it is once the fields of former managers are ours.
+func (p *Pipeline) WouldChange(owner types.UID, i int, doc map[string]any, live, taken *unstructured.Unstructured) string {
+	view := &p.Downstreams[i].View
+	list := drift.Changed(doc, taken, view)
+	nameWriters(list, drift.Changed(doc, live, view))
+	if list = p.withoutMarks(owner, i, list); len(list) > 0 {
+		return "would change " + drift.Explain(list)
+	}
+	return "nothing but marks of ours would change"
+}
+
+// nameWriters gives differences that were found after a takeover the writers that wrote them before it: after it they all
+// read as ours.
+func nameWriters(list, before []drift.Difference) {
+	writers := make(map[string]string, len(before))
+	for _, d := range before {
+		writers[d.Path.String()] = d.Manager
+	}
+	for i := range list {
+		list[i].Manager = writers[list[i].Path.String()]
+	}
+}
+
+// withoutMarks leaves out what only says whose the object is.
+func (p *Pipeline) withoutMarks(owner types.UID, i int, list []drift.Difference) []drift.Difference {
+	marks := p.Marks(owner, i)
+	return slices.DeleteFunc(list, func(d drift.Difference) bool {
+		if len(d.Path) < 2 || d.Path[0].Field != "metadata" {
+			return false
+		}
+		switch d.Path[1].Field {
+		case "ownerReferences":
+			return true
+		case "labels":
+			return onlyMarks(d, marks.Labels)
+		case "annotations":
+			return onlyMarks(d, marks.Annotations)
+		}
+		return false
+	})
+}
+
+// onlyMarks tells whether labels or annotations differ by marks alone: it is about one key, or all where there are none.
+func onlyMarks(d drift.Difference, marks []string) bool {
+	if len(d.Path) > 2 {
+		return slices.Contains(marks, d.Path[2].Field)
+	}
+	want, ok := d.Want.(map[string]any)
+	for key := range want {
+		ok = ok && slices.Contains(marks, key)
+	}
+	return ok && d.Have == nil
 }
