@@ -52,7 +52,10 @@ func newRoot(streams IO) *cobra.Command {
 watch, what makes it valid, and the objects that follow from it as templates.
 Corollary keeps the cluster that way.`,
 		Version: build().Version,
-		Example: `  # See whether a config is good, without a cluster
+		Example: `  # Begin with a manifest that is there
+  corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml
+
+  # See whether a config is good, without a cluster
   corollary check -c app.yaml --crds crds/
 
   # See what would be applied for a custom resource, without a cluster

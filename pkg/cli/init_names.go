@@ -171,7 +171,7 @@ func advise(seeds []*seed, kind string) []string {
 			notes = append(notes, fmt.Sprintf("downstream %s selects %s: %s for every %s: write {{ .metadata.name }} there and in the labels that it selects, or name the text with --name",
 				s.downstream, selector[0].key.Value, selector[0].value.Value, kind))
 		}
-		if s.kind.Group == "" && s.kind.Kind == "Secret" && (mapEntry(s.root, "data") != nil || mapEntry(s.root, "stringData") != nil) {
+		if s.kind.Group == "" && s.kind.Kind == "Secret" && s.holdsData() {
 			notes = append(notes, fmt.Sprintf("downstream %s is a Secret, and its data now stands in the config: keep the file as a secret, or make holes of the data", s.downstream))
 		}
 		if len(s.dropped) > 0 {
@@ -179,4 +179,11 @@ func advise(seeds []*seed, kind string) []string {
 		}
 	}
 	return notes
+}
+
+// holdsData tells that a Secret's data stands in the template, and does not come from the custom resource.
+func (s *seed) holdsData() bool {
+	return slices.ContainsFunc([]string{"data", "stringData"}, func(field string) bool {
+		return slices.ContainsFunc(pairs(mapEntry(s.root, field)), func(p pair) bool { return !s.bound[p.value] })
+	})
 }
