@@ -244,6 +244,9 @@ func (o *initOptions) sow(upstream *newUpstream, seeds []*seed) (*harvest, error
 	if err := o.templates(made); err != nil {
 		return nil, err
 	}
+	if len(made.holes) == 0 {
+		o.note("nothing but the name differs from one %s to the next: make holes of what should, such as %s", upstream.kind.Kind, suggest(seeds))
+	}
 	o.notes = append(o.notes, advise(seeds, upstream.kind.Kind)...)
 	return made, nil
 }

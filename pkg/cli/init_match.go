@@ -48,6 +48,23 @@ func (u *newUpstream) match(seeds []*seed, holes []*hole) (more []*hole, notes [
 	return more, notes
 }
 
+// suggest names holes that most would want, for manifests in which there are none.
+func suggest(seeds []*seed) string {
+	var list []string
+	for _, key := range []string{"replicas", "image", "host"} {
+		for _, s := range seeds {
+			if found := placesOf(s.value, nil, key); len(found) > 0 {
+				list = append(list, fmt.Sprintf("--hole '%s:%s=%s'", s.downstream, found[0], key))
+				break
+			}
+		}
+	}
+	if len(list) == 0 {
+		return "--hole PATH=FIELD"
+	}
+	return strings.Join(list, " ")
+}
+
 // leaves are the fields below a schema that have no declared fields of their own, sorted.
 func leaves(s *spec.Schema, at []string) [][]string {
 	if s == nil {

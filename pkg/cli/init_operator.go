@@ -93,6 +93,9 @@ func (o *newOperator) text() string {
 		if from := o.targets(s); from != "" {
 			line("    targetNamespaces: %s", from)
 		}
+		if o.isScaled(s) {
+			line("    drift: {initialFields: [.spec.replicas]}   # an autoscaler's, once it has set them")
+		}
 		line("    template: |\n%s\n", indentLines(o.templates[i], "      "))
 	}
 	if o.around != delimiters[0] {
@@ -118,6 +121,15 @@ func (o *newOperator) targets(s *seed) string {
 // needsFinalizer tells that owner references cannot clean up, or that the loader cannot know that they can.
 func (o *newOperator) needsFinalizer() bool {
 	return slices.ContainsFunc(o.seeds, func(s *seed) bool { return o.upstream.namespaced != s.namespaced })
+}
+
+// isScaled tells that another of the manifests is an autoscaler of this one, whose replicas are then not ours to keep.
+func (o *newOperator) isScaled(s *seed) bool {
+	return s.has("spec", "replicas") && slices.ContainsFunc(o.seeds, func(other *seed) bool {
+		spec, _ := other.value["spec"].(map[string]any)
+		target, _ := spec["scaleTargetRef"].(map[string]any)
+		return target["kind"] == s.kind.Kind && target["name"] == s.name
+	})
 }
 
 // indentLines is indent that leaves empty lines empty.
