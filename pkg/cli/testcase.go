@@ -6,7 +6,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -70,12 +72,26 @@ func newCase(reason, config string, crds []string, upstream []byte) []byte {
 	for line := range strings.Lines(strings.TrimSpace(reason) + "\n") {
 		out.WriteString("# " + line)
 	}
-	fmt.Fprintf(&out, "%skind: %s\nconfig: %s\n", caseHeader, caseKind, config)
+	fmt.Fprintf(&out, "%skind: %s\nconfig: %s\n", caseHeader, caseKind, quotedPath(config))
+	crds = slices.Clone(crds)
+	for i, path := range crds {
+		crds[i] = quotedPath(path)
+	}
 	if len(crds) > 0 {
 		fmt.Fprintf(&out, "crds: [%s]\n", strings.Join(crds, ", "))
 	}
 	out.WriteString("\nupstream:\n" + indented(string(upstream), "  ") + "\nexpect: {}\n")
 	return []byte(out.String())
+}
+
+// plainPath matches the paths that YAML takes for text wherever they stand.
+var plainPath = regexp.MustCompile(`^[A-Za-z./_][A-Za-z0-9./_-]*$`)
+
+func quotedPath(path string) string {
+	if plainPath.MatchString(path) {
+		return path
+	}
+	return strconv.Quote(path)
 }
 
 const caseHeader = "apiVersion: " + config.APIVersion + "\n"

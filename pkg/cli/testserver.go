@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -60,6 +63,12 @@ func (s *caseServer) store(live, u *unstructured.Unstructured) *unstructured.Uns
 	if kind, err := s.kinds.Kind(u.GroupVersionKind()); err == nil && kind.Schema != nil {
 		fillDefaults(u.Object, kind.Schema)
 	}
+	for _, entry := range u.GetManagedFields() {
+		var owned map[string]any
+		if entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.Raw, &owned) == nil {
+			fillKeys(u.Object, owned)
+		}
+	}
 	if live == nil {
 		s.admit(u)
 		return u
@@ -68,6 +77,47 @@ func (s *caseServer) store(live, u *unstructured.Unstructured) *unstructured.Uns
 		u.SetGeneration(max(live.GetGeneration(), 1) + 1)
 	}
 	return u
+}
+
+// fillKeys gives items of keyed lists the keys that they leave out, a port's protocol: the names of the items in a manager's
+// fields have the defaults, of which an object without a schema at hand says nothing.
+func fillKeys(value any, owned map[string]any) {
+	for name, below := range owned {
+		fields, _ := below.(map[string]any)
+		if field, ok := strings.CutPrefix(name, "f:"); ok {
+			if m, ok := value.(map[string]any); ok {
+				fillKeys(m[field], fields)
+			}
+		}
+		var keys map[string]any
+		if text, ok := strings.CutPrefix(name, "k:"); !ok || utiljson.Unmarshal([]byte(text), &keys) != nil {
+			continue
+		}
+		list, _ := value.([]any)
+		if item := keyedItem(list, keys); item != nil {
+			for key, value := range keys {
+				item[key] = value
+			}
+			fillKeys(item, fields)
+		}
+	}
+}
+
+// keyedItem finds the item that has the keys: all of them, or else those that it has.
+func keyedItem(list []any, keys map[string]any) map[string]any {
+	for _, partly := range []bool{false, true} {
+		for _, item := range list {
+			m, ok := item.(map[string]any)
+			for key, value := range keys {
+				have, there := m[key]
+				ok = ok && (there && have == value || partly && !there)
+			}
+			if ok {
+				return m
+			}
+		}
+	}
+	return nil
 }
 
 // admit gives an object the uid and version that it lacks. The uids are the same in every run.
@@ -167,6 +217,9 @@ func metadataSchema() spec.Schema {
 		m.Properties[name] = *text()
 	}
 	m.Properties["deletionGracePeriodSeconds"] = *spec.Int64Property()
+	anything := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
+	anything.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	m.Properties["managedFields"] = *spec.ArrayProperty(anything)
 	return m
 }
 
