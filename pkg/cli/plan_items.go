@@ -94,15 +94,17 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
 		}
 	}
 	for _, r := range f.Forgotten {
-		gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread,
-			object: objectRef{gvk, pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}, string(r.UID)},
+		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread, object: forgottenRef(r),
 			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name)}
 		if err := p.add(item); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func forgottenRef(r engine.Forgotten) objectRef {
+	return objectRef{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}, string(r.UID)}
 }
 
 // invalidity says which rules refuse an upstream.

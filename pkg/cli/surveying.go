@@ -79,8 +79,11 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engin
 
 // each opens the operators one after the other, so that no more than one's caches are in memory, and has work do with
 // them.
-func each(ctx context.Context, s *engine.Surveyor, files []*config.File, work func(*engine.Survey) error) error {
+func each(ctx context.Context, s *engine.Surveyor, files []*config.File, note func(format string, args ...any), work func(*engine.Survey) error) error {
 	for _, file := range files {
+		if file.Mode == config.ModeObserve {
+			note("operator %s: mode is Observe, so run does nothing of it; this is what it would do with mode: Enforce", file.Metadata.Name)
+		}
 		v, err := s.Open(ctx, file)
 		if err != nil {
 			return err
@@ -92,6 +95,11 @@ func each(ctx context.Context, s *engine.Surveyor, files []*config.File, work fu
 		}
 	}
 	return nil
+}
+
+// note tells something beside the results.
+func (f *surveyFlags) note(format string, args ...any) {
+	fmt.Fprintf(f.streams.Err, "note: "+format+"\n", args...)
 }
 
 // progressLine shows how far a survey is: at a terminal on one line that is written over, else on lines of their own.

@@ -174,15 +174,16 @@ func (t *tour) change(o pipeline.Outcome, action ChangeAction) *Change {
 // answered is about a write that the API server would take.
 func (t *tour) answered(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
 	i := o.Downstream
+	c := t.change(o, actionOf(o))
+	c.Document = t.document(o, in)
 	live, err := t.pipeline.Downstreams[i].View.Live(answer)
 	if err != nil {
 		return // there is an answer, so there is an object
 	}
-	c := t.change(o, actionOf(o))
-	c.Document = t.document(o, in)
+	live.Former, live.Outdated = false, false
 	c.After = answer
 	t.stands[i], t.acts[i] = live, c
-	if o.Live != nil && o.Action == pipeline.ActionApply && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
+	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.Former && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
 		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server spells it in its own way; an apply would change nothing"
 		return
 	}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+type getOptions struct {
+	surveyFlags
+	output choice
+	states []string
+	watch  bool
+}
+
+func newGet(streams IO) *cobra.Command {
+	o := &getOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "wide", "json", "name"}}}
+	cmd := &cobra.Command{
+		Use:   "get -c CONFIG",
+		Short: "List every object of every operator with its state",
+		Long: `List the downstreams of every upstream with the state that "corollary run" has them
+in: InSync, Create, Update, Repair, Conflict … (docs/conditions.md has them all).
+Nothing is written: states are worked out as run does it, with dry runs where it
+would write. That another writer keeps undoing repairs (Contested) is taken from
+the upstream's status, since only the process that runs has counted.
+
+With -w it goes on and prints what changes, until Ctrl-C.`,
+		Example: `  corollary get -c configs/
+
+  # What needs a person
+  corollary get -c configs/ --state Conflict,Contested,Invalid,RenderFailed
+
+  # Follow one namespace
+  corollary get -c configs/ -n team-a -w
+
+  # Hand the objects to kubectl
+  corollary get -c app.yaml --state Conflict -o name | xargs -L1 kubectl describe`,
+		Args: noArguments("configs are named with -c"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx)
+		},
+	}
+	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
+	flags := cmd.Flags()
+	bindChoice(cmd, &o.output, "output", "o", "Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
+	flags.StringSliceVar(&o.states, "state", nil, "Only objects in these states, separated by commas")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "Go on and print what changes")
+	return cmd
+}
+
+func (o *getOptions) run(ctx context.Context) error {
+	files, cfg, err := o.load()
+	if err != nil {
+		return err
+	}
+	s, line, err := o.surveyor(cfg, engine.SurveyOptions{Ages: true})
+	if err != nil {
+		return err
+	}
+	t := &getTable{options: o, line: line, printer: newRowPrinter(o)}
+	if o.watch {
+		err = o.follow(ctx, s, files, t)
+	} else {
+		err = each(ctx, s, files, o.note, func(v *engine.Survey) error {
+			return v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return t.finding(v.Pipeline(), f) })
+		})
+	}
+	line.clear()
+	if failed := t.printer.end(); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// follow lists the objects of all operators, and then what changes, all at a time.
+func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*config.File, t *getTable) error {
+	t.known = map[string]row{}
+	var surveys []*engine.Survey
+	for _, file := range files {
+		v, err := s.Open(ctx, file)
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		surveys = append(surveys, v)
+		if err := v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
+			return err
+		}
+	}
+	t.line.clear()
+	if err := t.printer.flush(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, v := range surveys {
+		wg.Go(func() {
+			if err := v.Follow(ctx, func(f *engine.Finding) error { return t.news(v.Pipeline(), f) }); err != nil {
+				cancel(fmt.Errorf("operator %s: %w", v.Pipeline().Name, err))
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil && ctx.Err() != err {
+		return err
+	}
+	return nil
+}
+
+// wanted tells whether a row's state is among those asked for.
+func (o *getOptions) wanted(state string) bool {
+	return len(o.states) == 0 || slices.ContainsFunc(o.states, func(s string) bool { return strings.EqualFold(s, state) })
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// reasonWidth is how much of a reason a list shows that is not wide.
+const reasonWidth = 60
+
+// rowPrinter writes rows: a table, one JSON object for all (one for each where somebody follows), or names.
+type rowPrinter struct {
+	w      io.Writer
+	format string
+	follow bool
+	table  *tabwriter.Writer
+	begun  bool
+}
+
+func newRowPrinter(o *getOptions) *rowPrinter {
+	return &rowPrinter{w: o.streams.Out, format: o.output.value, follow: o.watch, table: tabwriter.NewWriter(o.streams.Out, 0, 8, 3, ' ', 0)}
+}
+
+type jsonRow struct {
+	Operator   string     `json:"operator"`
+	Upstream   jsonObject `json:"upstream"`
+	Downstream string     `json:"downstream"`
+	Object     jsonObject `json:"object"`
+	State      string     `json:"state"`
+	Reason     string     `json:"reason,omitempty"`
+	Created    string     `json:"creationTimestamp,omitempty"`
+}
+
+func (p *rowPrinter) row(r row) error {
+	var err error
+	switch p.format {
+	case "json":
+		err = p.json(r)
+	case "name":
+		err = p.name(r)
+	default:
+		err = p.text(r)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the list: %w", err)
+	}
+	return nil
+}
+
+func (p *rowPrinter) text(r row) error {
+	wide := p.format == "wide"
+	if !p.begun {
+		head := "OPERATOR\tUPSTREAM\tDOWNSTREAM\tOBJECT\tSTATE\tREASON\tAGE"
+		if wide {
+			head += "\tUID"
+		}
+		fmt.Fprintln(p.table, head)
+		p.begun = true
+	}
+	reason := []rune(harmless(oneLine(r.reason)))
+	if !wide && len(reason) > reasonWidth {
+		reason = append(reason[:reasonWidth-1], '…')
+	}
+	object := r.object.gvk.Kind
+	if r.object.at.Name != "" {
+		object = r.object.String()
+	}
+	age := ""
+	if !r.created.IsZero() {
+		age = duration.HumanDuration(time.Since(r.created))
+	}
+	cells := []string{r.operator, r.upstream.String(), r.downstream, object, r.state, string(reason), age}
+	if wide {
+		cells = append(cells, r.object.uid)
+	}
+	_, err := fmt.Fprintln(p.table, strings.Join(cells, "\t"))
+	return err
+}
+
+func (p *rowPrinter) json(r row) error {
+	out := jsonRow{Operator: r.operator, Upstream: jsonOf(r.upstream), Downstream: r.downstream, Object: jsonOf(r.object), State: r.state, Reason: r.reason}
+	if !r.created.IsZero() {
+		out.Created = r.created.Format(time.RFC3339)
+	}
+	if p.follow {
+		return json.NewEncoder(p.w).Encode(out)
+	}
+	head := ",\n"
+	if !p.begun {
+		head, p.begun = `{"items": [`+"\n", true
+	}
+	text, err := compactJSON(out)
+	if err == nil {
+		_, err = fmt.Fprint(p.w, head, text)
+	}
+	return err
+}
+
+// name writes what kubectl takes for one object, its namespace included.
+func (p *rowPrinter) name(r row) error {
+	if r.object.at.Name == "" {
+		return nil
+	}
+	name := strings.ToLower(r.object.gvk.Kind)
+	if r.object.gvk.Group != "" {
+		name += "." + r.object.gvk.Group
+	}
+	name += "/" + r.object.at.Name
+	if r.object.at.Namespace != "" {
+		name = "-n " + r.object.at.Namespace + " " + name
+	}
+	_, err := fmt.Fprintln(p.w, name)
+	return err
+}
+
+// flush writes what waits for the width of its columns to be known.
+func (p *rowPrinter) flush() error { return p.table.Flush() }
+
+func (p *rowPrinter) end() error {
+	if p.format == "json" && !p.follow {
+		text := "\n]}\n"
+		if !p.begun {
+			text = "{\"items\": []}\n"
+		}
+		if _, err := fmt.Fprint(p.w, text); err != nil {
+			return fmt.Errorf("writing the list: %w", err)
+		}
+	}
+	return p.flush()
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"fmt"
+	"sort"
+	"sync"
+	"time"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// row is one object in a list.
+type row struct {
+	operator   string
+	upstream   objectRef
+	downstream string
+	object     objectRef
+	state      string
+	reason     string
+	created    time.Time
+}
+
+// stateGone is told of an object that a list had and that is no more.
+const stateGone = "Gone"
+
+// getTable makes rows of findings and prints those that are wanted.
+type getTable struct {
+	options *getOptions
+	line    *progressLine
+	printer *rowPrinter
+
+	mu sync.Mutex
+	// known are the rows as they were printed last, by what they are about; nil where nobody follows.
+	known map[string]row
+}
+
+func (t *getTable) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line.clear()
+	for _, r := range rowsOf(pl, f) {
+		if err := t.print(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// news is finding for an upstream that was listed before: what is no more is told, too.
+func (t *getTable) news(pl *pipeline.Pipeline, f *engine.Finding) error {
+	rows := rowsOf(pl, f)
+	is := map[string]bool{}
+	for _, r := range rows {
+		is[r.key()] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var gone []string
+	for key, r := range t.known {
+		if r.operator == f.Operator && r.upstream.at == f.Ref && !is[key] {
+			gone = append(gone, key)
+		}
+	}
+	sort.Strings(gone)
+	for _, key := range gone {
+		r := t.known[key]
+		delete(t.known, key)
+		r.state, r.reason = stateGone, ""
+		if err := t.printer.row(r); err != nil {
+			return err
+		}
+	}
+	for _, r := range rows {
+		if err := t.print(r); err != nil {
+			return err
+		}
+	}
+	return t.printer.flush()
+}
+
+// print prints a row that is wanted and, where somebody follows, says something new.
+func (t *getTable) print(r row) error {
+	if t.known != nil {
+		if t.known[r.key()] == r {
+			return nil
+		}
+		if t.options.wanted(r.state) || t.known[r.key()] != (row{}) {
+			t.known[r.key()] = r
+			return t.printer.row(r)
+		}
+		return nil
+	}
+	if !t.options.wanted(r.state) {
+		return nil
+	}
+	return t.printer.row(r)
+}
+
+func (r row) key() string {
+	return fmt.Sprint(r.operator, "\x00", r.upstream.at, "\x00", r.downstream, "\x00", r.object.gvk, "\x00", r.object.at)
+}
+
+// rowsOf are the objects of one upstream: downstreams that are wanted or stand, and what is left over.
+func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
+	if f.Upstream == nil {
+		return nil
+	}
+	up := upstreamOf(pl, f)
+	recorded := map[string]string{}
+	for _, r := range pl.Recorded(f.Upstream) {
+		recorded[r.Name] = r.State
+	}
+	var rows []row
+	for _, c := range f.Changes {
+		if c.State == pipeline.StateUnwanted && c.Live == nil {
+			continue
+		}
+		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectRef{gvk: c.Kind, at: c.Target}, state: string(c.State), reason: c.Reason}
+		if r.object.at.Name == "" && c.Live != nil {
+			r.object.at = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
+		}
+		r.created = createdAt(c.Live)
+		if c.Live != nil {
+			r.object.uid = string(c.Live.UID)
+		}
+		switch {
+		case c.Failure != nil:
+			r.reason = c.Failure.Reason + ": " + c.Failure.Message
+		case c.State == pipeline.StateInvalid:
+			r.reason = invalidity(f)
+		case c.State == pipeline.StateRepair && recorded[c.Downstream] == string(pipeline.StateContested):
+			r.state = recorded[c.Downstream]
+		case c.State == pipeline.StateInSync && c.Live != nil && c.Live.Status != kstatus.CurrentStatus:
+			r.reason = string(c.Live.Status) + ": " + c.Live.StatusMessage
+		}
+		rows = append(rows, r)
+	}
+	for _, r := range f.Forgotten {
+		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r), state: "Leftover",
+			reason: "the config does not have this downstream any more, or of another kind"})
+	}
+	return rows
+}
+
+// createdAt is when an object was made, as far as the cache was told to keep it.
+func createdAt(live *drift.Live) time.Time {
+	if live == nil {
+		return time.Time{}
+	}
+	v, _ := fieldpath.Get(live.Kept, fieldpath.New("metadata", "creationTimestamp"))
+	text, _ := v.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
