@@ -74,7 +74,7 @@ Corollary keeps the cluster that way.`,
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
-	root.AddCommand(newPlan(streams), newGet(streams), newReconcile(streams))
+	root.AddCommand(newPlan(streams), newGet(streams), newWhy(streams), newReconcile(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	nameShell(root)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 )
@@ -19,12 +19,14 @@ type rowPrinter struct {
 	w      io.Writer
 	format string
 	follow bool
-	table  *tabwriter.Writer
 	begun  bool
+	// lines wait for the widths of their columns, which only grow.
+	lines  [][]string
+	widths []int
 }
 
 func newRowPrinter(o *getOptions) *rowPrinter {
-	return &rowPrinter{w: o.streams.Out, format: o.output.value, follow: o.watch, table: tabwriter.NewWriter(o.streams.Out, 0, 8, 3, ' ', 0)}
+	return &rowPrinter{w: o.streams.Out, format: o.output.value, follow: o.watch}
 }
 
 type jsonRow struct {
@@ -56,12 +58,11 @@ func (p *rowPrinter) row(r row) error {
 func (p *rowPrinter) text(r row) error {
 	wide := p.format == "wide"
 	if !p.begun {
-		head := "OPERATOR\tUPSTREAM\tDOWNSTREAM\tOBJECT\tSTATE\tREASON\tAGE"
+		head := []string{"OPERATOR", "UPSTREAM", "DOWNSTREAM", "OBJECT", "STATE", "REASON", "AGE"}
 		if wide {
-			head += "\tUID"
+			head = append(head, "UID")
 		}
-		fmt.Fprintln(p.table, head)
-		p.begun = true
+		p.lines, p.begun = append(p.lines, head), true
 	}
 	reason := []rune(harmless(oneLine(r.reason)))
 	if !wide && len(reason) > reasonWidth {
@@ -79,8 +80,8 @@ func (p *rowPrinter) text(r row) error {
 	if wide {
 		cells = append(cells, r.object.uid)
 	}
-	_, err := fmt.Fprintln(p.table, strings.Join(cells, "\t"))
-	return err
+	p.lines = append(p.lines, cells)
+	return nil
 }
 
 func (p *rowPrinter) json(r row) error {
@@ -120,7 +121,29 @@ func (p *rowPrinter) name(r row) error {
 }
 
 // flush writes what waits for the width of its columns to be known.
-func (p *rowPrinter) flush() error { return p.table.Flush() }
+func (p *rowPrinter) flush() error {
+	for _, cells := range p.lines {
+		for i, cell := range cells {
+			if i == len(p.widths) {
+				p.widths = append(p.widths, 0)
+			}
+			p.widths[i] = max(p.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, cells := range p.lines {
+		var line strings.Builder
+		for i, cell := range cells {
+			fmt.Fprintf(&line, "%-*s   ", p.widths[i], cell)
+		}
+		fmt.Fprintln(&b, strings.TrimRight(line.String(), " "))
+	}
+	p.lines = nil
+	if _, err := io.WriteString(p.w, b.String()); err != nil {
+		return fmt.Errorf("writing the list: %w", err)
+	}
+	return nil
+}
 
 func (p *rowPrinter) end() error {
 	if p.format == "json" && !p.follow {

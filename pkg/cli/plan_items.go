@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -125,16 +127,25 @@ func upstreamOf(pl *pipeline.Pipeline, f *engine.Finding) objectRef {
 }
 
 func (p *planning) finalizer(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) error {
-	name, verb := pl.Config.Conventions.Finalizer, "is added"
-	switch f.Finalizer {
-	case pipeline.FinalizerLeave:
+	text := finalizerText(pl, f)
+	if text == "" {
 		return nil
-	case pipeline.FinalizerRemove:
-		verb = "is removed"
-	case pipeline.FinalizerSwap:
-		verb = "takes the place of " + pl.FormerFinalizer()
 	}
-	return p.add(planItem{operator: f.Operator, upstream: up, object: up, action: actionFinalizer, reason: name + " " + verb})
+	return p.add(planItem{operator: f.Operator, upstream: up, object: up, action: actionFinalizer, reason: text})
+}
+
+// finalizerText says what happens to the upstream's finalizer; empty where nothing does.
+func finalizerText(pl *pipeline.Pipeline, f *engine.Finding) string {
+	name := pl.Config.Conventions.Finalizer
+	switch f.Finalizer {
+	case pipeline.FinalizerAdd:
+		return name + " is added"
+	case pipeline.FinalizerRemove:
+		return name + " is removed"
+	case pipeline.FinalizerSwap:
+		return name + " takes the place of " + pl.FormerFinalizer()
+	}
+	return ""
 }
 
 // itemOf is a change as a plan has it.
@@ -143,13 +154,16 @@ func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Chang
 		state: string(c.State), reason: c.Reason, note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After)}
 	if c.Live != nil {
 		item.object.uid = string(c.Live.UID)
+		if c.Target.Name == "" {
+			item.object.at = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
+		}
 	}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
 	}
 	switch c.Action {
 	case engine.ChangeCreate:
-		item.diffs = diffDocuments(nil, withoutIdentity(c.Document))
+		item.diffs = created(c.Document)
 	case engine.ChangeDelete, engine.ChangeSupersede, engine.ChangeNone:
 	case engine.ChangeRefuse:
 		if c.Before != nil && c.Document != nil {
@@ -192,13 +206,21 @@ func fieldDiffs(c engine.Change) []fieldDiff {
 	return list
 }
 
-// withoutIdentity is a document less what the line above its fields says already.
-func withoutIdentity(doc map[string]any) map[string]any {
-	out := (&unstructured.Unstructured{Object: doc}).DeepCopy().Object
-	for _, path := range []fieldpath.Path{fieldpath.New("apiVersion"), fieldpath.New("kind"), fieldpath.New("metadata", "name"), fieldpath.New("metadata", "namespace")} {
-		fieldpath.Remove(out, path)
+// created are the fields of a new document, less what the line above them says already.
+func created(doc map[string]any) []fieldDiff {
+	identity := [][]string{{"apiVersion"}, {"kind"}}
+	list := slices.DeleteFunc(diffDocuments(nil, doc), func(d fieldDiff) bool {
+		return slices.ContainsFunc(identity, func(path []string) bool { return d.path.Equal(fieldpath.New(path...)) })
+	})
+	for i := range list {
+		if meta, ok := list[i].after.(map[string]any); ok && list[i].path.Equal(fieldpath.New("metadata")) {
+			meta = maps.Clone(meta)
+			delete(meta, "name")
+			delete(meta, "namespace")
+			list[i].after = meta
+		}
 	}
-	return out
+	return list
 }
 
 func contentOf(u *unstructured.Unstructured) map[string]any {

@@ -43,6 +43,17 @@ type process struct {
 // start runs the command with these rights; it is killed when the test ends, if it still runs then.
 func start(t *testing.T, cfg *rest.Config, args ...string) *process {
 	t.Helper()
+	return startWith(t, cfg, false, args...)
+}
+
+// startWriting is start where what is written to standard output counts, too.
+func startWriting(t *testing.T, cfg *rest.Config, args ...string) *process {
+	t.Helper()
+	return startWith(t, cfg, true, args...)
+}
+
+func startWith(t *testing.T, cfg *rest.Config, output bool, args ...string) *process {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +66,9 @@ func start(t *testing.T, cfg *rest.Config, args ...string) *process {
 	}
 	defer func() { _ = file.Close() }() // the process has it by then
 	p.Stderr = file
+	if output {
+		p.Stdout = file
+	}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

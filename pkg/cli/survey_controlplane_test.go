@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +19,9 @@ import (
 
 var changing = regexp.MustCompile(`v1-[0-9a-v]{40,}|[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9]+s\b`)
 
+// spaces pad the columns of a table, whose widths depend on the namespace's name.
+var spaces = regexp.MustCompile(`(\S) {3,}`)
+
 // normal is an output without what is another in each run.
 func normal(text, ns string) string {
 	text = changing.ReplaceAllStringFunc(text, func(s string) string {
@@ -29,6 +33,7 @@ func normal(text, ns string) string {
 		}
 		return "UID"
 	})
+	text = spaces.ReplaceAllString(text, "$1   ")
 	return strings.ReplaceAll(text, ns, "NS")
 }
 
@@ -59,11 +64,11 @@ func settle(t *testing.T, configs ...string) {
 	p.wait(t)
 }
 
-// TestPlan runs the cases: operator.yaml settles what is in before.yaml, after.yaml is applied, and a command tells what it
-// would do, or new.yaml where there is one.
-func TestPlan(t *testing.T) {
+// TestSurveyCommands runs the cases of plan, why and get: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command tells of
+// it.
+func TestSurveyCommands(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	golden.Cases(t, "testdata/plan/*.txtar", func(t *testing.T, c *golden.Case) {
+	golden.Cases(t, "testdata/live/*.txtar", func(t *testing.T, c *golden.Case) {
 		ns := testkit.Namespace(t)
 		t.Chdir(t.TempDir())
 		for _, f := range c.Files {
@@ -74,12 +79,20 @@ func TestPlan(t *testing.T) {
 		section := func(name string) string { return strings.ReplaceAll(c.Section(name), "NS", ns) }
 		applyAll(t, ns, section("before.yaml"))
 		if section("before.yaml") != "" {
-			settle(t, "operator.yaml")
+			configs, _ := filepath.Glob("operator*.yaml")
+			settle(t, configs...)
 		}
 		applyAll(t, ns, section("after.yaml"))
 		for _, line := range strings.Split(strings.TrimSpace(section("edit")), "\n") {
 			if name, patch, ok := strings.Cut(line, " "); ok {
 				testkit.Patch(t, configMaps, ns, name, "kubectl-edit", patch)
+			}
+		}
+		for _, value := range []string{"a1", "b2", "YTE=", "YjI="} { // what the cases have for passwords
+			for _, args := range [][]string{{"plan", "-c", "operator.yaml", "-o", "json"}, {"plan", "-c", "operator.yaml"}} {
+				if out, _, _ := split(t, args...); strings.Contains(out, `"`+value+`"`) || strings.Contains(out, ": "+value) {
+					t.Errorf("%v shows the value of a Secret:\n%s", args, out)
+				}
 			}
 		}
 		before := testkit.List(t, configMaps, ns, "")
@@ -144,5 +157,28 @@ func TestPlanFails(t *testing.T) {
 				t.Errorf("exit code %d, %q wanted in\n%s", code, c.want, out)
 			}
 		})
+	}
+}
+
+// TestGetFollows prints what changes, and what goes.
+func TestGetFollows(t *testing.T) {
+	ns := testkit.Namespace(t)
+	testkit.Apply(t, ns, blueWidget)
+	p := startWriting(t, testkit.Config(), "get", "-w", "-c", operatorFile, "-n", ns, "-o", "json")
+	says := func(text string) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return strings.Contains(p.text(t), text), text + " is missing in\n" + p.text(t)
+		})
+	}
+	says(`"name":"one","uid"`)
+	says(`"state":"Create"`)
+	testkit.Apply(t, ns, strings.ReplaceAll(blueWidget, "name: one", "name: two"))
+	says(`"name":"two","uid"`)
+	testkit.Delete(t, widgets, ns, "one")
+	says(`"state":"Gone"`)
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+type whyOptions struct {
+	surveyFlags
+	color colorFlag
+}
+
+func newWhy(streams IO) *cobra.Command {
+	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "why -c CONFIG KIND NAME",
+		Short: "Explain the state of one object, up and down its chain",
+		Long: `Explain an upstream or a downstream: what it follows from and what follows from it,
+over all the configs given; for each downstream what is decided and why, which
+rules fired, what "when" gave, who last wrote the fields that have drifted, and
+what the next write would change. Nothing is written.
+
+KIND is a kind of the configs by any of its names: deployment, deploy,
+deployments.apps, deployment/NAME.`,
+		Example: `  corollary why -c app.yaml appoperator web -n team-a
+
+  # Of an object that somebody else asks about
+  corollary why -c configs/ configmap/settings -n team-a`,
+		Args: kindAndName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx, args)
+		},
+	}
+	o.bind(cmd, "Namespace of the object; by default the kubeconfig's")
+	o.color.bind(cmd)
+	return cmd
+}
+
+func (o *whyOptions) run(ctx context.Context, args []string) error {
+	kind, name, err := splitKindName(args)
+	if err != nil {
+		return err
+	}
+	files, cfg, err := o.load()
+	if err != nil {
+		return err
+	}
+	names, err := discoverNames(cfg, files)
+	if err != nil {
+		return err
+	}
+	k, err := names.find(kind)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	target := apply.Target{GVR: k.gvr, Name: name}
+	if k.namespaced {
+		if target.Namespace, err = o.connection.namespace(); err != nil {
+			return err
+		}
+	}
+	object, err := apply.New(client, "why").Get(ctx, target)
+	if err != nil {
+		return err
+	}
+	w := &explanation{options: o, cfg: cfg, files: files, names: names, asked: objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
+		painter: o.color.painter(o.streams), w: o.streams.Out, client: client, told: map[string]bool{}}
+	return w.explain(ctx, k, object)
+}
+
+// open surveys one operator, in one namespace where its upstreams have one.
+func (w *explanation) open(ctx context.Context, n int, namespace string) (*engine.Survey, error) {
+	f := w.options.surveyFlags
+	f.connection.overrides.Context.Namespace = namespace
+	s, line, err := f.surveyor(w.cfg, engine.SurveyOptions{Documents: true})
+	if err != nil {
+		return nil, err
+	}
+	defer line.clear()
+	return s.Open(ctx, w.files[n])
+}

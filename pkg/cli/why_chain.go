@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// explanation goes up and down the chain from one object and prints what it meets.
+type explanation struct {
+	options *whyOptions
+	cfg     *rest.Config
+	files   []*config.File
+	names   kindNames
+	client  dynamic.Interface
+	asked   objectRef
+	painter painter
+	w       io.Writer
+	// told are the upstreams that were explained, so that no chain goes on for ever.
+	told map[string]bool
+}
+
+// origin is an upstream that an object follows from, and the operator by which it does.
+type origin struct {
+	operator int
+	kind     *namedKind
+	at       pipeline.Ref
+}
+
+// explain tells of what the object follows from, level by level, and then of what follows from it.
+func (w *explanation) explain(ctx context.Context, k *namedKind, object *unstructured.Unstructured) error {
+	chain := w.up(ctx, k, object)
+	related := false
+	for i := len(chain) - 1; i >= 0; i-- {
+		o := chain[i]
+		found, err := w.upstream(ctx, o.operator, o.at, true)
+		if err != nil {
+			return err
+		}
+		related = related || found
+	}
+	found, err := w.down(ctx, k.gvk.GroupKind(), w.asked.at)
+	if err != nil {
+		return err
+	}
+	if !related && !found {
+		fmt.Fprintf(w.w, "%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches it\n", w.asked)
+	}
+	return nil
+}
+
+// up lists what an object follows from, the nearest first, by the marks that it bears.
+func (w *explanation) up(ctx context.Context, k *namedKind, object *unstructured.Unstructured) []origin {
+	var chain []origin
+	seen := map[string]bool{}
+	for object != nil {
+		o, ok := w.owner(k, object)
+		key := fmt.Sprint(o)
+		if !ok || seen[key] {
+			return chain
+		}
+		seen[key] = true
+		chain = append(chain, o)
+		// One that is gone, or cannot be read, ends the chain; that it is gone is told where it is looked at.
+		parent, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: o.kind.gvr, Namespace: o.at.Namespace, Name: o.at.Name})
+		if err != nil {
+			return chain
+		}
+		k, object = o.kind, parent
+	}
+	return chain
+}
+
+// owner finds the operator and the upstream that an object's marks name.
+func (w *explanation) owner(k *namedKind, object *unstructured.Unstructured) (origin, bool) {
+	for n, f := range w.files {
+		if !hasDownstream(f, k) {
+			continue
+		}
+		kind := w.kindOf(f.Watch.APIVersion, f.Watch.Kind)
+		if kind == nil {
+			continue
+		}
+		for _, ref := range object.GetOwnerReferences() {
+			if kind.is(ref.APIVersion, ref.Kind) {
+				at := pipeline.Ref{Name: ref.Name}
+				if kind.namespaced {
+					at.Namespace = object.GetNamespace()
+				}
+				return origin{n, kind, at}, true
+			}
+		}
+		if key := f.Conventions.Owner.Annotation; key != "" {
+			if at, _, ok := pipeline.ParseOwnerMark(object.GetAnnotations()[key]); ok {
+				return origin{n, kind, at}, true
+			}
+		}
+	}
+	return origin{}, false
+}
+
+func hasDownstream(f *config.File, k *namedKind) bool {
+	for _, d := range f.Downstreams {
+		if k.is(d.APIVersion, d.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *explanation) kindOf(apiVersion, kind string) *namedKind {
+	for _, k := range w.names {
+		if k.is(apiVersion, kind) {
+			return k
+		}
+	}
+	return nil
+}
+
+// upstream explains one upstream, in brief only as far as the object in question goes. It tells whether there was anything to tell.
+func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref, brief bool) (bool, error) {
+	key := fmt.Sprint(n, at)
+	if w.told[key] {
+		return true, nil
+	}
+	w.told[key] = true
+	v, err := w.open(ctx, n, at.Namespace)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	finding, err := v.Look(ctx, at)
+	if err != nil {
+		return false, err
+	}
+	if finding == nil {
+		return w.unseen(v, at), nil
+	}
+	w.print(v.Pipeline(), finding, brief)
+	return true, nil
+}
+
+// down explains what follows from an object, and what follows from that.
+func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
+	any := false
+	for n, f := range w.files {
+		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || w.told[fmt.Sprint(n, at)] {
+			continue
+		}
+		w.told[fmt.Sprint(n, at)] = true
+		v, err := w.open(ctx, n, at.Namespace)
+		if err != nil {
+			return any, err
+		}
+		finding, err := v.Look(ctx, at)
+		p := v.Pipeline()
+		if err == nil && finding == nil {
+			any = w.unseen(v, at) || any
+		}
+		v.Close()
+		if err != nil {
+			return any, err
+		}
+		if finding == nil {
+			continue
+		}
+		any = true
+		w.print(p, finding, false)
+		for _, c := range finding.Changes {
+			if c.Target.Name == "" || c.Action == engine.ChangeCreate {
+				continue
+			}
+			if _, err := w.down(ctx, c.Kind.GroupKind(), c.Target); err != nil {
+				return any, err
+			}
+		}
+	}
+	return any, nil
+}
+
+// unseen tells of an upstream that the operator does not look at.
+func (w *explanation) unseen(v *engine.Survey, at pipeline.Ref) bool {
+	p := v.Pipeline()
+	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s %s (operator %s)", p.Upstream.GVK.Kind, at, p.Name)))
+	fmt.Fprintf(w.w, "  nothing follows from it: it does not exist, the config's watch does not select it, or it was made by this very operator\n")
+	return true
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// print explains one upstream. In brief, only what it has to do with the object that was asked about.
+func (w *explanation) print(p *pipeline.Pipeline, f *engine.Finding, brief bool) {
+	up := upstreamOf(p, f)
+	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, f.Operator)))
+	w.upstreamState(p, f)
+	recorded := map[string]string{}
+	for _, r := range p.Recorded(f.Upstream) {
+		recorded[r.Name] = r.State
+	}
+	for _, c := range f.Changes {
+		w.downstream(p, f, c, recorded[c.Downstream], brief)
+	}
+	for _, r := range f.Forgotten {
+		fmt.Fprintf(w.w, "  %s: left over: the status names it for downstream %s, which the config does not have any more, or of another kind\n", forgottenRef(r), r.Name)
+	}
+}
+
+// upstreamState tells what concerns all downstreams of an upstream.
+func (w *explanation) upstreamState(p *pipeline.Pipeline, f *engine.Finding) {
+	line := func(format string, args ...any) {
+		fmt.Fprintln(w.w, "  "+harmless(oneLine(fmt.Sprintf(format, args...))))
+	}
+	switch {
+	case f.Upstream.GetDeletionTimestamp() != nil:
+		line("it is being deleted")
+	case !f.Selected:
+		line("the config does not select it (any more)")
+	}
+	if p.Paused(f.Upstream) {
+		line("it is paused by annotation %s", p.Config.Conventions.Pause.Annotation)
+	}
+	if f.Wish != nil {
+		for _, failure := range f.Wish.Invalid {
+			line("a rule refuses it: %s", failure)
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(f.Upstream.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		line("condition %v is %v: %v: %v", m["type"], m["status"], m["reason"], m["message"])
+	}
+	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() && f.Upstream.GetDeletionTimestamp() == nil {
+		observed, found, _ := unstructured.NestedInt64(f.Upstream.Object, "status", "observedGeneration")
+		if found && observed < up {
+			line("its status is of generation %d, it is at %d: no operator has looked at it since it changed", observed, up)
+		}
+	}
+	if text := finalizerText(p, f); text != "" {
+		line("finalizer %s", text)
+	}
+}
+
+// downstream explains one object. What the status says of it stands beside what is decided now.
+func (w *explanation) downstream(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string, brief bool) {
+	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
+	asked := item.object.gvk.GroupKind() == w.asked.gvk.GroupKind() && item.object.at == w.asked.at
+	object := item.object.gvk.Kind
+	if item.object.at.Name != "" {
+		object = item.object.String()
+	}
+	head := fmt.Sprintf("  downstream %s: %s: %s", c.Downstream, object, c.State)
+	if asked {
+		head = strings.Replace(head, "  ", "> ", 1)
+	}
+	if c.Reason != "" {
+		head += ": " + harmless(oneLine(c.Reason))
+	}
+	fmt.Fprintln(w.w, w.painter.paint(signs[item.action].color, head))
+	if brief && !asked { // a link of the chain that is not the one in question
+		return
+	}
+	line := func(format string, args ...any) {
+		fmt.Fprintln(w.w, "      "+harmless(oneLine(fmt.Sprintf(format, args...))))
+	}
+	w.when(p, f, c, line)
+	if c.Live != nil && c.Live.Status != kstatus.CurrentStatus {
+		line("its own status: %s: %s", c.Live.Status, c.Live.StatusMessage)
+	}
+	if recorded != "" && recorded != string(c.State) {
+		line("the upstream's status says %s", recorded)
+	}
+	if c.Failure != nil {
+		line("the API server refuses the write: %s: %s", c.Failure.Reason, c.Failure.Message)
+	}
+	if c.Note != "" {
+		line("(%s)", c.Note)
+	}
+	if len(item.diffs) > 0 {
+		line("%s", nextWrite(c))
+		printDiffs(w.w, w.painter, "        ", telling(item))
+	}
+}
+
+// nextWrite says what the fields below it are.
+func nextWrite(c engine.Change) string {
+	switch c.Action {
+	case engine.ChangeLeave:
+		return "it is left so; an apply would change:"
+	case engine.ChangeRefuse:
+		return "what was to be written:"
+	}
+	return "the next write (" + string(c.Action) + "):"
+}
+
+// always is the default of when.
+const always = "true"
+
+// when tells what the condition of a downstream gave.
+func (w *explanation) when(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, line func(string, ...any)) {
+	if c.Leftover || f.Wish == nil || c.Index < 0 || c.Index >= len(f.Wish.Downstreams) {
+		return
+	}
+	text := p.Config.Downstreams[c.Index].When
+	if text == "" || text == always || f.Wish.Downstreams[c.Index].Err != nil {
+		return
+	}
+	line("when: %s: %t", text, f.Wish.Downstreams[c.Index].Wanted)
+}
