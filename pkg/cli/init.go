@@ -76,6 +76,11 @@ file is overwritten without --force.`,
 			return o.run(cmd.Context())
 		},
 	}
+	o.bind(cmd)
+	return cmd
+}
+
+func (o *initOptions) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "New kind to define: KIND.VERSION.GROUP, such as WebApp.v1.platform.example.com")
 	bindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
@@ -93,7 +98,6 @@ file is overwritten without --force.`,
 	for _, flag := range []string{"kind", "hole", "name", "domain"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
-	return cmd
 }
 
 func (o *initOptions) note(format string, args ...any) {
