@@ -115,7 +115,7 @@ func (r *caseRun) facts(i int, d *pipeline.Downstream) pipeline.Facts {
 		return f
 	}
 	if rec != nil {
-		f.RecordedHash, f.Finished = rec.Hash, rec.State == status.StateFinished
+		f.RecordedHash, f.Finished, f.Failed = rec.Hash, rec.Done(), rec.State == status.StateFailed
 	}
 	s := r.at(d, at)
 	if s == nil {

@@ -61,7 +61,7 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 		l.believe(l.record.freshUntil(i))
 	}
 	if rec != nil {
-		f.RecordedHash, f.Finished = rec.Hash, rec.State == status.StateFinished
+		f.RecordedHash, f.Finished, f.Failed = rec.Hash, rec.Done(), rec.State == status.StateFailed
 	}
 	if (f.Live == nil && t.at == at) || (f.Live != nil && t.uid == f.Live.UID) {
 		f.Repairs, f.LastRepair = t.repairs, t.lastRepair

@@ -54,8 +54,9 @@ type Facts struct {
 	Known bool
 	// RecordedHash is the hash that the upstream's status records; empty where none is.
 	RecordedHash string
-	// Finished is true where the status records that the object had done its work with RecordedHash.
-	Finished bool
+	// Finished is true where the status records that the object had done its work with RecordedHash, Failed where it had
+	// done it badly.
+	Finished, Failed bool
 	// Baseline is the projection's digest that our own last apply of Live returned; nil where none is remembered.
 	Baseline *drift.Sum
 	// Verdict is what probes answered about Live and this wish.
@@ -190,7 +191,7 @@ func absent(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedHash == s.wish.Hash {
-		return Outcome{State: StateInSync, Finished: true, Message: "it had finished and is not made again"}, true
+		return finishedBefore(s), true
 	}
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return Outcome{State: StateConflict, Message: f}, true
@@ -200,6 +201,15 @@ func absent(s *subject) (Outcome, bool) {
 			Message: fmt.Sprintf("somebody keeps deleting or changing %s; it is made again with growing delay", s.wish.Target)}, true
 	}
 	return Outcome{State: StateCreate, Action: ActionCreate, Message: "nothing stands at " + s.wish.Target.String()}, true
+}
+
+// finishedBefore is about an object that is gone and whose work is done: how it ended stays true.
+func finishedBefore(s *subject) Outcome {
+	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "it had finished and is not made again"}
+	if o.Failed {
+		o.Message = "it had failed and is not made again"
+	}
+	return o
 }
 
 func terminating(s *subject) (Outcome, bool) {

@@ -36,6 +36,9 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 	case r.Failure != nil:
 		f.Progressing, f.Reason, f.Message = true, r.Failure.Reason, r.Failure.Message
 		return f
+	case r.Outcome.Failed:
+		f.Failed, f.Reason = true, status.ReasonFailed
+		return f
 	case r.Outcome.Finished:
 		f.Ready = true
 		return f
@@ -144,10 +147,7 @@ func firstUnmet(list []readyRule, vars rules.Vars, budget *rules.Budget) string 
 	return ""
 }
 
-// finished tells whether a downstream that is made once only has done its work, well or badly.
+// finished tells whether a standing downstream that is made once only has done its work, well or badly.
 func (p *Pipeline) finished(d *Downstream, r Result, f status.Fact) bool {
-	if r.Outcome.Finished {
-		return true
-	}
 	return r.Live != nil && (f.Failed || (f.Ready && len(d.ready) > 0)) && r.Failure == nil && r.Outcome.State == StateInSync
 }

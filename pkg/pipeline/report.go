@@ -79,16 +79,22 @@ func (p *Pipeline) observed(upstream *unstructured.Unstructured) int64 {
 }
 
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
-// the object, so that a name once recorded is never lost before it is cleaned up.
+// the object, so that a name once recorded is never lost before it is cleaned up. That it has done its work is kept while
+// nothing new is made, also where what the upstream asks for cannot be told for a while: else it would be done twice.
 func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
 	dw := wishOf(w, d.Index)
 	live := r.Live
 	switch {
 	case r.Outcome.Finished && dw != nil:
-		return p.recordedOf(d, dw.Target, "", dw.Hash, status.StateFinished), true
+		return p.recordedOf(d, dw.Target, "", dw.Hash, endOf(r.Outcome.Failed)), true
 	case live == nil:
 		i := slices.IndexFunc(before, func(old status.Recorded) bool { return old.Name == d.Name })
-		if !r.Unseen || i < 0 {
+		switch {
+		case i < 0:
+			return status.Recorded{}, false
+		case before[i].Done() && r.Outcome.State != StateUnwanted:
+			return before[i], true
+		case !r.Unseen:
 			return status.Recorded{}, false
 		}
 		old := before[i]
@@ -97,10 +103,18 @@ func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact, befor
 	}
 	state := string(r.Outcome.State)
 	if d.Config.UpdatePolicy == config.UpdateCreateOnly && p.finished(d, r, f) {
-		state = status.StateFinished
+		state = endOf(f.Failed)
 	}
 	rec := p.recordedOf(d, refOf(live), live.UID, live.Hash, state)
 	return rec, true
+}
+
+// endOf is the recorded state of what has done its work.
+func endOf(failed bool) string {
+	if failed {
+		return status.StateFailed
+	}
+	return status.StateFinished
 }
 
 func (p *Pipeline) recordedOf(d *Downstream, at Ref, uid types.UID, hash, state string) status.Recorded {

@@ -106,8 +106,8 @@ type Outcome struct {
 	RequeueAfter time.Duration
 	// Carried is true where Live bears names that the config used before: an update that ought to be the only one.
 	Carried bool
-	// Finished is true where the object had done its work and must not be made again.
-	Finished bool
+	// Finished is true where the object had done its work and must not be made again, Failed where it had done it badly.
+	Finished, Failed bool
 }
 
 // Ref is where an object stands. Namespace is empty for a cluster-scoped one.

@@ -19,5 +19,10 @@ const (
 	ReasonDeleting = "Deleting"
 )
 
-// StateFinished is the recorded state of a downstream that is made once and has done its work, well or badly.
-const StateFinished = "Finished"
+// States that are recorded of a downstream that is made once and has done its work. It is not made again.
+const (
+	// StateFinished: it has done its work well.
+	StateFinished = "Finished"
+	// StateFailed: it has failed.
+	StateFailed = "Failed"
+)

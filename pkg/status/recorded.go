@@ -19,9 +19,12 @@ type Recorded struct {
 	UID        types.UID
 	// Hash is the digest of what was asked for when it was last applied; empty for a Secret.
 	Hash string
-	// State is the decision's word, or StateFinished.
+	// State is the decision's word, StateFinished or StateFailed.
 	State string
 }
+
+// Done tells whether it was made once and has done its work, well or badly.
+func (r Recorded) Done() bool { return r.State == StateFinished || r.State == StateFailed }
 
 // RecordedList is the list as the status has it: sorted by name, empty values left out.
 func RecordedList(list []Recorded) []any {
