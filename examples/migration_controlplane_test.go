@@ -59,6 +59,10 @@ func TestMigration(t *testing.T) {
 	testkit.Patch(t, migrations, ns, "orders", "somebody", `{"metadata":{"labels":{"a":"b"}}}`)
 	o.staysCollected(t, ns, "a change of a label")
 
+	o.halt()
+	o = operate(t, changed(t, "migration", "ttlSecondsAfterFinished: 86400", "ttlSecondsAfterFinished: 3600"))
+	o.staysCollected(t, ns, "a change of the template")
+
 	testkit.Patch(t, migrations, ns, "orders", "somebody", `{"spec":{"image":"registry.example.com/orders:2.2"}}`)
 	second := theJob(t, ns)
 	await(t, migrations, ns, "orders", running().with(fields{".status.job": second}))

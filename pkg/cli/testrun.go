@@ -116,6 +116,7 @@ func (r *caseRun) facts(i int, d *pipeline.Downstream) pipeline.Facts {
 	}
 	if rec != nil {
 		f.RecordedHash, f.Finished, f.Failed = rec.Hash, rec.Done(), rec.State == status.StateFailed
+		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
 	s := r.at(d, at)
 	if s == nil {

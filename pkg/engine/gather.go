@@ -62,6 +62,7 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 	}
 	if rec != nil {
 		f.RecordedHash, f.Finished, f.Failed = rec.Hash, rec.Done(), rec.State == status.StateFailed
+		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
 	if (f.Live == nil && t.at == at) || (f.Live != nil && t.uid == f.Live.UID) {
 		f.Repairs, f.LastRepair = t.repairs, t.lastRepair

@@ -54,8 +54,10 @@ type Facts struct {
 	Known bool
 	// RecordedHash is the hash that the upstream's status records; empty where none is.
 	RecordedHash string
-	// Finished is true where the status records that the object had done its work with RecordedHash, Failed where it had
-	// done it badly.
+	// RecordedAt is where the upstream's status records that the object stands or stood.
+	RecordedAt Ref
+	// Finished is true where the status records that the object at RecordedAt had done its work, Failed where it had done it
+	// badly.
 	Finished, Failed bool
 	// Baseline is the projection's digest that our own last apply of Live returned; nil where none is remembered.
 	Baseline *drift.Sum
@@ -190,7 +192,7 @@ func absent(s *subject) (Outcome, bool) {
 	if s.facts.Live != nil {
 		return Outcome{}, false
 	}
-	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedHash == s.wish.Hash {
+	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedAt == s.wish.Target {
 		return finishedBefore(s), true
 	}
 	if f := s.facts.Verdict.Foreign; f != "" {
@@ -203,7 +205,9 @@ func absent(s *subject) (Outcome, bool) {
 	return Outcome{State: StateCreate, Action: ActionCreate, Message: "nothing stands at " + s.wish.Target.String()}, true
 }
 
-// finishedBefore is about an object that is gone and whose work is done: how it ended stays true.
+// finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
+// stands, it is the name that tells one piece of work from another, not the hash: a changed template, or a new version of
+// the canonical form, would do all work again that was ever done.
 func finishedBefore(s *subject) Outcome {
 	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "it had finished and is not made again"}
 	if o.Failed {

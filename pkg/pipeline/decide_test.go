@@ -195,9 +195,13 @@ func TestDecide(t *testing.T) {
 		{name: "create only", reason: "what exists and is ours is left as it is", config: createOnly,
 			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Live.Hash = "v1-old" }, state: StateInSync},
 		{name: "create only, finished and gone", reason: "a Job that succeeded is not run again", config: createOnly,
-			change: func(in *Input) { in.Facts[0] = Facts{RecordedHash: hash, Finished: true} }, state: StateInSync, message: "finished"},
-		{name: "create only, finished, other wish", reason: "a changed wish is a new piece of work", config: createOnly,
-			change: func(in *Input) { in.Facts[0] = Facts{RecordedHash: "v1-old", Finished: true} }, state: StateCreate, action: ActionCreate},
+			change: func(in *Input) {
+				in.Facts[0] = Facts{RecordedHash: "v1-old", RecordedAt: in.Wish.Downstreams[0].Target, Finished: true}
+			}, state: StateInSync, message: "finished"},
+		{name: "create only, finished, other name", reason: "another name is another piece of work", config: createOnly,
+			change: func(in *Input) {
+				in.Facts[0] = Facts{RecordedHash: hash, RecordedAt: Ref{Name: "other"}, Finished: true}
+			}, state: StateCreate, action: ActionCreate},
 		{name: "create only, deleted by hand", reason: "what had not finished is made again", config: createOnly,
 			change: func(in *Input) { in.Facts[0] = Facts{RecordedHash: hash} }, state: StateCreate, action: ActionCreate},
 		{name: "immutable", reason: "a refusal that a dry run under the same name does not share: make it anew", config: recreate,
