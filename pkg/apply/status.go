@@ -24,7 +24,7 @@ import (
 func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind string, subresource bool, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
 	obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}
 	o := statusOp("apply", subresource)
-	out, err := c.applyTo(ctx, o, t, uid, obj, false)
+	out, err := c.applyTo(ctx, o, t, uid, "", obj, false)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *Client) WithdrawStatus(ctx context.Context, t Target, live *unstructure
 	}
 	them := *c
 	them.manager = before
-	out, err := them.applyTo(ctx, o, t, live.GetUID(), map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}, false)
+	out, err := them.applyTo(ctx, o, t, live.GetUID(), "", map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}, false)
 	if err != nil {
 		return nil, err
 	}

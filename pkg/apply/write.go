@@ -44,20 +44,26 @@ func (c *Client) Create(ctx context.Context, t Target, obj map[string]any) (*uns
 //
 // Every field that the schema does not know is refused (see SchemaMismatch), never dropped in silence.
 func (c *Client) Apply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {
-	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, obj, false)
+	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, "", obj, false)
+}
+
+// ApplyAt is Apply to the object as it was read: ErrConflict where its resourceVersion has moved on, and then nothing is
+// changed. It is for what is only right as long as nobody else has written.
+func (c *Client) ApplyAt(ctx context.Context, t Target, uid types.UID, resourceVersion string, obj map[string]any) (*unstructured.Unstructured, error) {
+	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, resourceVersion, obj, false)
 }
 
 // DryRunApply is Apply as far as the store, which it leaves as it is. It returns what Apply would have stored.
 // Admission webhooks run; one that declares side effects has the API server refuse every dry run.
 func (c *Client) DryRunApply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {
-	return c.applyTo(ctx, op{verb: "apply", doing: "applying (dry run)", needs: "patch"}, t, uid, obj, true)
+	return c.applyTo(ctx, op{verb: "apply", doing: "applying (dry run)", needs: "patch"}, t, uid, "", obj, true)
 }
 
-func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
+func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, resourceVersion string, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
 	if uid == "" {
 		return nil, &Error{Verb: o.verb, Target: t, Err: errNoUID, op: o}
 	}
-	out, failed := c.apply(ctx, o, t, document(t, obj, uid, ""), dryRun)
+	out, failed := c.apply(ctx, o, t, document(t, obj, uid, resourceVersion), dryRun)
 	if failed != nil {
 		return nil, c.settle(ctx, t, uid, failed)
 	}

@@ -175,7 +175,11 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	if err != nil {
 		return err
 	}
-	resp, err := l.client.Apply(ctx, l.target(i, o.Target), o.UID, doc)
+	version := ""
+	if pipeline.SendsInitial(o.Live) {
+		version = o.Live.ResourceVersion // the value is only right as long as nobody has taken the field over
+	}
+	resp, err := l.client.ApplyAt(ctx, l.target(i, o.Target), o.UID, version, doc)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		l.record.letGo(o.UID, l.now)
@@ -183,6 +187,12 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	case errors.Is(err, apply.ErrReplaced):
 		l.record.letGo(o.UID, l.now)
 		return l.meet(ctx, o, doc)
+	case errors.Is(err, apply.ErrConflict) && version != "":
+		live, err := l.client.Get(ctx, l.target(i, o.Target))
+		if err != nil {
+			return err
+		}
+		return l.take(i, live)
 	case err != nil:
 		return l.refused(ctx, o, doc, in, err)
 	}

@@ -5,13 +5,16 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -440,5 +443,31 @@ func TestContestedByDeletion(t *testing.T) {
 	end()
 	deleter.Wait()
 	waitData(t, ns, "a", "key", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+// An autoscaler's first write may come between our last look and our apply: the value that we remember is then stale.
+func TestInitialFieldTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
+	var armed atomic.Bool
+	cfg := rest.CopyConfig(testkit.Config())
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && armed.CompareAndSwap(true, false) {
+				testkit.Patch(t, configMaps, ns, "a", "autoscaler", `{"data":{"count":"5"}}`)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	start(t, cfg, conf)
+	testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: old}}`))
+	waitData(t, ns, "a", "count", "1")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	armed.Store(true)
+	testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: new}}`))
+	waitData(t, ns, "a", "key", "new")
+	waitData(t, ns, "a", "count", "5")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }

@@ -238,7 +238,7 @@ func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured,
 	}
 	doc = drift.Without(doc, d.initial)
 	for k, at := range d.initial {
-		if f := live.Initial[k]; f.Ours && !f.Others && f.Present {
+		if f := live.Initial[k]; sendsInitial(f) {
 			if err := fieldpath.Set(doc, at, f.Value); err != nil {
 				return nil, fmt.Errorf("rendering %s: keeping %s: %w", d.Name, at, err)
 			}
@@ -246,6 +246,14 @@ func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured,
 	}
 	return doc, nil
 }
+
+// SendsInitial tells whether Document sends live values of fields that are set at creation only: they are stale as soon as
+// somebody else writes.
+func SendsInitial(live *drift.Live) bool {
+	return slices.ContainsFunc(live.Initial, sendsInitial)
+}
+
+func sendsInitial(f drift.InitialField) bool { return f.Ours && !f.Others && f.Present }
 
 // mark adds who owns the document and its hash, last of all.
 func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DownstreamWish) {
