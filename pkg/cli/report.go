@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // checkReport is what check tells of one config that has no errors.
@@ -31,11 +32,12 @@ func reportOf(c compiled, source kinds.Source) *checkReport {
 	for i, d := range p.Downstreams {
 		r.kind(c.file, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
 		file, first := c.file.TemplatePos(i)
-		open, closed := structureHoles(p, d)
-		for _, h := range open {
-			r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (downstream %s)", file, first+h.Line-1, oneLine(h.Text), d.Name))
-		}
-		r.closed += closed
+		r.openHoles(p, d, "downstream "+d.Name, file, first)
+	}
+	if h := p.Hook; h != nil {
+		r.kind(c.file, source, pipeline.HookName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
+		file, first := c.file.BeforeTemplatePos()
+		r.openHoles(p, h.Object, pipeline.HookName, file, first)
 	}
 	for i, in := range p.Inputs {
 		r.kind(c.file, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
@@ -44,6 +46,15 @@ func reportOf(c compiled, source kinds.Source) *checkReport {
 		r.warnings = append(r.warnings, p.Warnings[i].Error())
 	}
 	return r
+}
+
+// openHoles lists the holes of a template through which structure enters.
+func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, role, file string, first int) {
+	open, closed := structureHoles(p, d)
+	for _, h := range open {
+		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, first+h.Line-1, oneLine(h.Text), role))
+	}
+	r.closed += closed
 }
 
 // kind tells what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.

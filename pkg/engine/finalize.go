@@ -140,7 +140,14 @@ func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipelin
 	if len(l.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
 		return acted && len(l.failures) == 0
 	}
-	if d.Hook != nil && d.Hook.Action != pipeline.ActionNone && !l.actHook(ctx, d, in) || !l.removeFinalizer(ctx) {
+	if d.Hook != nil && d.Hook.Action != pipeline.ActionNone && !l.actHook(ctx, d, in) {
+		return false
+	}
+	if err := l.retireFormer(ctx); err != nil {
+		l.failUpstream("letting go of what an earlier deletion.before made", err)
+		return false
+	}
+	if !l.removeFinalizer(ctx) {
 		return false
 	}
 	// It is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.

@@ -208,3 +208,36 @@ func TestHookEvents(t *testing.T) {
 	waitEvent(t, ns, "a", "HookFinished", "has done its work")
 	waitGone(t, widgets, ns, "a")
 }
+
+// A config that changes in the middle of a deletion leaves nothing that our finalizer would keep for ever.
+func TestHookOfAnotherConfig(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		change       func(conf string) string
+	}{
+		{"none any more", "what the config does not ask for is not waited for", func(conf string) string { return conf[:strings.Index(conf, "deletion:")] }},
+		{"of another kind", "what was made before counts as failed", func(conf string) string {
+			return strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"", "    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: \"",
+				"downstream.?data.?done", "downstream.?type").Replace(conf)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := hooked(ns, name, "onFailure: Proceed")
+			r := start(t, testkit.Config(), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Delete(t, widgets, ns, "a")
+			waitHook(t, ns, "a", "HookRunning")
+			r.halt()
+			changed := row.change(conf)
+			if changed == conf {
+				t.Fatal("the config is the same")
+			}
+			start(t, testkit.Config(), changed).ready()
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a")
+			waitGone(t, configMaps, ns, "a-drain")
+		})
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -86,6 +88,39 @@ func (s *session) freeStrays(ctx context.Context, ref pipeline.Ref) error {
 		if err := s.freeStray(ctx, live); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// retireFormer lets go of the object that the status records and the config no longer knows the kind of: the config was
+// changed in the middle of the deletion.
+func (l *look) retireFormer(ctx context.Context) error {
+	r := l.pipeline.FormerHook(l.upstream)
+	if r == nil {
+		return nil
+	}
+	kind, err := l.engine.cluster.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	if errors.Is(err, kinds.ErrUnknown) {
+		return nil // a kind that is not served has no objects
+	}
+	if err != nil {
+		return err
+	}
+	t := apply.Target{GVR: kind.GVR, Namespace: r.Namespace, Name: r.ObjectName}
+	obj, err := l.client.Get(ctx, t)
+	if err == nil && obj.GetUID() == r.UID {
+		obj, err = l.client.RemoveFinalizer(ctx, t, obj, l.finalizers()...)
+	}
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return nil
+	case err != nil:
+		return err
+	case obj.GetUID() != r.UID, obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0:
+		return nil
+	}
+	if err := l.client.Delete(ctx, t, r.UID, metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)); err != nil && !errors.Is(err, apply.ErrReplaced) {
+		return err
 	}
 	return nil
 }

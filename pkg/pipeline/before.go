@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -97,6 +98,19 @@ func (p *Pipeline) RecordedHook(upstream *unstructured.Unstructured) *status.Rec
 		return nil
 	}
 	return &all[i]
+}
+
+// FormerHook is what the upstream's status has of an object that was made when the config had a deletion.before of another
+// kind, or one at all; nil where it has nothing of that.
+func (p *Pipeline) FormerHook(upstream *unstructured.Unstructured) *status.Recorded {
+	r := p.RecordedHook(upstream)
+	if r == nil || r.UID == "" || r.Kind == "" {
+		return nil
+	}
+	if p.Hook != nil && schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind() == p.Hook.Object.GVK().GroupKind() {
+		return nil
+	}
+	return r
 }
 
 // HookPassed tells whether what the status records lets the downstreams go.

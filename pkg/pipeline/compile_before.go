@@ -69,7 +69,7 @@ func (c *compiler) hookStatus(path string) {
 		return
 	}
 	if lacks := c.hookLacks(list); len(lacks) > 0 {
-		c.fail(path, "add it to the CRD: corollary check prints the lines", "the outcome is recorded in the status, and the schema of %s cannot store %s", up.GVK.Kind, strings.Join(lacks, ", "))
+		c.fail(path, "add it to the CRD: corollary generate crd-status prints the lines", "the outcome is recorded in the status, and the schema of %s cannot store %s", up.GVK.Kind, strings.Join(lacks, ", "))
 	}
 }
 

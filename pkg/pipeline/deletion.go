@@ -167,12 +167,13 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 			list = append(list, p.recordedOf(p.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State)))
 		}
 	}
-	if d.Hook == nil {
-		return list
-	}
 	have := p.RecordedHook(upstream)
-	if needsRecord(*d.Hook) && !p.HookPassed(have) {
-		return append(list, p.HookRecord(*d.Hook))
+	if d.Hook != nil && needsRecord(*d.Hook) && !p.HookPassed(have) {
+		r := p.HookRecord(*d.Hook)
+		if have != nil && r.UID != "" && have.UID == r.UID {
+			r.APIVersion, r.Kind = have.APIVersion, have.Kind // the config may have another by now
+		}
+		return append(list, r)
 	}
 	if have != nil {
 		list = append(list, *have)
