@@ -105,19 +105,16 @@ func (p *Pipeline) FormerFinalizer() string {
 
 // BearsOwner and BearsHash tell whether an object has an owner annotation, or a hash, under the name of now or of before.
 func (p *Pipeline) BearsOwner(u *unstructured.Unstructured) bool {
-	have := u.GetAnnotations()
-	return have[p.Config.Conventions.Owner.Annotation] != "" || have[p.previous.OwnerAnnotation] != ""
+	return bears(u, drift.Key{Annotation: p.Config.Conventions.Owner.Annotation}) || bears(u, drift.Key{Annotation: p.previous.OwnerAnnotation})
 }
 
 // BearsHash: see BearsOwner.
 func (p *Pipeline) BearsHash(u *unstructured.Unstructured) bool {
-	annotations, labels := u.GetAnnotations(), u.GetLabels()
-	for _, key := range []drift.Key{p.hashKey, p.previous.Hash} {
-		if annotations[key.Annotation] != "" || labels[key.Label] != "" {
-			return true
-		}
-	}
-	return false
+	return bears(u, p.hashKey) || bears(u, p.previous.Hash)
+}
+
+func bears(u *unstructured.Unstructured, key drift.Key) bool {
+	return key.Annotation != "" && u.GetAnnotations()[key.Annotation] != "" || key.Label != "" && u.GetLabels()[key.Label] != ""
 }
 
 // NewMarks are what an object that is made once only gets in the place of the marks of before.

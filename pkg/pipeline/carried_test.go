@@ -209,3 +209,42 @@ func TestNewMarks(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestBearsMarks: an object that this operator made under the names of before is none of its upstreams.
+func TestBearsMarks(t *testing.T) {
+	p := onePipeline(func(op *config.Operator) { op.Conventions.Owner.Annotation = "now/owner" })
+	p.hashKey = drift.Key{Annotation: "now/hash"}
+	p.previous = drift.Previous{Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
+	for _, row := range []struct {
+		annotations, labels map[string]string
+		owner, hash         bool
+	}{
+		{nil, nil, false, false},
+		{map[string]string{"": "x", "other": "x"}, map[string]string{"other": "x"}, false, false},
+		{map[string]string{"now/owner": "x"}, nil, true, false},
+		{map[string]string{"before/owner": "x"}, nil, true, false},
+		{map[string]string{"now/hash": "x"}, nil, false, true},
+		{nil, map[string]string{"before/hash": "x"}, false, true},
+	} {
+		u := upstreamObject()
+		u.SetAnnotations(row.annotations)
+		u.SetLabels(row.labels)
+		if owner, hash := p.BearsOwner(u), p.BearsHash(u); owner != row.owner || hash != row.hash {
+			t.Errorf("annotations %v, labels %v: owner %v, hash %v", row.annotations, row.labels, owner, hash)
+		}
+	}
+}
+
+// TestDropFormerMarks: a template that copies the upstream's metadata does not bring the names of before back.
+func TestDropFormerMarks(t *testing.T) {
+	p := onePipeline(nil)
+	p.previous = drift.Previous{Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
+	doc := map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{"before/hash": "x", "a": "b"}, "annotations": map[string]any{"before/owner": "x", "a": "b"},
+	}}
+	p.dropForeignMarks(doc)
+	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"}}}
+	if diff := cmp.Diff(want, doc); diff != "" {
+		t.Error(diff)
+	}
+}
