@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -92,6 +94,9 @@ func (r *caseRun) apply(o pipeline.Outcome, d *pipeline.Downstream) error {
 	if err != nil {
 		return err
 	}
+	if s.immutable && !same(asked(s.object), asked(applied)) {
+		return r.refuse(o, d)
+	}
 	if extras := drift.Extras(applied, document, d.View.Exclusive); len(extras) > 0 {
 		applied = &unstructured.Unstructured{Object: drift.Without(applied.Object, extras)}
 	}
@@ -102,6 +107,19 @@ func (r *caseRun) apply(o pipeline.Outcome, d *pipeline.Downstream) error {
 	if now := r.live(d, s); now.P != r.wish.Downstreams[o.Downstream].Sum {
 		r.baselines[o.Downstream] = &now.P
 	}
+	return nil
+}
+
+// errImmutable is what an API server says in many ways.
+var errImmutable = errors.New("the change is to an immutable field")
+
+// refuse is what comes of a change that the API server never allows: the config may ask for another object then.
+func (r *caseRun) refuse(o pipeline.Outcome, d *pipeline.Downstream) error {
+	if d.Config.UpdatePolicy != config.UpdateRecreate {
+		return errImmutable
+	}
+	r.verdicts[o.Downstream].Immutable = true
+	r.decided[o.Downstream] = pipeline.Outcome{}
 	return nil
 }
 

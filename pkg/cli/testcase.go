@@ -53,12 +53,14 @@ type liveEntry struct {
 	// changes is what others have written since: a merge patch, status included. by is their field manager.
 	changes map[string]any
 	by      string
+	// immutable: the API server refuses to change what was applied.
+	immutable bool
 }
 
 // The keys of a case file, by where they stand.
 var (
 	caseKeys       = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels", "now", "expect"}
-	liveKeys       = []string{"object", "applied", "upstream", "changes", "by"}
+	liveKeys       = []string{"object", "applied", "upstream", "changes", "by", "immutable"}
 	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
 	downstreamKeys = []string{"state", "message", "document", "fields"}
 	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
@@ -284,6 +286,15 @@ func (s section) text(key string) string {
 	return text
 }
 
+func (s section) truth(key string) bool {
+	v, there := s.value[key]
+	is, ok := v.(bool)
+	if there && !ok {
+		s.wrong(key, "true or false")
+	}
+	return is
+}
+
 func (s section) object(key string) map[string]any {
 	v, there := s.value[key]
 	m, ok := v.(map[string]any)
@@ -351,7 +362,7 @@ func (s section) sections(key string) []section {
 func (s section) liveEntry() liveEntry {
 	s.known(liveKeys)
 	e := liveEntry{line: s.node.Line, object: s.object("object"), applied: s.text("applied"), upstream: s.object("upstream"),
-		changes: s.object("changes"), by: s.text("by")}
+		changes: s.object("changes"), by: s.text("by"), immutable: s.truth("immutable")}
 	switch {
 	case (e.object == nil) == (e.applied == ""):
 		s.problem(e.line, "%s: write either object, as the API server would return it, or applied, the downstream whose last apply left it", s.at)

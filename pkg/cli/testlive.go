@@ -50,7 +50,7 @@ func (r *caseRun) place(ctx context.Context, e liveEntry, objects given) error {
 	if u, err = r.change(u, e); err != nil {
 		return fmt.Errorf("changes: %w", err)
 	}
-	r.standing = append(r.standing, &standing{object: u, known: true})
+	r.standing = append(r.standing, &standing{object: u, known: true, immutable: e.immutable})
 	return nil
 }
 

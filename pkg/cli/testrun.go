@@ -55,6 +55,8 @@ type standing struct {
 	object *unstructured.Unstructured
 	// known is true where we made it, or saw it with our mark while its uid was recorded.
 	known bool
+	// immutable is true where the API server refuses changes.
+	immutable bool
 }
 
 // look decides and acts until there is nothing more to do, as run does it in one reconcile.

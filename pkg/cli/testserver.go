@@ -201,10 +201,12 @@ func customTypes(kind *kinds.Kind) (managedfields.TypeConverter, error) {
 // metadataSchema is the schema of metadata as far as server-side apply asks for it.
 func metadataSchema() spec.Schema {
 	text := spec.StringProperty
-	keyed := spec.ArrayProperty(&spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
+	owner := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
 		"apiVersion": *text(), "kind": *text(), "name": *text(), "uid": *text(),
 		"controller": *spec.BooleanProperty(), "blockOwnerDeletion": *spec.BooleanProperty(),
-	}}})
+	}}}
+	owner.AddExtension("x-kubernetes-map-type", "atomic")
+	keyed := spec.ArrayProperty(owner)
 	keyed.AddExtension("x-kubernetes-list-type", "map")
 	keyed.AddExtension("x-kubernetes-list-map-keys", []any{"uid"})
 	set := spec.ArrayProperty(text())
