@@ -50,7 +50,7 @@ func TestObserveWritesNothing(t *testing.T) {
 	}
 	r.halt()
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
+	r = start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
 	waitState(t, name, "Observing")
 	waitObserved(t, name, "InSync", 5)
 
@@ -67,6 +67,9 @@ func TestObserveWritesNothing(t *testing.T) {
 	testkit.Apply(t, ns, widget("taken", `{namespace: `+other+`, data: {key: value}}`))
 	waitObserved(t, name, "Conflict", 1)
 	testkit.Delete(t, widgets, ns, "deleted")
+	r.write("a.yaml", withKey(observing(conf), "key", "new"))
+	r.reload()
+	waitObserved(t, name, "InSync", 0)
 	quiet(t, counter)
 	if list := writes(counter); len(list) > 0 {
 		t.Errorf("requests that write: %v", list)

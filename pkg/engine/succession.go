@@ -123,6 +123,6 @@ func (s *session) succeed() bool {
 	s.inherit(before.session)
 	countReload(s.name, reloadApplied)
 	s.log.Info("a changed config is at work", "digest", s.digest)
-	s.operator.event(s.file.Events, false, EventReloaded, "Reload", "a changed config is at work, with the digest "+s.digest)
+	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", "a changed config is at work, with the digest "+s.digest)
 	return true
 }

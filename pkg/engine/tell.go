@@ -28,7 +28,7 @@ func (o *operator) tellWaiting(before condition) {
 	case reasonReloadFailed:
 		countReload(o.name, reloadFailed)
 		o.log.Error(errors.New(now.message), "the changed config cannot be put to work; the last good one goes on", "reason", string(now.reason))
-		o.event(o.current.file.Events, true, EventReloadFailed, "Reload", "the last good config goes on, since the changed one cannot be put to work: "+now.message)
+		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", "the last good config goes on, since the changed one cannot be put to work: "+now.message)
 	case "":
 		if before.reason == reasonReloadFailed {
 			o.log.Info("nothing holds up the config any more")
@@ -54,6 +54,14 @@ func (e *Engine) tellStrays(strays []string) {
 
 // maxNote is how long the API server lets an event's text be.
 const maxNote = 1024
+
+// eventsOf is which events a config lets be sent: none where mode is Observe, for an event is an object.
+func eventsOf(f *config.File) config.EventPolicy {
+	if f.Mode == config.ModeObserve {
+		return config.EventsNone
+	}
+	return f.Events
+}
 
 // event tells of something about the operator as a whole. It regards the Operator by its name: no object in the cluster,
 // but it can be selected by, as an object's can. policy is the config's.
