@@ -81,6 +81,7 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"check", "-c", config, "--crds", "testdata/offline/crd.yaml"},
 		{"render", "-c", config, "-f", cr, "--crds", "testdata/offline/crd.yaml"},
 		{"init", "--kind", "WebApp.v1.platform.example.com", "--from", "testdata/offline/cr.yaml", "--dir", t.TempDir()},
+		{"test", "../../examples/configs/hello"},
 		{"generate", "crd-status", "-c", config}, {"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
 		if code, out := run(t, args...); code != 0 {
