@@ -74,7 +74,7 @@ func (c *testCase) evaluate(ctx context.Context, configs *caseConfigs) (came, er
 	if err != nil {
 		return came{}, err
 	}
-	run.look(ctx)
+	run.look()
 	out := came{tree: run.tree(ctx)}
 	for _, d := range operator.pipeline.Downstreams {
 		out.downstreams = append(out.downstreams, d.Name)
@@ -145,9 +145,11 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 		}
 		return true, nil
 	}
-	// The loader has checked the selector.
 	selector, err := metav1.LabelSelectorAsSelector(asked)
-	return err != nil || selector.Matches(labels.Set(c.namespaceLabels)), nil
+	if err != nil {
+		return false, err // the loader lets no such config through
+	}
+	return selector.Matches(labels.Set(c.namespaceLabels)), nil
 }
 
 // givenInputs takes the inputs of a case in. One that nothing could read is a mistake.

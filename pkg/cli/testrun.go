@@ -60,7 +60,7 @@ type standing struct {
 }
 
 // look decides and acts until there is nothing more to do, as run does it in one reconcile.
-func (r *caseRun) look(ctx context.Context) {
+func (r *caseRun) look() {
 	n := len(r.pipeline.Downstreams)
 	r.verdicts, r.baselines, r.failures = make([]pipeline.Verdict, n), make([]*drift.Sum, n), map[int]*pipeline.Failure{}
 	r.decided, r.documents = make([]pipeline.Outcome, n), map[int]map[string]any{}

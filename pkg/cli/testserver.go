@@ -65,7 +65,7 @@ func (s *caseServer) store(live, u *unstructured.Unstructured) *unstructured.Uns
 	}
 	for _, entry := range u.GetManagedFields() {
 		var owned map[string]any
-		if entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.Raw, &owned) == nil {
+		if entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) == nil {
 			fillKeys(u.Object, owned)
 		}
 	}

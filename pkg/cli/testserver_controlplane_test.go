@@ -66,7 +66,7 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 	const manager = "faithful"
 	document.SetNamespace(testkit.Namespace(t))
 	client := testkit.Dynamic(t).Resource(kind.GVR).Namespace(document.GetNamespace())
-	real, err := client.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	actual, err := client.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +78,10 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 	view := &drift.View{Manager: manager}
 	same := func(when string) {
 		t.Helper()
-		if diff := cmp.Diff(ownedBy(real, manager), ownedBy(played, manager)); diff != "" {
+		if diff := cmp.Diff(ownedBy(actual, manager), ownedBy(played, manager)); diff != "" {
 			t.Errorf("%s other fields are ours (- API server, + case):\n%s", when, diff)
 		}
-		want, err := view.Live(real)
+		want, err := view.Live(actual)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 	same("after the apply")
 
 	patch := `{"metadata":{"annotations":{"tools.example.com/theirs":"yes"},"labels":{"platform.example.com/managed-by":"them","tools.example.com/managed-by":"them"}}}`
-	if real, err = client.Patch(t.Context(), document.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "them"}); err != nil {
+	if actual, err = client.Patch(t.Context(), document.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "them"}); err != nil {
 		t.Fatal(err)
 	}
 	changed := played.DeepCopy()
@@ -113,7 +113,7 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 	}
 	same("after somebody's write")
 
-	if real, err = client.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
+	if actual, err = client.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if played, err = s.apply(played, document.Object, manager); err != nil {
@@ -126,7 +126,7 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 func ownedBy(u *unstructured.Unstructured, manager string) string {
 	for _, e := range u.GetManagedFields() {
 		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply {
-			return string(e.FieldsV1.Raw)
+			return e.FieldsV1.GetRawString()
 		}
 	}
 	return ""
