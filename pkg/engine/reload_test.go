@@ -4,9 +4,11 @@ package engine_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -226,5 +228,65 @@ func TestReloadRefusesConflicts(t *testing.T) {
 	waitState(t, name, "Running")
 	if err := r.Reloaded(nil); err != nil {
 		t.Errorf("all is well, but: %v", err)
+	}
+}
+
+// While everything changes the config changes too, again and again, its views and so its watches included. Nothing is
+// lost, nothing doubled, nothing orphaned.
+func TestReloadWhileAllChanges(t *testing.T) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
+	r := start(t, testkit.Config(), conf).ready()
+
+	stop := make(chan struct{})
+	var churning sync.WaitGroup
+	churning.Go(func() { churn(t, rand.New(rand.NewPCG(3, 4)), ns, other, stop) })
+	for i := range 12 {
+		next := replaceOnce(t, conf, "conventions:\n", fmt.Sprintf("conventions:\n  annotations: {version: \"%d\"}\n", i))
+		if i%3 == 1 {
+			next = replaceOnce(t, next, "    targetNamespaces:", "    drift: {exclusiveFields: [.data]}\n    targetNamespaces:")
+		}
+		r.write("a.yaml", next)
+		r.reload()
+		if i%2 == 0 { // the others are overtaken by the next
+			testkit.Eventually(t, patience, func() (bool, string) {
+				n := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
+				return n > float64(i/2), fmt.Sprintf("%v changes are at work after %d", n, i+1)
+			})
+		}
+	}
+	close(stop)
+	churning.Wait()
+	testkit.Eventually(t, 2*patience, func() (bool, string) {
+		for _, cm := range append(testkit.List(t, configMaps, ns, selector(name)), testkit.List(t, configMaps, other, selector(name))...) {
+			if version := cm.GetAnnotations()["version"]; version != "11" {
+				return false, cm.GetName() + " is of version " + version
+			}
+		}
+		return settled(t, ns, other, name)
+	})
+	r.ready()
+}
+
+// What the API server spells its own way was applied once, and is known to be right: a reload does not apply it again.
+func TestReloadKeepsWhatIsKnown(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := replaceOnce(t, fill(widgetConfig, ns, name), "kind: ConfigMap", "kind: ResourceQuota")
+	conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "spec: {hard: {cpu: 1000m}}")
+	counter := testkit.NewCounter()
+	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	counter.Reset()
+	r.write("a.yaml", replaceOnce(t, conf, "minDelay: 1s", "minDelay: 2s"))
+	r.reload()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, "the change is not at work"
+	})
+	quiet(t, counter)
+	if n := counter.Total(); n > 0 {
+		t.Errorf("%d requests: %v", n, counter.Snapshot())
 	}
 }
