@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -88,7 +89,7 @@ func (s *session) everyone() []pipeline.Ref {
 	for _, ref := range s.upstreams.keys() {
 		seen[ref] = struct{}{}
 	}
-	for _, d := range s.downstreams {
+	for _, d := range append(slices.Clip(s.downstreams), s.hook) {
 		for _, sub := range d {
 			for _, obj := range sub.indexer().List() {
 				for _, ref := range s.ownersOf(obj) {
