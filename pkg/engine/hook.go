@@ -21,6 +21,8 @@ type hookMemory struct {
 	made types.UID
 	// intent is the place that this process recorded for the object, as long as no create of ours can have got through.
 	intent pipeline.Ref
+	// wish is what is to be made at that place: rendered again, after the status was written, it may have another name.
+	wish *pipeline.DownstreamWish
 	// foreign is where a create met somebody else's object.
 	foreign pipeline.Ref
 	// certain is true once the upstream was read past the cache: what it records is not older than what was done.
@@ -73,7 +75,11 @@ func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline
 		return l.gatherHook(ctx)
 	}
 	m := &l.record.hook
-	f.Wish = l.pipeline.HookWish(l.upstream, f.Inputs)
+	if m.wish != nil && m.wish.Target == refOfRecord(f) {
+		f.Wish = *m.wish
+	} else {
+		f.Wish = l.pipeline.HookWish(l.upstream, f.Inputs)
+	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
 		f.Fresh = m.intent == at
@@ -202,7 +208,7 @@ func (l *look) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.In
 	var err error
 	switch o.Action {
 	case pipeline.ActionRecord:
-		return l.recordHook(ctx, d)
+		return l.recordHook(ctx, d, in)
 	case pipeline.ActionCreate:
 		err = l.createHook(ctx, o, in)
 	case pipeline.ActionFree:
@@ -219,14 +225,14 @@ func (l *look) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.In
 }
 
 // recordHook writes the status and makes sure that it says what was decided, before anything goes on.
-func (l *look) recordHook(ctx context.Context, d *pipeline.Decision) bool {
+func (l *look) recordHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	l.reportDeletion(ctx, *d)
 	have, want := l.pipeline.RecordedHook(l.upstream), l.pipeline.HookRecord(*d.Hook)
 	if l.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
 	if d.Hook.State == pipeline.StateCreate {
-		l.record.hook.intent = d.Hook.Target
+		l.record.hook.intent, l.record.hook.wish = d.Hook.Target, &in.Hook.Wish
 	}
 	l.eventDeletion(*d)
 	return true
@@ -235,6 +241,7 @@ func (l *look) recordHook(ctx context.Context, d *pipeline.Decision) bool {
 // createHook makes the object, where nothing of that name stands. What does is looked at in the next round.
 func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := &l.record.hook, l.hookTarget(o.Target)
+	m.wish = nil // what fails may be rendered otherwise the next time
 	resp, err := l.client.Create(ctx, t, l.pipeline.HookDocument(&in.Hook.Wish))
 	switch {
 	case errors.Is(err, apply.ErrExists):

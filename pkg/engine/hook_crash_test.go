@@ -26,7 +26,9 @@ import (
 // it, whatever happens, and no downstream goes before the outcome of that is recorded; at last nothing is left.
 func TestHookKilledAtAnyMoment(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(hooked(ns, name), "deletion:\n", "deletion:\n  wait: true\n", 1)
+	conf := replaceOnce(t, hooked(ns, name), "deletion:\n", "deletion:\n  wait: true\n")
+	// A name that is another one at each look: nothing but the record tells what has been made already.
+	conf = replaceOnce(t, conf, "{{ .metadata.name }}-drain", "{{ .metadata.name }}-{{ .metadata.resourceVersion }}-drain")
 	run := program(t, conf)
 	story := follow(t, ns)
 	stop := make(chan struct{})
