@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -51,7 +50,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if err := dry.c.Delete(t.Context(), standing, uid, metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
-	wants(t, dry.c.Delete(t.Context(), standing, types.UID(nobody), metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
+	wants(t, dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
 
 	if n := counter.Mutating(); n != 0 {
 		t.Errorf("%d requests were no dry runs: %v", n, counter.Requests())

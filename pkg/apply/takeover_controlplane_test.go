@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -279,7 +278,7 @@ func TestRemark(t *testing.T) {
 		t.Errorf("managers are %v", managers(out))
 	}
 	out, err = f.c.Remark(t.Context(), tg, out, NewMarks{Labels: map[string]string{"new/hash": "h"}, Annotations: map[string]string{"new/owner": "o"},
-		Off: Marks{OwnerUID: types.UID(owner.GetUID()), Annotations: []string{"new/owner"}}})
+		Off: Marks{OwnerUID: owner.GetUID(), Annotations: []string{"new/owner"}}})
 	if err != nil || out.GetAnnotations()["new/owner"] != "o" || len(out.GetOwnerReferences()) != 0 {
 		t.Errorf("the way back: %v, %v", out, err)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,12 +26,7 @@ func (l *look) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input)
 		return false
 	}
 	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
-	for _, o := range d.Outcomes {
-		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
-			acted = l.carryOut(ctx, o, in) || acted
-		}
-	}
-	for _, o := range d.Leftovers {
+	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
 		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
 			acted = l.carryOut(ctx, o, in) || acted
 		}

@@ -129,7 +129,7 @@ func follow(t *testing.T, ns string) *story {
 	for gvr, take := range map[schema.GroupVersionResource]func(watch.EventType, *unstructured.Unstructured, uint64){
 		widgets: s.widget, configMaps: s.configMap,
 	} {
-		events := watching(t, ctx, testkit.Dynamic(t), gvr, ns)
+		events := watching(ctx, t, testkit.Dynamic(t), gvr, ns)
 		following.Go(func() {
 			for e := range events.ResultChan() {
 				u, ok := e.Object.(*unstructured.Unstructured)
@@ -156,7 +156,7 @@ func versionOf(u *unstructured.Unstructured) string {
 	return u.GetResourceVersion()
 }
 
-func watching(t *testing.T, ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, ns string) watch.Interface {
+func watching(ctx context.Context, t *testing.T, client dynamic.Interface, gvr schema.GroupVersionResource, ns string) watch.Interface {
 	t.Helper()
 	list, err := client.Resource(gvr).Namespace(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {

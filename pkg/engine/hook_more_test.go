@@ -215,7 +215,7 @@ func TestHookOfAnotherConfig(t *testing.T) {
 		name, reason string
 		change       func(conf string) string
 	}{
-		{"none any more", "what the config does not ask for is not waited for", func(conf string) string { return conf[:strings.Index(conf, "deletion:")] }},
+		{"none any more", "what the config does not ask for is not waited for", func(conf string) string { before, _, _ := strings.Cut(conf, "deletion:"); return before }},
 		{"of another kind", "what was made before counts as failed", func(conf string) string {
 			return strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"", "    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: \"",
 				"downstream.?data.?done", "downstream.?type").Replace(conf)

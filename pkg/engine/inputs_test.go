@@ -9,12 +9,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
-
-var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // withInputs is widgetConfig with a ConfigMap as input, whose name the Widget gives in spec.name, and a template that
 // copies it.

@@ -4,7 +4,7 @@ import "github.com/corollary-dev/corollary/pkg/pipeline"
 
 // heed starts over where somebody asks for a look at the upstream, by a new value of the annotation that the config names:
 // what failed is tried again at once, what probes answered is asked again, and a back-off from another writer ends. That
-// the upstream is looked at at all, and rendered, a changed annotation does by itself.
+// the upstream is looked at, and rendered, a changed annotation does by itself.
 func (l *look) heed() {
 	convention := l.pipeline.Config.Conventions.Reconcile
 	if convention == nil {

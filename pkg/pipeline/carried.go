@@ -103,12 +103,12 @@ func (p *Pipeline) FormerFinalizer() string {
 	return conv.Previous.Finalizer
 }
 
-// BearsOwner and BearsHash tell whether an object has an owner annotation, or a hash, under the name of now or of before.
+// BearsOwner tells whether an object has an owner annotation under the name of now or of before.
 func (p *Pipeline) BearsOwner(u *unstructured.Unstructured) bool {
 	return bears(u, drift.Key{Annotation: p.Config.Conventions.Owner.Annotation}) || bears(u, drift.Key{Annotation: p.previous.OwnerAnnotation})
 }
 
-// BearsHash: see BearsOwner.
+// BearsHash tells whether an object has a hash under the name of now or of before.
 func (p *Pipeline) BearsHash(u *unstructured.Unstructured) bool {
 	return bears(u, p.hashKey) || bears(u, p.previous.Hash)
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -170,13 +171,9 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 			return FinalizerAdd
 		}
 	}
-	for _, o := range out.Leftovers {
-		if holds || !referenced(o.Live, in) {
-			return FinalizerLeave
-		}
+	heldBy := func(o Outcome) bool { return holds || !referenced(o.Live, in) }
+	if !in.HasFinalizer || slices.ContainsFunc(out.Leftovers, heldBy) {
+		return FinalizerLeave
 	}
-	if in.HasFinalizer {
-		return FinalizerRemove
-	}
-	return FinalizerLeave
+	return FinalizerRemove
 }
