@@ -85,7 +85,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	line.clear()
 	if err != nil {
-		return p.abort(err)
+		return err // what was printed stands; as JSON it is cut short
 	}
 	return p.end()
 }

@@ -260,6 +260,3 @@ func (p *planning) end() error {
 	}
 	return nil
 }
-
-// abort ends a plan that could not be finished. What was printed of it stands; as JSON it is then cut short.
-func (p *planning) abort(err error) error { return err }

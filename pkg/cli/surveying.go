@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -62,11 +63,16 @@ func (f *surveyFlags) fit(files []*config.File, problems config.Errors) (*rest.C
 	return cfg, refuse(f.streams, further(problems, more), err)
 }
 
-// surveyor prepares to look.
-func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engine.Surveyor, *progressLine, error) {
-	// What the client libraries log would stand among the results; what matters of it comes back as an error.
+// silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
+// an error. Once is enough, and a watch of before may still be logging.
+var silence = sync.OnceFunc(func() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+})
+
+// surveyor prepares to look.
+func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engine.Surveyor, *progressLine, error) {
+	silence()
 	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
 	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.tell

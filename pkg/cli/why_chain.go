@@ -43,7 +43,7 @@ func (w *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 	related := false
 	for i := len(chain) - 1; i >= 0; i-- {
 		o := chain[i]
-		found, err := w.upstream(ctx, o.operator, o.at, true)
+		found, err := w.upstream(ctx, o.operator, o.at)
 		if err != nil {
 			return err
 		}
@@ -127,8 +127,8 @@ func (w *explanation) kindOf(apiVersion, kind string) *namedKind {
 	return nil
 }
 
-// upstream explains one upstream, in brief only as far as the object in question goes. It tells whether there was anything to tell.
-func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref, brief bool) (bool, error) {
+// upstream explains one upstream, as far as it is a link to the object in question. It tells whether there was anything to tell.
+func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (bool, error) {
 	key := fmt.Sprint(n, at)
 	if w.told[key] {
 		return true, nil
@@ -146,7 +146,7 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref, brie
 	if finding == nil {
 		return w.unseen(v, at), nil
 	}
-	w.print(v.Pipeline(), finding, brief)
+	w.print(v.Pipeline(), finding, true)
 	return true, nil
 }
 

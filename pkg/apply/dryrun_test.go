@@ -1,0 +1,26 @@
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// TestDryRunUnsupported tells the API server's refusal of dry runs, for the sake of a webhook, from any other.
+func TestDryRunUnsupported(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		{"as the API server words it", apierrors.NewBadRequest("admission webhook \"x.example.com\" does not support dry run"), true},
+		{"wrapped", &Error{Err: apierrors.NewBadRequest("admission webhook \"x.example.com\" does not support dry run")}, true},
+		{"another bad request", apierrors.NewBadRequest("name is required"), false},
+		{"no answer at all", errors.New("admission webhook does not support dry run"), false},
+	} {
+		if got := DryRunUnsupported(c.err); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
+	}
+}
