@@ -249,6 +249,9 @@ func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
 		case <-ctx.Done():
 			return nil
 		case <-v.live.Done():
+			if ctx.Err() != nil { // the watches end with it
+				return nil
+			}
 			return context.Cause(v.live)
 		case <-v.news.more:
 		}
