@@ -19,6 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 func read(t *testing.T, path string) string {
@@ -132,6 +133,18 @@ func TestConditionsListEveryWord(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStatesAreAll: what filters by state takes every state that there is.
+func TestStatesAreAll(t *testing.T) {
+	want := constants(t, "../pkg/pipeline", regexp.MustCompile(`^State[A-Z]`))
+	var have []string
+	for _, s := range pipeline.States() {
+		have = append(have, string(s))
+	}
+	if !slices.Equal(want, have) {
+		t.Errorf("pipeline.States is %v, the constants are %v", have, want)
 	}
 }
 
@@ -282,7 +295,7 @@ func TestCLIListsEveryCommand(t *testing.T) {
 		name := strings.Join(words, " ")
 		text := output(t, append(words, "--help")...)
 		help[name] = text
-		_, below, parent := strings.Cut(text, "\nAvailable Commands:\n")
+		_, below, parent := strings.Cut(text, " [command]\n")
 		if len(words) > 0 && (!parent || name == "completion") && !strings.Contains(doc, "\n| `corollary "+name+"` |") {
 			t.Errorf("cli.md does not list the command %s", name)
 		}

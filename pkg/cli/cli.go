@@ -55,14 +55,13 @@ Corollary keeps the cluster that way.`,
 		Example: `  # Begin with a manifest that is there
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml
 
-  # See whether a config is good, without a cluster
-  corollary check -c app.yaml --crds crds/
+  # See whether it is good, and does what its cases say, without a cluster
+  corollary check -c operator.yaml --crds crd.yaml
+  corollary test cases
 
-  # See what would be applied for a custom resource, without a cluster
-  corollary render -c app.yaml -f web.yaml
-
-  # Run it
-  corollary run -c app.yaml`,
+  # See what it would do in a cluster, and have it done
+  corollary plan -c operator.yaml
+  corollary run -c operator.yaml`,
 		SilenceUsage:       true,
 		SilenceErrors:      true,
 		DisableSuggestions: true, // explain makes better ones
@@ -71,6 +70,7 @@ Corollary keeps the cluster that way.`,
 	root.SetOut(streams.Out) // before the completion command is made, which keeps it
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(usage)
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams), newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))

@@ -19,8 +19,7 @@ type configFlags struct {
 func (f *configFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
-	flags.StringArrayVar(&f.set, "set", nil, "Override one value: OPERATOR:.path=value, the value as YAML; may be repeated.\n"+
-		"Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
+	flags.StringArrayVar(&f.set, "set", nil, "Override one value: OPERATOR:.path=value, the value as YAML; may be repeated. Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
 	completeFiles(cmd, "config", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
 }
@@ -60,7 +59,7 @@ func (c *choice) Type() string { return "string" }
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("there are %v", c.words)
+		return fmt.Errorf("there are %s", either(c.words))
 	}
 	c.value = s
 	return nil

@@ -37,9 +37,13 @@ func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
 	}
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; else $KUBECONFIG, ~/.kube/config, or a pod's service account")
 	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
-	flags.Float32Var(&c.qps, "kube-api-qps", -1, "Requests per second to the API server; -1: no limit of our own, since the server's priority and\n"+
-		"fairness shares its capacity out better")
+	flags.Float32Var(&c.qps, "kube-api-qps", -1, "Requests per second to the API server; -1: no limit of our own, since the server's priority and fairness shares its capacity out better")
 	flags.IntVar(&c.burst, "kube-api-burst", 0, "Requests that may exceed --kube-api-qps for a moment; 0: twice the rate")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "namespace" { // which means something else to each command
+			f.Annotations = map[string][]string{connectionFlag: {"true"}}
+		}
+	})
 	cmd.Flags().AddFlagSet(flags)
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return c.contexts(), cobra.ShellCompDirectiveNoFileComp

@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 type getOptions struct {
@@ -53,11 +54,15 @@ With -w it goes on and prints what changes, until Ctrl-C.`,
 	flags := cmd.Flags()
 	bindChoice(cmd, &o.output, "output", "o", "Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
 	flags.StringSliceVar(&o.states, "state", nil, "Only objects in these states, separated by commas")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(rowStates(), cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Go on and print what changes")
 	return cmd
 }
 
 func (o *getOptions) run(ctx context.Context) error {
+	if err := o.checkStates(); err != nil {
+		return err
+	}
 	files, cfg, err := o.load()
 	if err != nil {
 		return err
@@ -70,7 +75,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	if o.watch {
 		err = o.follow(ctx, s, files, t)
 	} else {
-		err = each(ctx, s, files, o.note, func(v *engine.Survey) error {
+		err = each(ctx, s, files, line.note, func(v *engine.Survey) error {
 			return v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return t.finding(v.Pipeline(), f) })
 		})
 	}
@@ -86,11 +91,13 @@ func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*co
 	t.known = map[string]row{}
 	var surveys []*engine.Survey
 	for _, file := range files {
+		noteMode(file, t.line.note)
 		v, err := s.Open(ctx, file)
 		if err != nil {
 			return err
 		}
 		defer v.Close()
+		noteEmpty(v, t.line.note)
 		surveys = append(surveys, v)
 		if err := v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
 			return err
@@ -120,4 +127,29 @@ func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*co
 // wanted tells whether a row's state is among those asked for.
 func (o *getOptions) wanted(state string) bool {
 	return len(o.states) == 0 || slices.ContainsFunc(o.states, func(s string) bool { return strings.EqualFold(s, state) })
+}
+
+// checkStates refuses a state that no object is ever in: an empty list would look as if all were well.
+func (o *getOptions) checkStates() error {
+	for _, s := range o.states {
+		known := func(name string) bool { return strings.EqualFold(name, s) }
+		if slices.ContainsFunc(rowStates(), known) {
+			continue
+		}
+		if name := closest(s, rowStates()); name != "" {
+			return usagef("--state: there is no state %s: did you mean %s?", s, name)
+		}
+		return usagef("--state: there is no state %s: there are %s", s, strings.Join(rowStates(), ", "))
+	}
+	return nil
+}
+
+// rowStates are the states that a row can have.
+func rowStates() []string {
+	list := []string{stateLeftover}
+	for _, s := range pipeline.States() {
+		list = append(list, string(s))
+	}
+	slices.Sort(list)
+	return list
 }

@@ -28,6 +28,9 @@ type row struct {
 // stateGone is told of an object that a list had and that is no more.
 const stateGone = "Gone"
 
+// stateLeftover is that of an object that the status names and no part of the config looks at.
+const stateLeftover = "Leftover"
+
 // getTable makes rows of findings and prints those that are wanted.
 type getTable struct {
 	options *getOptions
@@ -141,7 +144,7 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		rows = append(rows, r)
 	}
 	for _, r := range f.Forgotten {
-		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r), state: "Leftover",
+		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r), state: stateLeftover,
 			reason: "the config does not have this downstream any more, or of another kind"})
 	}
 	return rows

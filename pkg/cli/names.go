@@ -35,22 +35,22 @@ func (k *namedKind) is(apiVersion, kind string) bool {
 }
 
 // kindNames are the kinds of configs.
-type kindNames []*namedKind
+type kindNames struct {
+	served []*namedKind
+	// missing are those that the API server does not serve.
+	missing []schema.GroupVersionKind
+}
 
 // discoverNames asks the API server what the kinds of configs are called.
-func discoverNames(cfg *rest.Config, files []*config.File) (kindNames, error) {
+func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	var names kindNames
+	names := &kindNames{}
 	served := map[string]*metav1.APIResourceList{}
 	for _, f := range files {
-		wanted := []schema.GroupVersionKind{schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)}
-		for _, d := range f.Downstreams {
-			wanted = append(wanted, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
-		}
-		for _, gvk := range wanted {
+		for _, gvk := range kindsIn(f) {
 			gv := gvk.GroupVersion().String()
 			if served[gv] == nil {
 				if served[gv], err = client.ServerResourcesForGroupVersion(gv); apierrors.IsNotFound(err) {
@@ -65,8 +65,23 @@ func discoverNames(cfg *rest.Config, files []*config.File) (kindNames, error) {
 	return names, nil
 }
 
+// kindsIn lists the kinds that a config names.
+func kindsIn(f *config.File) []schema.GroupVersionKind {
+	list := []schema.GroupVersionKind{schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)}
+	for _, d := range f.Downstreams {
+		list = append(list, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
+	}
+	for _, i := range f.Inputs {
+		list = append(list, schema.FromAPIVersionAndKind(i.APIVersion, i.Kind))
+	}
+	if b := f.Deletion.Before; b != nil {
+		list = append(list, schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
+	}
+	return list
+}
+
 func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {
-	if slices.ContainsFunc(*n, func(k *namedKind) bool { return k.gvk.GroupKind() == gvk.GroupKind() }) {
+	if slices.ContainsFunc(n.served, func(k *namedKind) bool { return k.gvk.GroupKind() == gvk.GroupKind() }) || slices.Contains(n.missing, gvk) {
 		return
 	}
 	for _, r := range served.APIResources {
@@ -79,15 +94,17 @@ func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceL
 				k.names = append(k.names, strings.ToLower(name))
 			}
 		}
-		*n = append(*n, k)
+		n.served = append(n.served, k)
+		return
 	}
+	n.missing = append(n.missing, gvk)
 }
 
 // find returns the kind of a name: deployment, deployments, deploy, Deployment, deployment.apps, deployments.v1.apps.
-func (n kindNames) find(name string) (*namedKind, error) {
+func (n *kindNames) find(name string) (*namedKind, error) {
 	word, rest, qualified := strings.Cut(strings.ToLower(name), ".")
 	var found []*namedKind
-	for _, k := range n {
+	for _, k := range n.served {
 		group := k.gvk.Group
 		fits := !qualified || rest == group || rest == strings.TrimSuffix(k.gvk.Version+"."+group, ".")
 		if fits && slices.Contains(k.names, word) {
@@ -98,13 +115,19 @@ func (n kindNames) find(name string) (*namedKind, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		for _, gvk := range n.missing {
+			if kind := strings.ToLower(gvk.Kind); word == kind || word == kind+"s" || word == kind+"es" {
+				return nil, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition", gvk.GroupVersion(), gvk.Kind)
+			}
+		}
 		return nil, fmt.Errorf("no config has a kind %q: there are %s", name, n)
 	}
 	return nil, fmt.Errorf("kind %q is several: write %s", name, strings.Join(kindTexts(found), " or "))
 }
 
-func (n kindNames) String() string {
-	list := kindTexts(n)
+// String lists the kinds that can be asked about.
+func (n *kindNames) String() string {
+	list := kindTexts(n.served)
 	slices.Sort(list)
 	return strings.Join(list, ", ")
 }

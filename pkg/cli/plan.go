@@ -81,7 +81,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	if len(o.against.files) > 0 {
 		err = p.against(ctx, s, files)
 	} else {
-		err = each(ctx, s, files, o.note, func(v *engine.Survey) error { return p.operator(ctx, v) })
+		err = each(ctx, s, files, line.note, func(v *engine.Survey) error { return p.operator(ctx, v) })
 	}
 	line.clear()
 	if err != nil {

@@ -87,13 +87,12 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engin
 // them.
 func each(ctx context.Context, s *engine.Surveyor, files []*config.File, note func(format string, args ...any), work func(*engine.Survey) error) error {
 	for _, file := range files {
-		if file.Mode == config.ModeObserve {
-			note("operator %s: mode is Observe, so run does nothing of it; this is what it would do with mode: Enforce", file.Metadata.Name)
-		}
+		noteMode(file, note)
 		v, err := s.Open(ctx, file)
 		if err != nil {
 			return err
 		}
+		noteEmpty(v, note)
 		err = work(v)
 		v.Close()
 		if err != nil {
@@ -103,9 +102,28 @@ func each(ctx context.Context, s *engine.Surveyor, files []*config.File, note fu
 	return nil
 }
 
-// note tells something beside the results.
-func (f *surveyFlags) note(format string, args ...any) {
-	fmt.Fprintf(f.streams.Err, "note: "+format+"\n", args...)
+// noteMode says that what follows about an operator is not what run does.
+func noteMode(file *config.File, note func(format string, args ...any)) {
+	if file.Mode == config.ModeObserve {
+		note("operator %s: mode is Observe, so run does nothing of it; this is what it would do with mode: Enforce", file.Metadata.Name)
+	}
+}
+
+// noteEmpty says why nothing follows about an operator.
+func noteEmpty(v *engine.Survey, note func(format string, args ...any)) {
+	if len(v.Refs()) > 0 {
+		return
+	}
+	p := v.Pipeline()
+	where := ""
+	if p.Upstream.Namespaced && len(p.Config.Watch.Namespaces) > 0 {
+		where = " in namespace " + either(p.Config.Watch.Namespaces)
+	}
+	selected := ""
+	if w := p.Config.Watch; w.LabelSelector != nil || w.NamespaceSelector != nil {
+		selected = " that its watch selects"
+	}
+	note("operator %s: there is no %s%s%s", p.Name, p.Upstream.GVK.Kind, where, selected)
 }
 
 // progressLine shows how far a survey is: at a terminal on one line that is written over, else on lines of their own.
@@ -132,6 +150,12 @@ func (l *progressLine) tell(p engine.Progress) {
 		return
 	}
 	fmt.Fprintln(l.w, text)
+}
+
+// note tells something beside the results.
+func (l *progressLine) note(format string, args ...any) {
+	l.clear()
+	fmt.Fprintf(l.w, "note: "+format+"\n", args...)
 }
 
 // clear takes the line away before something else is written.

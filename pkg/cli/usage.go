@@ -41,10 +41,22 @@ func flagError(cmd *cobra.Command, err error) error {
 // function that could not read it.
 func wrongValue(e *pflag.InvalidValueError) string {
 	wanted := map[string]string{"int": "a whole number", "float32": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
+	if c, ok := e.GetFlag().Value.(*choice); ok {
+		wanted = either(c.words)
+	}
 	if wanted == "" {
 		return e.Error()
 	}
 	return fmt.Sprintf("--%s is %q: write %s", e.GetFlag().Name, e.GetValue(), wanted)
+}
+
+// either lists words of which one is to be taken.
+func either(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // unknownCommand is about the first word of args that is no flag.

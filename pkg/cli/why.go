@@ -25,7 +25,8 @@ func newWhy(streams IO) *cobra.Command {
 		Long: `Explain an upstream or a downstream: what it follows from and what follows from it,
 over all the configs given; for each downstream what is decided and why, which
 rules fired, what "when" gave, who last wrote the fields that have drifted, and
-what the next write would change. Nothing is written.
+what the next write would change. Of an input it tells who reads it, of any other
+object whether it is in the way of a downstream. Nothing is written.
 
 KIND is a kind of the configs by any of its names: deployment, deploy,
 deployments.apps, deployment/NAME.`,
@@ -77,7 +78,7 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &explanation{options: o, cfg: cfg, files: files, names: names, asked: objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
-		painter: o.color.painter(o.streams), w: o.streams.Out, client: client, told: map[string]bool{}}
+		painter: o.color.painter(o.streams), w: o.streams.Out, client: client, told: map[string]bool{}, noted: map[int]bool{}}
 	return w.explain(ctx, k, object)
 }
 
@@ -90,5 +91,9 @@ func (w *explanation) open(ctx context.Context, n int, namespace string) (*engin
 		return nil, err
 	}
 	defer line.clear()
+	if !w.noted[n] {
+		noteMode(w.files[n], line.note)
+		w.noted[n] = true
+	}
 	return s.Open(ctx, w.files[n])
 }

@@ -21,13 +21,15 @@ type explanation struct {
 	options *whyOptions
 	cfg     *rest.Config
 	files   []*config.File
-	names   kindNames
+	names   *kindNames
 	client  dynamic.Interface
 	asked   objectRef
 	painter painter
 	w       io.Writer
 	// told are the upstreams that were explained, so that no chain goes on for ever.
 	told map[string]bool
+	// noted are the operators whose mode was told of.
+	noted map[int]bool
 }
 
 // origin is an upstream that an object follows from, and the operator by which it does.
@@ -53,10 +55,12 @@ func (w *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 	if err != nil {
 		return err
 	}
-	if !related && !found {
-		fmt.Fprintf(w.w, "%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches it\n", w.asked)
+	known := related || found
+	met, err := w.stranger(ctx, k, !known)
+	if err == nil && !known && !met {
+		fmt.Fprintf(w.w, "%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it\n", w.asked)
 	}
-	return nil
+	return err
 }
 
 // up lists what an object follows from, the nearest first, by the marks that it bears.
@@ -115,11 +119,12 @@ func hasDownstream(f *config.File, k *namedKind) bool {
 			return true
 		}
 	}
-	return false
+	b := f.Deletion.Before
+	return b != nil && k.is(b.APIVersion, b.Kind)
 }
 
 func (w *explanation) kindOf(apiVersion, kind string) *namedKind {
-	for _, k := range w.names {
+	for _, k := range w.names.served {
 		if k.is(apiVersion, kind) {
 			return k
 		}

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -48,10 +50,8 @@ func (w *explanation) upstreamState(p *pipeline.Pipeline, f *engine.Finding) {
 			line("a rule refuses it: %s", failure)
 		}
 	}
-	conditions, _, _ := unstructured.NestedSlice(f.Upstream.Object, "status", "conditions")
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		line("condition %v is %v: %v: %v", m["type"], m["status"], m["reason"], m["message"])
+	for _, text := range conditionTexts(p.Config.Status.Conditions, f.Upstream) {
+		line("%s", text)
 	}
 	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() && f.Upstream.GetDeletionTimestamp() == nil {
 		observed, found, _ := unstructured.NestedInt64(f.Upstream.Object, "status", "observedGeneration")
@@ -62,6 +62,30 @@ func (w *explanation) upstreamState(p *pipeline.Pipeline, f *engine.Finding) {
 	if text := finalizerText(p, f); text != "" {
 		line("finalizer %s", text)
 	}
+}
+
+// conditionTexts tells of the conditions that the operator writes. Those that say the same share a line.
+func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
+	heads, whys := []string{}, []string{}
+	for _, name := range []string{names.Ready, names.Valid, names.Reconciling, names.Stalled} {
+		for _, c := range list {
+			m, _ := c.(map[string]any)
+			if name == "" || m["type"] != name {
+				continue
+			}
+			head, why := fmt.Sprintf("%s is %v", name, m["status"]), strings.TrimSuffix(fmt.Sprintf("%v: %v", m["reason"], m["message"]), ": ")
+			if i := slices.Index(whys, why); i >= 0 {
+				heads[i] += ", " + head
+				continue
+			}
+			heads, whys = append(heads, head), append(whys, why)
+		}
+	}
+	for i, why := range whys {
+		heads[i] = "condition " + heads[i] + ": " + why
+	}
+	return heads
 }
 
 // downstream explains one object. What the status says of it stands beside what is decided now.

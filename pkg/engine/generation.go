@@ -115,7 +115,7 @@ func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
 	}
 	for _, missing := range kindsOf(p) {
 		if missing.GVR.Empty() {
-			return nil, reasonKindMissing, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition; it is picked up by itself",
+			return nil, reasonKindMissing, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition",
 				missing.GVK.GroupVersion(), missing.GVK.Kind)
 		}
 	}
@@ -165,9 +165,18 @@ func (g *generation) heard(key watchKey, err error, gone context.CancelCauseFunc
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case apierrors.IsForbidden(err):
-		g.trouble(key, fmt.Sprintf("watching %s is forbidden: grant get, list and watch on it (%v)", key, err))
+		g.trouble(key, fmt.Sprintf("watching %s is forbidden: grant get, list and watch on it (%s)", key, answerOf(err)))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
 		g.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}
+}
+
+// answerOf is what the API server itself said, without what the client library put before it.
+func answerOf(err error) string {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Message != "" {
+		return answer.Status().Message
+	}
+	return err.Error()
 }

@@ -95,7 +95,7 @@ func (g *generation) health() condition {
 	if len(g.troubles) == 0 {
 		return g.condition
 	}
-	return condition{reason: reasonForbidden, message: strings.Join(slices.Sorted(maps.Values(g.troubles)), "; ")}
+	return condition{reason: reasonForbidden, message: strings.Join(slices.Compact(slices.Sorted(maps.Values(g.troubles))), "; ")}
 }
 
 // works tells whether a config does, or will without anybody's help.
@@ -152,7 +152,7 @@ func (o *operator) changed() {
 	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
 		log.Info("operator state changed")
 	case reasonKindMissing:
-		log.Info("operator waits for a kind", "kind", now.message)
+		log.Info("operator waits for a kind and picks it up by itself", "kind", now.message)
 	default:
 		log.Error(errors.New(now.message), "operator cannot run yet and tries again")
 	}

@@ -56,6 +56,13 @@ const (
 	StateHookTimedOut State = "HookTimedOut"
 )
 
+// States lists every state.
+func States() []State {
+	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate, StateInSync,
+		StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateDelete, StateRelease,
+		StateHookRunning, StateHookFinished, StateHookFailed, StateHookTimedOut}
+}
+
 // Action is the one request (or pair of requests) that an Outcome asks for.
 type Action string
 

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// readersTold is how many of an input's readers are told by name.
+const readersTold = 10
+
+// stranger tells what an object that bears no mark has to do with the operators: as an input it is read, and where nothing
+// else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
+// looked at, since no mark leads to them.
+func (w *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
+	any := false
+	for n, f := range w.files {
+		target, narrow := inTheWay && hasDownstream(f, k), staysInNamespace(f, k)
+		if !target && !hasInput(f, k) {
+			continue
+		}
+		namespace := ""
+		if narrow {
+			namespace = w.asked.at.Namespace
+		}
+		found, err := w.strangerTo(ctx, n, namespace, target)
+		if err != nil {
+			return any, err
+		}
+		any = any || found
+	}
+	return any, nil
+}
+
+// strangerTo is stranger for one operator.
+func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, target bool) (bool, error) {
+	v, err := w.open(ctx, n, namespace)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	p := v.Pipeline()
+	any, readers := false, 0
+	err = v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
+		if f.Upstream == nil {
+			return nil
+		}
+		for i, ref := range p.InputRefs(ctx, f.Upstream) {
+			if ref.At != w.asked.at || p.Inputs[i].Kind.GVK.GroupKind() != w.asked.gvk.GroupKind() {
+				continue
+			}
+			if readers++; readers <= readersTold {
+				fmt.Fprintf(w.w, "%s is input %s of %s (operator %s)\n", w.asked, p.Inputs[i].Name, upstreamOf(p, f), p.Name)
+			}
+		}
+		if key := fmt.Sprint(n, f.Ref); target && !w.told[key] && w.targets(f) {
+			w.told[key], any = true, true
+			w.print(p, f, true)
+		}
+		return nil
+	})
+	if readers > readersTold {
+		fmt.Fprintf(w.w, "%s is input of %d more (operator %s)\n", w.asked, readers-readersTold, p.Name)
+	}
+	return any || readers > 0, err
+}
+
+// targets tells whether the object in question stands where an upstream's downstream is to be.
+func (w *explanation) targets(f *engine.Finding) bool {
+	for _, c := range f.Changes {
+		if c.Target == w.asked.at && c.Kind.GroupKind() == w.asked.gvk.GroupKind() {
+			return true
+		}
+	}
+	return false
+}
+
+func hasInput(f *config.File, k *namedKind) bool {
+	for _, i := range f.Inputs {
+		if k.is(i.APIVersion, i.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// staysInNamespace tells whether only upstreams of an object's own namespace can have to do with it.
+func staysInNamespace(f *config.File, k *namedKind) bool {
+	if !k.namespaced {
+		return false
+	}
+	for _, i := range f.Inputs {
+		if k.is(i.APIVersion, i.Kind) && i.Namespace != "" {
+			return false
+		}
+	}
+	for _, d := range f.Downstreams {
+		if from := d.TargetNamespaces.From; k.is(d.APIVersion, d.Kind) && from != "" && from != config.NamespacesSame {
+			return false
+		}
+	}
+	return true
+}
