@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,8 +21,8 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 	ns, health := testkit.Namespace(t), freeAddress(t)
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--set", "widgets:.guard={minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
-	changed := append(guarded[:len(guarded):len(guarded)],
-		"--set", `widgets:.downstreams[name=config].template="metadata: {name: {{ .metadata.name }}}\ndata: {color: light-{{ .spec.color }}}"`)
+	changed := slices.Concat(guarded, []string{
+		"--set", `widgets:.downstreams[name=config].template="metadata: {name: {{ .metadata.name }}}\ndata: {color: light-{{ .spec.color }}}"`})
 	running := []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address", "0"}
 
 	first := start(t, testkit.Config(), append(append([]string{"run", "--health-probe-bind-address", "0"}, running...), guarded...)...)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,7 +119,7 @@ func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*co
 		})
 	}
 	wg.Wait()
-	if err := context.Cause(ctx); err != nil && ctx.Err() != err {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, ctx.Err()) {
 		return err
 	}
 	return nil

@@ -47,7 +47,7 @@ func (p *rowPrinter) row(r row) error {
 	case "name":
 		err = p.name(r)
 	default:
-		err = p.text(r)
+		p.text(r)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the list: %w", err)
@@ -55,7 +55,7 @@ func (p *rowPrinter) row(r row) error {
 	return nil
 }
 
-func (p *rowPrinter) text(r row) error {
+func (p *rowPrinter) text(r row) {
 	wide := p.format == "wide"
 	if !p.begun {
 		head := []string{"OPERATOR", "UPSTREAM", "DOWNSTREAM", "OBJECT", "STATE", "REASON", "AGE"}
@@ -81,7 +81,6 @@ func (p *rowPrinter) text(r row) error {
 		cells = append(cells, r.object.uid)
 	}
 	p.lines = append(p.lines, cells)
-	return nil
 }
 
 func (p *rowPrinter) json(r row) error {

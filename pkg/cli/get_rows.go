@@ -123,14 +123,7 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		if c.State == pipeline.StateUnwanted && c.Live == nil {
 			continue
 		}
-		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectRef{gvk: c.Kind, at: c.Target}, state: string(c.State), reason: c.Reason}
-		if r.object.at.Name == "" && c.Live != nil {
-			r.object.at = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
-		}
-		r.created = createdAt(c.Live)
-		if c.Live != nil {
-			r.object.uid = string(c.Live.UID)
-		}
+		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: c.Reason, created: createdAt(c.Live)}
 		switch {
 		case c.Failure != nil:
 			r.reason = c.Failure.Reason + ": " + c.Failure.Message
@@ -148,6 +141,19 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 			reason: "the config does not have this downstream any more, or of another kind"})
 	}
 	return rows
+}
+
+// objectOf names the object of a change: its target, or what stands where there is none.
+func objectOf(c engine.Change) objectRef {
+	ref := objectRef{gvk: c.Kind, at: c.Target}
+	if c.Live == nil {
+		return ref
+	}
+	ref.uid = string(c.Live.UID)
+	if ref.at.Name == "" {
+		ref.at = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
+	}
+	return ref
 }
 
 // createdAt is when an object was made, as far as the cache was told to keep it.

@@ -150,14 +150,8 @@ func finalizerText(pl *pipeline.Pipeline, f *engine.Finding) string {
 
 // itemOf is a change as a plan has it.
 func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Change) planItem {
-	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectRef{c.Kind, c.Target, ""}, action: string(c.Action),
+	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
 		state: string(c.State), reason: c.Reason, note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After)}
-	if c.Live != nil {
-		item.object.uid = string(c.Live.UID)
-		if c.Target.Name == "" {
-			item.object.at = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
-		}
-	}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
 	}

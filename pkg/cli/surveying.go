@@ -29,7 +29,7 @@ type surveyFlags struct {
 func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
 	f.configs.bind(cmd)
 	f.connection.bind(cmd, namespaceUsage)
-	cmd.Flags().IntVar(&f.workers, "workers", 8, "Upstreams that are looked at at a time")
+	cmd.Flags().IntVar(&f.workers, "workers", 8, "Upstreams that are worked on at a time")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Tell the progress on standard error, be it a terminal or not")
 }
 

@@ -157,7 +157,7 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 
 // down explains what follows from an object, and what follows from that.
 func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
-	any := false
+	found := false
 	for n, f := range w.files {
 		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || w.told[fmt.Sprint(n, at)] {
 			continue
@@ -165,32 +165,32 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		w.told[fmt.Sprint(n, at)] = true
 		v, err := w.open(ctx, n, at.Namespace)
 		if err != nil {
-			return any, err
+			return found, err
 		}
 		finding, err := v.Look(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
-			any = w.unseen(v, at) || any
+			found = w.unseen(v, at) || found
 		}
 		v.Close()
 		if err != nil {
-			return any, err
+			return found, err
 		}
 		if finding == nil {
 			continue
 		}
-		any = true
+		found = true
 		w.print(p, finding, false)
 		for _, c := range finding.Changes {
 			if c.Target.Name == "" || c.Action == engine.ChangeCreate {
 				continue
 			}
 			if _, err := w.down(ctx, c.Kind.GroupKind(), c.Target); err != nil {
-				return any, err
+				return found, err
 			}
 		}
 	}
-	return any, nil
+	return found, nil
 }
 
 // unseen tells of an upstream that the operator does not look at.

@@ -27,7 +27,7 @@ type SurveyOptions struct {
 	Documents bool
 	// Ages has findings tell when an object was made.
 	Ages bool
-	// Workers is how many upstreams are looked at at a time; at least 1.
+	// Workers is how many upstreams are worked on at a time; at least 1.
 	Workers int
 	// Progress hears how far it is, from one goroutine at a time; nil for nobody.
 	Progress func(Progress)
@@ -238,6 +238,14 @@ func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*Fin
 	return ctx.Err()
 }
 
+// unless is the error, but for work that was asked to end: then what failed does not matter.
+func unless(ended bool, err error) error {
+	if ended {
+		return nil
+	}
+	return err
+}
+
 // progressStep is after how many upstreams progress is told.
 const progressStep = 100
 
@@ -249,21 +257,16 @@ func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
 		case <-ctx.Done():
 			return nil
 		case <-v.live.Done():
-			if ctx.Err() != nil { // the watches end with it
-				return nil
-			}
-			return context.Cause(v.live)
+			return cause(ctx, v.live) // the watches end with ctx, too
 		case <-v.news.more:
 		}
 		pause(ctx, afterDelete)
 		for _, ref := range v.news.take() {
 			f, err := v.Look(ctx, ref)
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return err
-			case f == nil:
+			if ended := ctx.Err() != nil; ended || err != nil {
+				return unless(ended, err)
+			}
+			if f == nil {
 				f = &Finding{Operator: v.name, Ref: ref}
 			}
 			if err := visit(f); err != nil {

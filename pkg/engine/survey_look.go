@@ -358,9 +358,7 @@ func (t *tour) addLeftovers(list []pipeline.Outcome) {
 	for _, c := range t.left {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b *Change) int {
-		return compareChanges(a, b)
-	})
+	slices.SortFunc(all, compareChanges)
 	for _, c := range all {
 		t.finding.Changes = append(t.finding.Changes, *c)
 	}
@@ -369,7 +367,7 @@ func (t *tour) addLeftovers(list []pipeline.Outcome) {
 // deletion tells what would happen to the objects of an upstream that is being deleted.
 func (t *tour) deletion(ctx context.Context) error {
 	if !t.hasFinalizer() {
-		return nil // what goes goes by its owner references
+		return nil // owner references take along what there is
 	}
 	in, err := t.gatherDeletion(ctx)
 	switch {

@@ -162,12 +162,9 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 		case o.State == StatePaused, o.State == StateInvalid, w != nil && w.Err != nil:
 			// What stands is left alone, and so is what guards it.
 			return FinalizerLeave
-		case needs && (in.HasFinalizer || o.State == StateConflict):
-			// A conflict makes nothing, so it takes no finalizer; one that is there is not worth a write at each attempt.
-			if in.HasFinalizer {
-				return FinalizerLeave
-			}
-		case needs:
+		case needs && in.HasFinalizer:
+			return FinalizerLeave
+		case needs && o.State != StateConflict: // which makes nothing, so it takes no finalizer
 			return FinalizerAdd
 		}
 	}
