@@ -5,8 +5,8 @@ package cli_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
