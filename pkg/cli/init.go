@@ -113,16 +113,21 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	shared, err := findSharing(o.dir)
+	if err != nil {
+		return err
+	}
+	if err := shared.chooseDomain(o, upstream.kind.Group); err != nil {
+		return err
+	}
+	for _, s := range seeds {
+		s.dropMarks(shared)
+	}
 	made, err := o.sow(upstream, seeds)
 	if err != nil {
 		return err
 	}
-	if made.operator.shared, err = findSharing(o.dir); err != nil {
-		return err
-	}
-	if err := made.operator.shared.chooseDomain(o, upstream.kind.Group); err != nil {
-		return err
-	}
+	made.operator.shared = shared
 	files, err := o.write(made)
 	if err != nil {
 		return err

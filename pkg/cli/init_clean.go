@@ -86,6 +86,22 @@ func (s *seed) clean() {
 	}
 }
 
+// dropMarks leaves out what the conventions put on every object: a manifest read back from a cluster bears the marks of
+// whoever made it.
+func (s *seed) dropMarks(shared *sharing) {
+	labels, annotations := shared.marks()
+	for _, keys := range []struct {
+		field string
+		list  []string
+	}{{"labels", labels}, {"annotations", annotations}} {
+		slices.Sort(keys.list)
+		for _, key := range slices.Compact(keys.list) {
+			s.note(s.drop("metadata", keys.field, key), key)
+		}
+		s.dropWhereEmpty("metadata", keys.field)
+	}
+}
+
 func (s *seed) note(dropped bool, field string) {
 	if dropped {
 		s.dropped = append(s.dropped, field)

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -145,6 +147,13 @@ func (s *sharing) own(operator string, needsFinalizer bool) string {
 		line("finalizer: %s/%s", s.domain, operator)
 	}
 	return strings.TrimRight(out.String(), "\n")
+}
+
+// marks are the labels and annotations that the conventions put on each object.
+func (s *sharing) marks() (labels, annotations []string) {
+	labels = append(slices.Collect(maps.Keys(s.has.Labels)), s.has.Hash.Label, s.domain+"/managed-by")
+	annotations = append(slices.Collect(maps.Keys(s.has.Annotations)), s.has.Hash.Annotation, s.has.Owner.Annotation, s.domain+"/spec-hash", s.domain+"/owner")
+	return labels, annotations
 }
 
 // hasConstant tells that some label has a value which is no template.

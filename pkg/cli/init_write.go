@@ -132,5 +132,6 @@ func (o *initOptions) tell(made *harvest, files []string) {
 	crds := " --crds " + strings.Join(definitions, " --crds ")
 	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n  %[1]s test %[5]s\n",
 		o.program, o.at(operatorFile), crds, o.at(sampleFile), o.at(casesDir))
-	fmt.Fprintf(out, "  kubectl apply -f %s\n  %s run -c %s\n", definitions[0], o.program, o.at(operatorFile))
+	fmt.Fprintf(out, "  kubectl apply -f %[1]s\n  kubectl apply -f %[2]s\n  %[3]s plan -c %[4]s\n  %[3]s run -c %[4]s\n",
+		definitions[0], o.at(sampleFile), o.program, o.at(operatorFile))
 }

@@ -131,12 +131,20 @@ func (c *compiler) errorf(pos parse.Pos, mend, format string, args ...any) {
 // the place is taken from it.
 var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
 
+// parseBegan is how text/template ends an error in an action of several lines; it has the line where that begins.
+var parseBegan = regexp.MustCompile(`(?: in action)? started at [^\n]*:(\d+)$`)
+
 // parseError translates an error of the template's syntax.
 func (c *compiler) parseError(text string, err error) error {
 	out := &Error{Problem: err.Error()}
 	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		out.Problem = out.Problem[m[1]:]
+	}
+	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
+		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
+		out.Problem = out.Problem[:m[0]] + " in the action that begins here and goes on below"
+		out.Mend = "close it with " + c.options.Right
 	}
 	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
 		out.Mend = "a flow mapping's own brace needs a space before " + c.options.Left
