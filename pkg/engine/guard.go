@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -262,7 +264,7 @@ func (l *look) count(ctx context.Context) counted {
 	}
 	for _, o := range d.Outcomes {
 		if o.Live != nil && !o.Theirs && !o.Live.Deleting {
-			note(o, rewrites(o))
+			note(o, l.rewrites(o))
 		}
 	}
 	for _, o := range d.Leftovers {
@@ -274,36 +276,44 @@ func (l *look) count(ctx context.Context) counted {
 }
 
 // findStripped reads what the status says was made at a target where the cache shows nothing: a config whose labels have
-// changed sees none of what it made before. It tells whether something was found.
+// changed sees none of what it made before. Where the status records nothing, only reading the target tells. It tells
+// whether something was found.
 func (l *look) findStripped(ctx context.Context, d pipeline.Decision) bool {
-	found, recorded := false, l.recorded()
+	found, recorded, records := false, l.recorded(), l.pipeline.Records()
 	for i, o := range d.Outcomes {
 		rec := recordedAs(recorded, l.pipeline.Downstreams[i].Name)
-		if o.State != pipeline.StateCreate || rec == nil || rec.UID == "" || rec.Namespace != o.Target.Namespace || rec.ObjectName != o.Target.Name {
+		var uid types.UID
+		switch {
+		case o.State != pipeline.StateCreate:
+			continue
+		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
+			uid = rec.UID
+		case records:
 			continue
 		}
-		live, err := l.readOwn(ctx, i, o.Target, rec.UID)
+		live, err := l.readOwn(ctx, i, o.Target, uid)
 		switch {
 		case err != nil:
-			l.log.Info("what the status names cannot be read and is not counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
-		case live == nil:
-			l.record.letGo(rec.UID, l.now)
-		default:
+			l.log.Info("what may stand cannot be read and is not counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
+		case live != nil:
 			l.record.remember(i, live, l.now)
 			found = true
+		case uid != "":
+			l.record.letGo(uid, l.now)
 		}
 	}
 	return found
 }
 
 // rewrites tells whether a standing downstream would be changed, for another reason than that somebody has tampered with
-// it. Where only the form of its hash has become another, the upstream's status may not say so.
-func rewrites(o pipeline.Outcome) bool {
+// it. The hash says nothing of the names that a config uses, nor does the upstream's status of its form: an object that
+// bears no hash or mark, or nothing of our manager's, looks like drift and may be there by a change of those names.
+func (l *look) rewrites(o pipeline.Outcome) bool {
 	switch o.State {
 	case pipeline.StateUpdate, pipeline.StateRecreate:
 		return o.Action != pipeline.ActionNone
 	case pipeline.StateRepair:
-		return drift.OtherForm(o.Live.Hash)
+		return o.Live.Hash == "" || drift.OtherForm(o.Live.Hash) || !o.Live.Managed || !pipeline.Marked(o.Live, l.upstream.GetUID())
 	}
 	return false
 }

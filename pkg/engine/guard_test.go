@@ -163,6 +163,9 @@ func TestGuardCounts(t *testing.T) {
 		{"no upstream is selected any more", "namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {chosen: 'yes'}}}", true},
 		{"none is wanted any more", "    template: |", "    when: 'false'\n    template: |", true},
 		{"the labels by which they are found change", `managed: "yes"`, `managed: "really"`, true},
+		{"all get another field manager", "fieldManager: NAME", "fieldManager: NAME-two", true},
+		{"all get their hash under another name", "NAME.example.com/hash", "NAME.example.com/digest", true},
+		{"all are marked under another name", "owner: {annotation: NAME.example.com/owner}", "owner: {reference: false, annotation: NAME.example.com/owner}", true},
 		{"rules refuse all: what stands is left alone", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", false},
 		{"templates fail for all: what stands is left alone", "data: {{ .spec.data }}", "data: {{ .spec.data.missing | upper }}", false},
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
@@ -187,6 +190,26 @@ func TestGuardCounts(t *testing.T) {
 			}
 			r.ready()
 		})
+	}
+}
+
+// Where the status records nothing, what stands is found by reading what a create would meet.
+func TestGuardCountsWithoutStatus(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
+		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
+	r := start(t, testkit.Config(), conf).ready()
+	for i := range guardedWidgets {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+	}
+	for i := range guardedWidgets {
+		waitData(t, ns, named(i), "key", "value")
+	}
+	r.write("a.yaml", strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
+	r.reload()
+	waitState(t, name, "GuardWaiting")
+	if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
+		t.Errorf("%v changes are counted", n)
 	}
 }
 

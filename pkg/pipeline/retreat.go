@@ -154,12 +154,10 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 	if p.Config.Conventions.Finalizer == "" && !in.FormerFinalizer {
 		return FinalizerLeave
 	}
-	holds := p.HoldsDeletion()
 	for i, o := range out.Outcomes {
-		w := wishOf(in.Wish, i)
-		needs := w != nil && w.Wanted && (holds || !w.Reference)
+		needs := p.needsFinalizer(wishOf(in.Wish, i))
 		switch {
-		case o.State == StatePaused, o.State == StateInvalid, w != nil && w.Err != nil:
+		case o.State == StatePaused, o.State == StateInvalid:
 			// What stands is left alone, and so is what guards it.
 			return FinalizerLeave
 		case needs && in.HasFinalizer:
@@ -168,9 +166,20 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 			return FinalizerAdd
 		}
 	}
-	heldBy := func(o Outcome) bool { return holds || !referenced(o.Live, in) }
-	if !in.HasFinalizer || slices.ContainsFunc(out.Leftovers, heldBy) {
+	heldBy := func(o Outcome) bool { return p.HoldsDeletion() || !referenced(o.Live, in) }
+	if !in.HasFinalizer || in.Wish.inDoubt() || slices.ContainsFunc(out.Leftovers, heldBy) {
 		return FinalizerLeave
 	}
 	return FinalizerRemove
+}
+
+// needsFinalizer tells whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
+func (p *Pipeline) needsFinalizer(w *DownstreamWish) bool {
+	return w != nil && w.Wanted && (p.HoldsDeletion() || !w.Reference)
+}
+
+// inDoubt tells whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
+// what guards it; what is made beside it may need a guard all the same.
+func (w *Wish) inDoubt() bool {
+	return w != nil && slices.ContainsFunc(w.Downstreams, func(d DownstreamWish) bool { return d.Err != nil })
 }

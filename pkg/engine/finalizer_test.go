@@ -1,0 +1,35 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// One downstream that cannot be told yet keeps no other from its finalizer: what is made beside it is cleaned up after.
+func TestFinalizerBesideAWaitingDownstream(t *testing.T) {
+	for _, row := range []struct{ reason, waits string }{
+		{"an input is missing", `{{ (input "settings").data.color }}`},
+		{"the template fails", `{{ .spec.missing | upper }}`},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := withInputs(ns, name, "owner: {", "owner: {reference: false, ", `color: {{ (input "settings").data.color }}`, "color: "+row.waits)
+			conf = strings.Replace(conf, "    # downstream\n", "  - name: other\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
+				"      metadata: {name: \"{{ .metadata.name }}-other\"}\n      data: {key: value}\n", 1)
+			r := start(t, testkit.Config(), conf).ready()
+			applyReader(t, ns, "a", "blue")
+			waitData(t, ns, "a-other", "key", "value")
+			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
+				t.Errorf("finalizers are %v beside an object that nothing else cleans up", f)
+			}
+			testkit.Delete(t, widgets, ns, "a")
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a-other")
+			r.halt()
+		})
+	}
+}
