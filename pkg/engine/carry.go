@@ -114,10 +114,11 @@ func (l *look) remark(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 }
 
 // withdrawStatus takes what the manager of before has in the upstream's status off it, once ours has been written: else a
-// condition that is over would stay for ever. It is looked for where the status is written anyway.
+// condition that is over would stay for ever. It is looked for where the status is written anyway. Where mode is Observe
+// that manager may be at work still, and what it says stays.
 func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := l.pipeline.FormerManager()
-	if before == "" {
+	if before == "" || l.pipeline.Observing() {
 		return written, nil
 	}
 	return l.client.WithdrawStatus(ctx, t, written, l.pipeline.Upstream.HasStatus, before)

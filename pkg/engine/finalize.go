@@ -172,6 +172,7 @@ func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duratio
 		}
 		after = sooner(h.RequeueAfter, m.retry.wait(l.record.asked, l.now))
 	}
+	after = sooner(after, l.spaced)
 	if !l.believed.IsZero() {
 		after = sooner(after, l.believed.Sub(l.now))
 	}

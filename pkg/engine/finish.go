@@ -94,7 +94,7 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 	if !l.believed.IsZero() {
 		after = sooner(after, l.believed.Sub(l.now))
 	}
-	return after
+	return sooner(after, l.spaced)
 }
 
 // retryLater notes that work on the upstream itself failed and returns how long it waits.
@@ -140,6 +140,10 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.asked, l.now) > 0 {
 		return report.Status != nil && !report.Changed
 	}
+	saying := l.saying(report.Status)
+	if l.spaced = l.statusWait(&l.record.said, saying, l.now); l.spaced > 0 {
+		return false
+	}
 	resp, err := l.writeStatus(ctx, report.Status)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
@@ -148,6 +152,9 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 		l.tellFailure("writing the status", err)
 		l.upstreamFailed = true
 		return false
+	}
+	if l.record.said.wrote(saying, l.now, l.calmAfter()); l.record.said.undone == statusContestedAfter {
+		l.log.Info("somebody else keeps writing over the status; writes are spaced out", "upstream", l.ref.String())
 	}
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	l.upstream = withoutManagedFields(resp)

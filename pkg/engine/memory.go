@@ -42,6 +42,7 @@ type record struct {
 	targets    []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry  retryState
+	said   said
 	states []pipeline.State
 	// told is what events have said already about the state that lasts; looked is false before the first look.
 	told   string

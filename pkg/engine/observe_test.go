@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -184,5 +185,29 @@ func TestObserveWithoutAdoption(t *testing.T) {
 	})
 	if ids := downstreamsOf(up); len(ids) > 0 {
 		t.Errorf("somebody else's object is recorded: %v", ids)
+	}
+}
+
+// What the manager of before says in the status is left alone: beside a config that observes, it may be at work still.
+func TestObserveLeavesTheStatusOfBefore(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	made(t, conf, ns, testkit.NewCounter())
+	counter := testkit.NewCounter()
+	shadow := strings.NewReplacer("{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}",
+		"metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}").Replace(renamed(name).in(conf, name))
+	start(t, counter.Wrap(testkit.Config()), observing(shadow)).ready()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
+		return status != "", reason + ": " + message
+	})
+	// Both say what stands at .status.downstreams, in words of their own: that is no reason for a war.
+	never(t, func() (bool, string) {
+		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+		return status != "True", "Ready is " + status + ": " + reason + ": " + message
+	})
+	<-time.After(3 * time.Second)
+	if n := counter.Snapshot()[writeStatus]; n > 12 {
+		t.Errorf("the status was written %d times: %v", n, counter.Snapshot())
 	}
 }

@@ -38,6 +38,8 @@ type look struct {
 	atLeast time.Duration
 	// believed is until when an answer is believed of an object that the cache does not show; zero where none is.
 	believed time.Time
+	// spaced is how long the status waits, since somebody else keeps writing over it.
+	spaced time.Duration
 	// found are the inputs as the caches had them when the wish was made, nil for a missing one; read is the digest of what
 	// they say, unpacked what templates get to see, once somebody asks.
 	found    []*input

@@ -18,7 +18,7 @@ func (l *look) heed() {
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
-	l.record.retry = retryState{}
+	l.record.retry, l.record.said = retryState{}, said{}
 	for i := range l.record.targets {
 		l.record.targets[i].startOver()
 	}

@@ -1,0 +1,142 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
+// what was made counts.
+func TestReloadDuringHook(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	conf := hooked(ns, name)
+	r := made(t, conf, ns, counter)
+	testkit.Delete(t, widgets, ns, "a")
+	waitHook(t, ns, "a", "HookRunning")
+	uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
+	for i := range 4 {
+		r.write("a.yaml", strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
+		r.reload()
+		waitState(t, name, "Running")
+		testkit.Patch(t, widgets, ns, "a", "somebody", fmt.Sprintf(`{"spec":{"name":"b%d"}}`, i))
+	}
+	quiet(t, counter)
+	if n := len(testkit.List(t, configMaps, ns, selector(name))); n != 2 {
+		t.Errorf("%d objects stand, want the downstream and one of deletion.before", n)
+	}
+	if item := hookItem(testkit.Get(t, widgets, ns, "a")); item["uid"] != string(uid) {
+		t.Errorf("recorded is %v, made %s", item, uid)
+	}
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a")
+	waitGone(t, configMaps, ns, "a-drain")
+}
+
+// Reloads leave nothing behind: after many there and back, as much runs as before.
+func TestReloadsLeaveNothingBehind(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := hooked(ns, name)
+	applySettings(t, ns, "blue", "navy")
+	other := guardedBy(withInputs(ns, name, "NAME.example.com/managed", "NAME.example.com/other"), confirmKey(ns))
+	r := start(t, testkit.Config(), conf).ready()
+	waitState(t, name, "Running")
+	round := func() {
+		r.write("a.yaml", other)
+		r.reload()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_operator_state", name, "reason", "Running") == 1, "not running"
+		})
+		r.write("a.yaml", conf)
+		r.reload()
+		waitState(t, name, "Running")
+	}
+	round()
+	<-time.After(time.Second)
+	before := runtime.NumGoroutine()
+	for range 20 {
+		round()
+	}
+	testkit.Eventually(t, patience, func() (bool, string) {
+		n := runtime.NumGoroutine()
+		return n <= before+3, fmt.Sprintf("%d goroutines, %d before", n, before)
+	})
+}
+
+// From Enforce to Observe and back nothing is applied again, and what happened meanwhile is made good.
+func TestReloadToObserveAndBack(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
+	r := made(t, conf, ns, counter)
+	testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "b", "Ready", "True")
+	quiet(t, counter)
+	counter.Reset()
+	r.write("a.yaml", observing(conf))
+	r.reload()
+	waitState(t, name, "Observing")
+	testkit.Delete(t, widgets, ns, "b")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	waitCondition(t, widgets, ns, "a", "Ready", "False")
+	quiet(t, counter)
+	for _, w := range writes(counter) {
+		if w.Key() != writeStatus {
+			t.Errorf("a request that writes: %v", w)
+		}
+	}
+	counter.Reset()
+	r.write("a.yaml", conf)
+	r.reload()
+	waitState(t, name, "Running")
+	waitData(t, ns, "a", "key", "new")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	waitGone(t, widgets, ns, "b")
+	waitGone(t, configMaps, ns, "b")
+	quiet(t, counter)
+	if n := counter.Snapshot()[writeDownstream]; n != 1 {
+		t.Errorf("%d applies, want one: %v", n, counter.Snapshot())
+	}
+}
+
+// A manager that is renamed at a reload, with previous, is carried over by one takeover each while objects come and go.
+func TestReloadRenamesTheManager(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	counter := testkit.NewCounter()
+	r := made(t, conf, ns, counter)
+	uid := testkit.Get(t, configMaps, ns, "a").GetUID()
+	changed := renamed(name).in(conf, name)
+	r.write("a.yaml", observing(changed))
+	r.reload()
+	waitState(t, name, "Observing")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	quiet(t, counter)
+	for _, w := range writes(counter) {
+		if w.Key() != writeStatus {
+			t.Errorf("a request that writes: %v", w)
+		}
+	}
+	r.write("a.yaml", changed)
+	r.reload()
+	waitData(t, ns, "a", "key", "new")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	cm := testkit.Get(t, configMaps, ns, "a")
+	if cm.GetUID() != uid {
+		t.Error("it was made again")
+	}
+	for _, e := range cm.GetManagedFields() {
+		if e.Manager == name {
+			t.Errorf("the manager of before still has %s", e.Operation)
+		}
+	}
+}
