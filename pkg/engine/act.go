@@ -68,7 +68,7 @@ func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Inp
 
 // fail notes a failed action. It waits; it takes nothing away.
 func (l *look) fail(o pipeline.Outcome, err error) {
-	f := apply.Classify(err)
+	f := l.classify(err)
 	name := l.pipeline.Downstreams[o.Downstream].Name
 	l.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
 	l.atLeast = max(l.atLeast, f.RetryAfter)

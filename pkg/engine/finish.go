@@ -122,10 +122,17 @@ func (l *look) failUpstream(doing string, err error) {
 
 // tellFailure counts and logs a request about the upstream itself that failed, and heeds how long it asks to wait.
 func (l *look) tellFailure(doing string, err error) apply.Failure {
-	f := apply.Classify(err)
+	f := l.classify(err)
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	countFailure(l.name, "", f.Reason)
 	l.log.Info("a request about the upstream failed and is tried again", "upstream", l.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	return f
+}
+
+// classify is apply.Classify, without what the API server quotes of Secrets that are inputs.
+func (l *look) classify(err error) apply.Failure {
+	f := apply.Classify(err)
+	f.Message = l.pipeline.Mask(l.inputsRead(), f.Message)
 	return f
 }
 

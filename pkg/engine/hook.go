@@ -311,7 +311,7 @@ func (l *look) deleteHook(ctx context.Context, o pipeline.Outcome) error {
 
 // failHook notes a failed request about the object. It is tried again with growing delay.
 func (l *look) failHook(o pipeline.Outcome, err error) {
-	f, m := apply.Classify(err), &l.record.hook
+	f, m := l.classify(err), &l.record.hook
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	m.failure = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
 	l.delay(&m.retry)

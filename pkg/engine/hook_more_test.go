@@ -165,6 +165,25 @@ func TestHookIsNotForTheUnselected(t *testing.T) {
 	}
 }
 
+// An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an input.
+func TestHookOfTheUnselectedReadsInputs(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
+		`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + hookText)
+	applySettings(t, ns, "blue", "navy")
+	r := start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, strings.Replace(widget("a", `{name: blue}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	r.halt()
+	testkit.Delete(t, widgets, ns, "a")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
+	start(t, testkit.Config(), conf).ready()
+	waitHook(t, ns, "a", "HookRunning")
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a-copy")
+}
+
 // An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep for ever.
 func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {

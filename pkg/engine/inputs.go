@@ -169,7 +169,9 @@ func (l *look) findInputs(ctx context.Context) {
 	if r.inputsOf != l.upstream.GetResourceVersion() || r.inputs == nil {
 		refs := l.pipeline.InputRefs(ctx, l.upstream)
 		l.readers.move(l.ref, r.inputs, refs)
-		r.inputs, r.inputsOf = refs, l.upstream.GetResourceVersion()
+		if r.inputs, r.inputsOf = refs, l.upstream.GetResourceVersion(); ctx.Err() != nil {
+			r.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
+		}
 	}
 	l.found = make([]*input, len(r.inputs))
 	digests := make([]any, len(r.inputs))

@@ -154,6 +154,7 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 		s.forget(ref)
 		return nil, nil
 	}
+	l.wish(ctx) // a deletion may read the inputs, with deletion.before
 	return l, nil
 }
 

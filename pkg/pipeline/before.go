@@ -74,7 +74,7 @@ func (p *Pipeline) HookWish(upstream *unstructured.Unstructured, in Inputs) Down
 	}
 	w, err := p.document(h, upstream, in)
 	if err != nil {
-		return DownstreamWish{Err: err}
+		return DownstreamWish{Err: p.maskError(in, err)}
 	}
 	w.document["metadata"].(map[string]any)["finalizers"] = []any{p.Config.Conventions.Finalizer}
 	return *w
@@ -259,7 +259,7 @@ func (p *Pipeline) hookMade(in Input, uid types.UID) Outcome {
 		o.State = StateHookFailed
 		o.Message = p.heldBy("onFailure", p.Hook.Config.OnFailure, p.what(o)+" was deleted before it was done", "")
 	case err != nil:
-		o.State, o.Message = StateHookRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.what(o), err)
+		o.State, o.Message = StateHookRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.what(o), p.maskError(f.Inputs, err))
 	default:
 		o.State, o.Message = StateHookRunning, fmt.Sprintf("waiting for %s to be done", p.what(o))
 	}

@@ -50,6 +50,7 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 		var fact status.Fact
 		if !report.Invalid && results[i].Outcome.State != StateUnwanted {
 			fact = p.fact(d, results[i], vars, budget)
+			fact.Message = p.Mask(in, fact.Message)
 			report.Facts = append(report.Facts, fact)
 		}
 		if r, ok := p.record(d, w, results[i], fact, before); ok {

@@ -50,12 +50,16 @@ func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured
 	}
 	if p.validator != nil {
 		if w.Invalid = p.validator.Validate(vars, budget); len(w.Invalid) > 0 {
+			for i := range w.Invalid {
+				w.Invalid[i].Message = p.Mask(in, w.Invalid[i].Message)
+			}
 			return w
 		}
 	}
 	w.Downstreams = make([]DownstreamWish, len(p.Downstreams))
 	for i, d := range p.Downstreams {
 		w.Downstreams[i] = p.wishOne(d, upstream, in, vars, budget)
+		w.Downstreams[i].Err = p.maskError(in, w.Downstreams[i].Err)
 	}
 	p.refuseSharedTargets(w)
 	return w
