@@ -27,8 +27,8 @@ func newCheck(streams IO) *cobra.Command {
 to mend it. It tells besides:
 
   - which kinds are typed: with the schema at hand, a rule that names a field
-    which does not exist is an error. Give the CustomResourceDefinitions with
-    --crds, or ask an API server with --live;
+    which does not exist is an error, and a template that does a warning. Give the
+    CustomResourceDefinitions with --crds, or ask an API server with --live;
   - the holes through which structure enters a downstream: there a custom
     resource can put a whole map or list, everywhere else only text or a number;
   - what the upstream's schema lacks to store the status, as lines to paste.

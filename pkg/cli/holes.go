@@ -11,10 +11,7 @@ import (
 // document, and how many of the holes that stand alone cannot hold one, since the upstream's schema declares text, a
 // number or a boolean there. In doubt a hole counts as one that lets structure in.
 func structureHoles(p *pipeline.Pipeline, d *pipeline.Downstream) (open []render.Hole, closed int) {
-	left, right := "{{", "}}"
-	if list := p.Config.Delimiters; len(list) == 2 {
-		left, right = list[0], list[1]
-	}
+	left, right := delimitersOf(p)
 	known := map[[2]int]bool{}
 	for pos := range closedActions(d.Config.Template, left, right, upstreamShape(p.Upstream.Schema)) {
 		before := d.Config.Template[:pos]
@@ -30,4 +27,11 @@ func structureHoles(p *pipeline.Pipeline, d *pipeline.Downstream) (open []render
 		}
 	}
 	return open, closed
+}
+
+func delimitersOf(p *pipeline.Pipeline) (left, right string) {
+	if list := p.Config.Delimiters; len(list) == 2 {
+		return list[0], list[1]
+	}
+	return "{{", "}}"
 }

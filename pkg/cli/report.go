@@ -33,11 +33,13 @@ func reportOf(c compiled, source kinds.Source) *checkReport {
 		r.kind(c.file, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
 		file, first := c.file.TemplatePos(i)
 		r.openHoles(p, d, "downstream "+d.Name, file, first)
+		r.undeclared(p, d, fmt.Sprintf("downstreams[%d].template", i), file, first)
 	}
 	if h := p.Hook; h != nil {
 		r.kind(c.file, source, pipeline.HookName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
 		file, first := c.file.BeforeTemplatePos()
 		r.openHoles(p, h.Object, pipeline.HookName, file, first)
+		r.undeclared(p, h.Object, "deletion.before.template", file, first)
 	}
 	for i, in := range p.Inputs {
 		r.kind(c.file, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
@@ -55,6 +57,13 @@ func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, ro
 		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, first+h.Line-1, oneLine(h.Text), role))
 	}
 	r.closed += closed
+}
+
+// undeclared warns of what a template reads and no custom resource has.
+func (r *checkReport) undeclared(p *pipeline.Pipeline, d *pipeline.Downstream, path, file string, first int) {
+	for _, u := range undeclaredFields(p, d) {
+		r.warnings = append(r.warnings, fmt.Sprintf("%s:%d: %s: %s", file, first+u.line-1, path, u.problem))
+	}
 }
 
 // kind tells what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.

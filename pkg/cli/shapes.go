@@ -2,6 +2,7 @@ package cli
 
 import (
 	"maps"
+	"strings"
 	template "text/template/parse"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -53,44 +54,60 @@ func isScalar(s *spec.Schema) bool {
 	return either || len(s.Type) == 1 && (s.Type[0] == "string" || s.Type[0] == "integer" || s.Type[0] == "number" || s.Type[0] == "boolean")
 }
 
+// preservesUnknown marks a schema whose objects may have fields that it does not declare.
+const preservesUnknown = "x-kubernetes-preserve-unknown-fields"
+
 // upstreamShape is an upstream's: what every kind has, and what its schema declares besides.
 func upstreamShape(s *spec.Schema) shape {
 	root := spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{}}}
 	if s != nil {
 		maps.Copy(root.Properties, s.Properties)
-		root.AdditionalProperties = s.AdditionalProperties
+		root.AdditionalProperties, root.Extensions = s.AdditionalProperties, s.Extensions
+	} else {
+		root.AddExtension(preservesUnknown, true)
 	}
 	text, texts := *spec.StringProperty(), *spec.MapProperty(spec.StringProperty())
 	root.Properties["apiVersion"], root.Properties["kind"] = text, text
-	root.Properties["metadata"] = spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{
+	metadata := spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{
 		"name": text, "namespace": text, "uid": text, "generateName": text, "resourceVersion": text, "creationTimestamp": text,
 		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts,
 	}}}
+	metadata.AddExtension(preservesUnknown, true) // there is more, which seldom matters
+	root.Properties["metadata"] = metadata
 	return shape{schema: &root}
 }
 
 // closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
 // offsets of what they print. A text that does not parse has none.
 func closedActions(text, left, right string, upstream shape) map[template.Pos]bool {
-	w := &shapeWalk{closed: map[template.Pos]bool{}, assigned: map[string]bool{}}
+	return walkShapes(text, left, right, upstream).closed
+}
+
+// walkShapes walks a template. Of a text that does not parse nothing is found.
+func walkShapes(text, left, right string, upstream shape) *shapeWalk {
+	w := &shapeWalk{closed: map[template.Pos]bool{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}}
 	tree := template.New("template")
 	tree.Mode = template.SkipFuncCheck
 	trees := map[string]*template.Tree{}
 	if _, err := tree.Parse(text, left, right, trees); err != nil || trees["template"] == nil {
-		return nil
+		return w
 	}
 	main := trees["template"].Root
 	// What a variable holds that is assigned to anew depends on the way there, so a first walk collects their names.
 	w.list(main, upstream, map[string]shape{"$": upstream})
 	clear(w.closed)
+	clear(w.undeclared)
 	w.list(main, upstream, map[string]shape{"$": upstream})
 	// The dot of the other trees is whatever they are handed: nothing of theirs is closed.
-	return w.closed
+	return w
 }
 
 type shapeWalk struct {
-	closed   map[template.Pos]bool
-	assigned map[string]bool
+	// closed are the places of actions that print neither map nor list.
+	closed map[template.Pos]bool
+	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
+	undeclared map[template.Pos]string
+	assigned   map[string]bool
 }
 
 // list walks one block. vars holds its variables and, since the block may declare more, is a copy of its own.
@@ -149,6 +166,9 @@ func (w *shapeWalk) declare(p *template.PipeNode, dot shape, vars map[string]sha
 func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape) shape {
 	var value shape
 	for i, cmd := range p.Cmds {
+		for _, arg := range cmd.Args {
+			w.node(arg, dot, vars) // for what is wrong with it
+		}
 		name, isCall := cmd.Args[0].(*template.IdentifierNode)
 		switch {
 		case !isCall:
@@ -172,18 +192,29 @@ func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shap
 	case *template.DotNode:
 		return dot
 	case *template.FieldNode:
-		return dot.below(n.Ident)
+		return w.field(n.Pos, dot, n.Ident)
 	case *template.VariableNode:
 		if w.assigned[n.Ident[0]] {
 			return shape{}
 		}
-		return vars[n.Ident[0]].below(n.Ident[1:])
+		return w.field(n.Pos, vars[n.Ident[0]], n.Ident[1:])
 	case *template.ChainNode:
-		return w.node(n.Node, dot, vars).below(n.Field)
+		return w.field(n.Pos, w.node(n.Node, dot, vars), n.Field)
 	case *template.PipeNode:
 		return w.pipe(n, dot, vars)
 	case *template.StringNode, *template.NumberNode, *template.BoolNode:
 		return shape{scalar: true}
 	}
 	return shape{}
+}
+
+// field is the shape of what a path leads to.
+func (w *shapeWalk) field(pos template.Pos, s shape, names []string) shape {
+	for i, name := range names {
+		if mend := s.lacks(name); mend != "" {
+			w.undeclared[pos] = "the schema has no ." + strings.Join(names[:i+1], ".") + ": " + mend
+		}
+		s = s.below(names[i : i+1])
+	}
+	return s
 }
