@@ -109,7 +109,7 @@ func (t *transition) walk(ctx context.Context) error {
 		next++
 		return nil
 	}
-	err := t.new.Visit(ctx, refs, func(f *engine.Finding) error {
+	err := t.visit(ctx, t.new, refs, func(f *engine.Finding) error {
 		if err := until(&f.Ref); err != nil {
 			return err
 		}

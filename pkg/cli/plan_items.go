@@ -77,7 +77,26 @@ func newPlanning(o *planOptions, line *progressLine) *planning {
 
 // operator plans one operator.
 func (p *planning) operator(ctx context.Context, v *engine.Survey) error {
-	return v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return p.finding(v.Pipeline(), f) })
+	return p.visit(ctx, v, v.Refs(), func(f *engine.Finding) error { return p.finding(v.Pipeline(), f) })
+}
+
+// visit looks at upstreams, and tells where the operator's guard would hold up what is found. It counts all upstreams, so
+// of one namespace nothing is told.
+func (p *planning) visit(ctx context.Context, v *engine.Survey, refs []pipeline.Ref, plan func(*engine.Finding) error) error {
+	var sum engine.GuardCount
+	err := v.Visit(ctx, refs, func(f *engine.Finding) error {
+		sum.Standing, sum.Changed = sum.Standing+f.Guarded.Standing, sum.Changed+f.Guarded.Changed
+		return plan(f)
+	})
+	guard := v.Pipeline().Config.Guard
+	if err != nil || guard == nil || p.options.namespace() != "" {
+		return err
+	}
+	if limit := engine.GuardAllows(guard, sum.Standing); sum.Changed > limit {
+		p.line.note("operator %s: %d of %d standing downstreams would be changed or deleted, and guard allows %d: run waits until that is confirmed",
+			v.Pipeline().Name, sum.Changed, sum.Standing, limit)
+	}
+	return nil
 }
 
 // finding plans one upstream.

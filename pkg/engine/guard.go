@@ -91,8 +91,8 @@ func (t *tally) examples() string {
 	return strings.Join(parts, ", ")
 }
 
-// allowed is how many of the standing downstreams may be changed or deleted without confirmation.
-func allowed(g *config.Guard, standing int) int {
+// GuardAllows is how many of the standing downstreams may be changed or deleted without confirmation.
+func GuardAllows(g *config.Guard, standing int) int {
 	percent, _ := strconv.Atoi(strings.TrimSuffix(g.MaxChanged, "%")) // held to its form when it was loaded
 	limit := standing * percent / 100
 	if g.Minimum != nil {
@@ -140,7 +140,7 @@ type guardWait struct {
 // mayGoOn tells whether the change may be made, and says why not.
 func (w *guardWait) mayGoOn() bool {
 	c, left := w.tally.sum()
-	switch limit := allowed(w.guard, c.standing); {
+	switch limit := GuardAllows(w.guard, c.standing); {
 	case w.session.confirmed() || w.confirmation.says(ChangeDigest(w.file)):
 		w.tellGoesOn("it is confirmed")
 		return true
@@ -252,6 +252,11 @@ func (l *look) count(ctx context.Context) counted {
 	if l.findStripped(ctx, d) {
 		d = l.pipeline.Decide(l.gather(ctx))
 	}
+	return l.countIn(d)
+}
+
+// countIn counts what a decision changes or deletes of what stands.
+func (l *look) countIn(d pipeline.Decision) counted {
 	var c counted
 	note := func(o pipeline.Outcome, changes bool) {
 		c.standing++

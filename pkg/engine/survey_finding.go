@@ -26,9 +26,14 @@ type Finding struct {
 	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted has
 	// leftovers only.
 	Changes []Change
+	// Guarded is what the config's guard counts of it; zero where there is none.
+	Guarded GuardCount
 	// Forgotten are objects that the status records, that stand, and that no downstream of the config looks at.
 	Forgotten []Forgotten
 }
+
+// GuardCount is how many standing downstreams there are, and how many of them would be changed or deleted.
+type GuardCount struct{ Standing, Changed int }
 
 // Forgotten is an object that nothing looks at any more.
 type Forgotten struct {

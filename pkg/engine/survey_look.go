@@ -71,6 +71,7 @@ func (t *tour) walk(ctx context.Context) {
 		t.overlay(&in)
 		d := t.pipeline.Decide(in)
 		if round == 0 {
+			d = t.guarded(ctx, in, d)
 			t.finding.Decision = pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
 		}
 		if d.Finalizer != pipeline.FinalizerLeave {
@@ -86,6 +87,19 @@ func (t *tour) walk(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// guarded counts what the config's guard does, with the reads that it makes. It returns the decision as it is then.
+func (t *tour) guarded(ctx context.Context, in pipeline.Input, d pipeline.Decision) pipeline.Decision {
+	if t.pipeline.Config.Guard == nil {
+		return d
+	}
+	if t.findStripped(ctx, d) {
+		d = t.pipeline.Decide(t.gather(ctx))
+	}
+	c := t.countIn(d)
+	t.finding.Guarded = GuardCount{Standing: c.standing, Changed: c.changed}
+	return d
 }
 
 // overlay puts what the writes would have left in the place of what stands.
