@@ -135,6 +135,9 @@ type guardWait struct {
 	guard        *config.Guard
 	confirmation *confirmation
 	told         bool
+	// shown is what text, the message, was made of: it is asked for many times a second.
+	shown counted
+	text  string
 }
 
 // mayGoOn tells whether the change may be made, and says why not.
@@ -154,10 +157,12 @@ func (w *guardWait) mayGoOn() bool {
 		if w.confirmation == nil {
 			w.confirmation = w.openConfirmation()
 		}
-		message := w.message(c, limit)
-		setGuard(w.name, c.changed, c.standing)
-		w.say(reasonGuardWaiting, message+w.confirmation.trouble())
-		w.tellWaits(message)
+		if w.shown != c {
+			w.shown, w.text = c, w.message(c, limit)
+			setGuard(w.name, c.changed, c.standing)
+		}
+		w.say(reasonGuardWaiting, w.text+w.confirmation.trouble())
+		w.tellWaits(w.text)
 		return false
 	}
 }

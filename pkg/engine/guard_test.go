@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -166,6 +167,7 @@ func TestGuardCounts(t *testing.T) {
 		{"all get another field manager", "fieldManager: NAME", "fieldManager: NAME-two", true},
 		{"all get their hash under another name", "NAME.example.com/hash", "NAME.example.com/digest", true},
 		{"all are marked under another name", "owner: {annotation: NAME.example.com/owner}", "owner: {reference: false, annotation: NAME.example.com/owner}", true},
+		{"all are carried over to another field manager", "fieldManager: NAME", "previous: {fieldManager: NAME}\n  fieldManager: NAME-two", true},
 		{"rules refuse all: what stands is left alone", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", false},
 		{"templates fail for all: what stands is left alone", "data: {{ .spec.data }}", "data: {{ .spec.data.missing | upper }}", false},
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
@@ -211,6 +213,42 @@ func TestGuardCountsWithoutStatus(t *testing.T) {
 	if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
 		t.Errorf("%v changes are counted", n)
 	}
+}
+
+// What the API server spells in its own way is no change, nor what others added, at a start with the config as it was.
+func TestGuardRaisesNoFalseAlarm(t *testing.T) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	conf = strings.NewReplacer("apiVersion: v1\n    kind: ConfigMap", "apiVersion: apps/v1\n    kind: Deployment", "data: {{ .spec.data }}", `spec:
+        replicas: 2
+        selector: {matchLabels: {app: {{ .metadata.name }}}}
+        template:
+          metadata: {labels: {app: {{ .metadata.name }}}}
+          spec:
+            containers: [{name: app, image: "app:1", resources: {requests: {cpu: 1000m, memory: 1024Mi}}}]`,
+		"    # downstream", "    drift: {initialFields: [.spec.replicas], exclusiveFields: [.spec.template.metadata.labels]}\n    # downstream").Replace(conf)
+	conf += "guard: {maxChanged: 0%, minimum: 0}\n"
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	r := start(t, testkit.Config(), conf).ready()
+	for i := range guardedWidgets {
+		testkit.Apply(t, ns, widget(named(i), `{}`))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Find(t, deployments, ns, named(i)) != nil && len(downstreamsOf(testkit.Get(t, widgets, ns, named(i)))) == 1, "not made"
+		})
+		testkit.Patch(t, deployments, ns, named(i), "autoscaler", `{"spec":{"replicas":5}}`)
+	}
+	cpu, _, _ := unstructured.NestedSlice(testkit.Get(t, deployments, ns, named(0)).Object, "spec", "template", "spec", "containers")
+	if text := fmt.Sprint(cpu); !strings.Contains(text, "cpu:1 ") {
+		t.Fatalf("the API server keeps the spelling: %s", text)
+	}
+	r.halt()
+	testkit.Patch(t, deployments, ns, named(0), "somebody", `{"spec":{"template":{"metadata":{"labels":{"extra":"x"}}}}}`)
+	r = start(t, testkit.Config(), conf).ready()
+	r.write("a.yaml", strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
+	r.reload()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
+	})
 }
 
 // A change that becomes smaller goes on by itself.
