@@ -66,7 +66,7 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 // upstream's mark in the cache, and what its status names, is deleted or released; then the finalizer goes. For the
 // downstreams it needs neither template nor rule.
 func (l *look) finalize(ctx context.Context) time.Duration {
-	if !l.hasFinalizer() || l.pipeline.Observing() {
+	if !l.hasFinalizer() || l.record.finalized || l.pipeline.Observing() {
 		return 0
 	}
 	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
@@ -152,7 +152,7 @@ func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipelin
 	}
 	// It is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
 	l.log.Info("cleaned up after an upstream", "upstream", l.ref.String(), "objects", len(d.Leftovers))
-	l.finalized = true
+	l.finalized, l.record.finalized = true, true
 	return true
 }
 

@@ -41,9 +41,12 @@ type record struct {
 	inputsSaid drift.Sum
 	targets    []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
-	retry  retryState
-	said   said
-	states []pipeline.State
+	retry retryState
+	said  said
+	// finalized is true once the finalizer is off a deleted upstream. The answer to that has the version of before where
+	// the upstream went with it, so that the cache, which still shows the finalizer, looks no older.
+	finalized bool
+	states    []pipeline.State
 	// told is what events have said already about the state that lasts; looked is false before the first look.
 	told   string
 	looked bool
