@@ -4,7 +4,7 @@
 
 GO       ?= go
 FUZZTIME ?= 20s
-TIMEOUT  ?= 15m
+TIMEOUT  ?= 30m
 PKG      ?= ./...
 
 MODULE   := github.com/corollary-dev/corollary
