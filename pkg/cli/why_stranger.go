@@ -15,7 +15,7 @@ const readersTold = 10
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
 func (w *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
-	any := false
+	concerned := false
 	for n, f := range w.files {
 		target, narrow := inTheWay && hasDownstream(f, k), staysInNamespace(f, k)
 		if !target && !hasInput(f, k) {
@@ -27,11 +27,11 @@ func (w *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool)
 		}
 		found, err := w.strangerTo(ctx, n, namespace, target)
 		if err != nil {
-			return any, err
+			return concerned, err
 		}
-		any = any || found
+		concerned = concerned || found
 	}
-	return any, nil
+	return concerned, nil
 }
 
 // strangerTo is stranger for one operator.
@@ -42,7 +42,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 	}
 	defer v.Close()
 	p := v.Pipeline()
-	any, readers := false, 0
+	found, readers := false, 0
 	err = v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
 		if f.Upstream == nil {
 			return nil
@@ -56,7 +56,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 			}
 		}
 		if key := fmt.Sprint(n, f.Ref); target && !w.told[key] && w.targets(f) {
-			w.told[key], any = true, true
+			w.told[key], found = true, true
 			w.print(p, f, true)
 		}
 		return nil
@@ -64,7 +64,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 	if readers > readersTold {
 		fmt.Fprintf(w.w, "%s is input of %d more (operator %s)\n", w.asked, readers-readersTold, p.Name)
 	}
-	return any || readers > 0, err
+	return found || readers > 0, err
 }
 
 // targets tells whether the object in question stands where an upstream's downstream is to be.

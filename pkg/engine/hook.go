@@ -92,21 +92,30 @@ func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline
 		}
 	}
 	var err error
-	read, until := l.record.hookRead()
-	switch at := f.Wish.Target; {
-	case f.Wish.Err != nil:
-	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
-		f.Live = read // a moment ago
-	case m.foreign == at && read != nil && m.retry.wait(l.record.asked, l.now) > 0:
-		f.Live = read
-	case m.foreign == at:
-		if f.Live, err = l.readHook(ctx, at); err == nil && f.Live == nil {
-			m.foreign = pipeline.Ref{}
-		}
-	default:
-		f.Live = l.hook.live(at)
+	if f.Wish.Err == nil {
+		f.Live, err = l.whatStandsInTheWay(ctx, f.Wish.Target)
 	}
 	return f, err
+}
+
+// whatStandsInTheWay finds what stands where the object is to be made: as just read, or, where a create met somebody
+// else's object, as read once the wait after that is over; else as the cache has it.
+func (l *look) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	m := &l.record.hook
+	read, until := l.record.hookRead()
+	switch {
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
+		return read, nil
+	case m.foreign != at:
+		return l.hook.live(at), nil
+	case read != nil && m.retry.wait(l.record.asked, l.now) > 0:
+		return read, nil
+	}
+	live, err := l.readHook(ctx, at)
+	if err == nil && live == nil {
+		m.foreign = pipeline.Ref{}
+	}
+	return live, err
 }
 
 // isOwnHook tells whether an object was made by deletion.before for this upstream, as far as its marks tell.

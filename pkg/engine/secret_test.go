@@ -95,7 +95,11 @@ func startLogged(t *testing.T, conf string) func() string {
 	}
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() { <-done })
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 	testkit.Eventually(t, patience, func() (bool, string) { err := e.Ready(nil); return err == nil, text(err) })
 	return func() string { mu.Lock(); defer mu.Unlock(); return all.String() }
 }

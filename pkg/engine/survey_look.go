@@ -71,7 +71,7 @@ func (t *tour) walk(ctx context.Context) {
 		t.overlay(&in)
 		d := t.pipeline.Decide(in)
 		if round == 0 {
-			d = t.guarded(ctx, in, d)
+			d = t.guarded(ctx, d)
 			t.finding.Decision = pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
 		}
 		if d.Finalizer != pipeline.FinalizerLeave {
@@ -90,7 +90,7 @@ func (t *tour) walk(ctx context.Context) {
 }
 
 // guarded counts what the config's guard does, with the reads that it makes. It returns the decision as it is then.
-func (t *tour) guarded(ctx context.Context, in pipeline.Input, d pipeline.Decision) pipeline.Decision {
+func (t *tour) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	if t.pipeline.Config.Guard == nil {
 		return d
 	}
