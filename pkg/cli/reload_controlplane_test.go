@@ -111,7 +111,7 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 	m.set("config.tmpl", "metadata:\n  name: {{ .metadata.nam\n")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		code, text := answer(t, "http://"+health+"/readyz/reload")
-		return code == http.StatusInternalServerError && strings.Contains(text, "config.tmpl:3"), text
+		return code == http.StatusInternalServerError && strings.Contains(text, "config.tmpl:2"), text
 	})
 	if code, text := answer(t, "http://"+health+"/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz answers %d: %s", code, text)

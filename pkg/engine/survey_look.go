@@ -395,6 +395,7 @@ func (t *tour) deletion(ctx context.Context) error {
 	t.read(ctx, d)
 	if d.HookFirst {
 		t.finding.Changes = append(t.finding.Changes, t.hookChange(*d.Hook))
+		t.waitForHook()
 	}
 	for _, o := range d.Leftovers {
 		c := t.change(o, actionOf(o))
@@ -409,6 +410,17 @@ func (t *tour) deletion(ctx context.Context) error {
 	}
 	t.addLeftovers(nil)
 	return nil
+}
+
+// waitForHook tells of the downstreams whose turn comes after deletion.before.
+func (t *tour) waitForHook() {
+	for _, own := range t.pipeline.Leftovers(nil, t.shownByDownstream(), t.recorded()) {
+		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
+			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.HookName + " is done"}
+		c := t.change(o, ChangeWait)
+		c.Leftover = true
+		t.left[o.UID] = c
+	}
 }
 
 // hookChange describes what is made before an upstream's downstreams go.

@@ -289,3 +289,23 @@ func TestSurveyFollows(t *testing.T) {
 		t.Errorf("following ended after %s with %v", time.Since(begun), err)
 	}
 }
+
+// TestSurveyDuringHook tells of what comes before a deletion and of what waits for it; no dry run is made of either.
+func TestSurveyDuringHook(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	text := hooked(ns, name)
+	r := made(t, text, ns, testkit.NewCounter())
+	testkit.Delete(t, widgets, ns, "a")
+	waitHook(t, ns, "a", "HookRunning")
+	r.halt()
+	found := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+	found.expect(t, "a", "wait a-drain, wait a")
+
+	testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+	found = survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+	found.expect(t, "a", "wait a-drain, wait a")
+
+	start(t, testkit.Config(), text)
+	waitGone(t, widgets, ns, "a")
+}
