@@ -94,11 +94,18 @@ func maskAnnotations(metadata any, values []string) any {
 	return out
 }
 
+// shortestRepeated is how long a value is at least that is looked for inside other texts: a shorter one stands in many by
+// chance, a hash for one.
+const shortestRepeated = 4
+
 // maskRepeated hides texts in which one of the values stands.
 func maskRepeated(v any, values []string) any {
 	switch v := v.(type) {
 	case string:
-		if slices.ContainsFunc(values, func(value string) bool { return strings.Contains(v, value) }) {
+		repeats := func(value string) bool {
+			return v == value || len(value) >= shortestRepeated && strings.Contains(v, value)
+		}
+		if slices.ContainsFunc(values, repeats) {
 			return drift.Masked
 		}
 	case map[string]any:
