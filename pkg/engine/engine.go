@@ -52,6 +52,26 @@ type Engine struct {
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
 // election, events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
+	e, err := connect(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	e.elected = mgr.Elected()
+	e.recorder = func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) }
+	for _, f := range files {
+		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
+	}
+	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded)); err != nil {
+		return nil, fmt.Errorf("adding the readiness checks: %w", err)
+	}
+	if err := mgr.Add(e); err != nil {
+		return nil, fmt.Errorf("adding the engine to the manager: %w", err)
+	}
+	return e, nil
+}
+
+// connect makes an engine without operators: its clients, discovery and watches.
+func connect(cfg *rest.Config, o Options) (*Engine, error) {
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
@@ -68,20 +88,8 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
-	e := &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed),
-		elected:   mgr.Elected(),
-		recorder:  func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) },
-		operators: map[string]*operator{}, started: make(chan struct{})}
-	for _, f := range files {
-		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
-	}
-	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded)); err != nil {
-		return nil, fmt.Errorf("adding the readiness checks: %w", err)
-	}
-	if err := mgr.Add(e); err != nil {
-		return nil, fmt.Errorf("adding the engine to the manager: %w", err)
-	}
-	return e, nil
+	return &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed),
+		operators: map[string]*operator{}, started: make(chan struct{})}, nil
 }
 
 func withDefaults(o Options) Options {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -60,24 +59,11 @@ func NewSurveyor(cfg *rest.Config, o SurveyOptions) (*Surveyor, error) {
 	if o.Log.IsZero() {
 		o.Log = logr.Discard()
 	}
-	httpClient, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the connection: %w", err)
-	}
-	client, err := newDynamic(cfg, httpClient, objectCodec{})
+	e, err := connect(cfg, Options{Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	packed, err := newDynamic(cfg, httpClient, packedCodec{})
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := kinds.Live(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("preparing discovery: %w", err)
-	}
-	e := &Engine{options: withDefaults(Options{Log: o.Log}), client: client, cluster: cluster, watches: newWatches(client, packed)}
-	return &Surveyor{engine: e, dynamic: client, options: o}, nil
+	return &Surveyor{engine: e, dynamic: e.client, options: o}, nil
 }
 
 // Survey is one operator's watches, opened to look around.
