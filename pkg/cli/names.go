@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
@@ -138,4 +139,18 @@ func kindTexts(kinds []*namedKind) []string {
 		list[i] = k.String()
 	}
 	return list
+}
+
+// target finds the kind that a person wrote and says where the object of that name is: in the connection's namespace,
+// where the kind has any.
+func (n *kindNames) target(c *connection, kind, name string) (*namedKind, apply.Target, error) {
+	k, err := n.find(kind)
+	if err != nil {
+		return nil, apply.Target{}, err
+	}
+	t := apply.Target{GVR: k.gvr, Name: name}
+	if k.namespaced {
+		t.Namespace, err = c.namespace()
+	}
+	return k, t, err
 }

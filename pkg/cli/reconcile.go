@@ -85,7 +85,7 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	k, err := names.find(kind)
+	k, target, err := names.target(&o.connection, kind, name)
 	if err != nil {
 		return err
 	}
@@ -96,12 +96,6 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
-	}
-	target := apply.Target{GVR: k.gvr, Name: name}
-	if k.namespaced {
-		if target.Namespace, err = o.connection.namespace(); err != nil {
-			return err
-		}
 	}
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	annotations := map[string]string{}

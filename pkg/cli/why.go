@@ -59,19 +59,13 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	k, err := names.find(kind)
+	k, target, err := names.target(&o.connection, kind, name)
 	if err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
-	}
-	target := apply.Target{GVR: k.gvr, Name: name}
-	if k.namespaced {
-		if target.Namespace, err = o.connection.namespace(); err != nil {
-			return err
-		}
 	}
 	object, err := apply.New(client, "why").Get(ctx, target)
 	if err != nil {
