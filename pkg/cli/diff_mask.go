@@ -22,28 +22,12 @@ func maskDiffs(list []fieldDiff, documents ...map[string]any) {
 		d := &list[i]
 		switch first := d.path[0]; {
 		case slices.Contains(secretFields, first.Field):
-			d.before, d.after = masked(d.before), masked(d.after)
+			d.before, d.after = drift.Mask(d.before), drift.Mask(d.after)
 		case first.Field == "metadata" && len(d.path) == 1:
 			d.before, d.after = maskAnnotations(d.before, values), maskAnnotations(d.after, values)
 		case d.path.HasPrefix(fieldpath.New("metadata", "annotations")):
 			d.before, d.after = maskRepeated(d.before, values), maskRepeated(d.after, values)
 		}
-	}
-}
-
-// masked hides a value or, key by key, those of a map.
-func masked(v any) any {
-	switch v := v.(type) {
-	case nil:
-		return nil
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k := range v {
-			out[k] = drift.Masked
-		}
-		return out
-	default:
-		return drift.Masked
 	}
 }
 
@@ -56,7 +40,7 @@ func maskedDocument(doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	for _, field := range secretFields {
 		if v, ok := out[field]; ok {
-			out[field] = masked(v)
+			out[field] = drift.Mask(v)
 		}
 	}
 	out["metadata"] = maskAnnotations(doc["metadata"], values)

@@ -58,7 +58,7 @@ func (d *differ) add(at *trail, want, have any, held owners) {
 
 func (d *differ) addPath(p fieldpath.Path, want, have any, held owners) {
 	if d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
-		want, have = masked(want), masked(have)
+		want, have = Mask(want), Mask(have)
 	}
 	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Manager: held.lastWriter(d.es, d.our)})
 }
@@ -74,7 +74,8 @@ func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any,
 	}
 }
 
-func masked(v any) any {
+// Mask hides a value of a Secret or, key by key, those of a map; nil, which is none, stays.
+func Mask(v any) any {
 	switch v := v.(type) {
 	case nil:
 		return nil
