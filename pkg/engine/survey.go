@@ -224,12 +224,14 @@ func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*Fin
 	return ctx.Err()
 }
 
-// unless is the error, but for work that was asked to end: then what failed does not matter.
-func unless(ended bool, err error) error {
-	if ended {
+// unlessEnded is the error, but for work that was asked to end: then what failed does not matter.
+func unlessEnded(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // progressStep is after how many upstreams progress is told.
@@ -249,8 +251,8 @@ func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
 		pause(ctx, afterDelete)
 		for _, ref := range v.news.take() {
 			f, err := v.Look(ctx, ref)
-			if ended := ctx.Err() != nil; ended || err != nil {
-				return unless(ended, err)
+			if err != nil {
+				return unlessEnded(ctx, err)
 			}
 			if f == nil {
 				f = &Finding{Operator: v.name, Ref: ref}
