@@ -16,27 +16,43 @@ LDFLAGS  := -s -w -X $(MODULE)/pkg/cli.Version=$(VERSION) -X $(MODULE)/pkg/cli.R
 # cgo off, and the tests run without the detector rather than not at all.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
+# The image: its name, what builds it (the first of these that there is), the
+# image that Go comes from and the platform that it is for, where not this one.
+IMAGE    ?= corollary:$(VERSION)
+ENGINE   ?= $(firstword $(notdir $(shell command -v docker podman buildah 2>/dev/null)))
+BUILDER  ?=
+PLATFORM ?=
+
+# Succeeds where the image can be tested, after installing Debian's buildah if need
+# be. Root it has to be: the test mounts what is in the image, and takes its user.
+testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
+	{ command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends buildah; }; } >/dev/null
+
 # The folders of the test files in which a line matches $(1).
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench cluster build fuzz golden controlplane
+.PHONY: help demo test lint bench cluster build image image-test site fuzz golden tools controlplane
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # demo and cluster run until Ctrl-C; `go run` would then report a failure.
 demo: build controlplane ## show the main job on a real API server, step by step
 	@$(GO) build -o bin/demo ./hack/demo
 	@exec bin/demo
 
-test: controlplane ## vet, and run all tests, those on a real API server included
-	$(GO) vet -tags controlplane $(PKG)
+test: controlplane tools ## vet, and run all tests, those on a real API server included
+	$(GO) vet -tags controlplane,image $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
 	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(PKG)
+ifeq ($(PKG),./...)
+	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
+		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
+endif
 
 lint: ## run golangci-lint, which is built from source the first time
-	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane $(PKG)
+	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image $(PKG)
 
 bench: controlplane ## run the benchmarks, that against a hand-written operator included
 	$(GO) test -run '^$$' -bench . -benchmem -tags controlplane -p 1 $(PKG)
@@ -47,6 +63,21 @@ cluster: controlplane ## start an API server, print its kubeconfig, stay up unti
 
 build: ## build bin/corollary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/corollary ./cmd/corollary
+
+image: ## build the container image IMAGE with docker, podman or buildah
+	$(or $(ENGINE),$(error no docker, podman or buildah was found)) build --tag $(IMAGE) \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
+		$(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(PLATFORM),--platform $(PLATFORM)) \
+		$(if $(filter docker,$(ENGINE)),,--build-arg BUILDPLATFORM=linux/$(shell $(GO) env GOHOSTARCH)) .
+
+image-test: controlplane ## build the image with buildah and run what is in it (Linux, as root)
+	@$(testable)
+	$(GO) test -tags image -count=1 -timeout $(TIMEOUT) -run '$(RUN)' ./internal/image
+
+site: ## build the documentation as a web site, into bin/site
+	@hugo=$$($(GO) run ./hack/assets hugo) && rm -rf bin/site && \
+		$$hugo build --quiet --noBuildLock --panicOnWarning --source site --destination ../bin/site && \
+		echo "bin/site/index.html can be opened as it is, or bin/site be served"
 
 fuzz: ## run each fuzz target for FUZZTIME (20s)
 	@set -e; for folder in $(call folders,^func Fuzz); do \
@@ -60,7 +91,13 @@ golden: ## write the golden files anew; look at the diff before you commit it
 	@set -e; for folder in $(call folders,$(MODULE)/internal/golden"); do \
 		$(GO) test $$folder -update; \
 	done
+	@$(GO) run ./hack/assets controlplane helm >/dev/null
+	$(GO) test -tags controlplane ./charts -run Templates -update
 
-# The binaries of the control plane, built once into the user's cache (minutes).
+# What tests run is built once into the user's cache (minutes), and again when the
+# go.mod or go.sum that pins it changes.
+tools: ## build the tools that tests run: helm, promtool, hugo, kubectl
+	@$(GO) run ./hack/assets $(notdir $(patsubst %/,%,$(dir $(wildcard tools/*/go.mod)))) >/dev/null
+
 controlplane:
-	@$(GO) run ./hack/assets >/dev/null
+	@$(GO) run ./hack/assets controlplane >/dev/null

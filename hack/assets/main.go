@@ -1,6 +1,8 @@
-// Command assets prints the directory that holds the control plane's binaries,
-// for KUBEBUILDER_ASSETS, and builds them first where they are not there yet.
-// Standard output is that one line; progress goes to standard error.
+// Command assets builds what tests and demonstrations run, where it is not there
+// yet: the control plane and the tools. Its arguments name what is wanted;
+// without any it is all of them. Standard output has a line for each: the
+// directory of the control plane's binaries (KUBEBUILDER_ASSETS), the file of a
+// tool. Progress goes to standard error.
 package main
 
 import (
@@ -11,15 +13,33 @@ import (
 	"syscall"
 
 	"github.com/corollary-dev/corollary/internal/assets"
+	"github.com/corollary-dev/corollary/internal/tools"
 )
+
+// controlPlane is the argument that stands for the control plane.
+const controlPlane = "controlplane"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir, err := assets.Build(ctx, os.Stderr)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "assets: %v\n", err)
-		os.Exit(1) //nolint:gocritic // nothing is left that stop would have to undo
+	wanted := os.Args[1:]
+	if len(wanted) == 0 {
+		wanted = append([]string{controlPlane}, tools.Names()...)
 	}
-	fmt.Println(dir)
+	for _, name := range wanted {
+		path, err := build(ctx, name)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "assets: %v\n", err)
+			os.Exit(1) //nolint:gocritic // nothing is left that stop would have to undo
+		}
+		fmt.Println(path)
+	}
+}
+
+// build returns where the thing with the name is, after building it if need be.
+func build(ctx context.Context, name string) (string, error) {
+	if name == controlPlane {
+		return assets.Build(ctx, os.Stderr)
+	}
+	return tools.Build(ctx, name, os.Stderr)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -35,9 +36,15 @@ type AuditEvent struct {
 	Stage      string `json:"stage"`
 	RequestURI string `json:"requestURI"`
 	UserAgent  string `json:"userAgent"`
-	User       struct {
+	// Received is when the API server began with it.
+	Received time.Time `json:"requestReceivedTimestamp"`
+	User     struct {
 		Username string `json:"username"`
 	} `json:"user"`
+	// ImpersonatedUser is as whom it was made; nil where it was made as User.
+	ImpersonatedUser *struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
 	// ObjectRef is nil for requests that are for no resource (discovery, health).
 	ObjectRef *struct {
 		Resource    string `json:"resource"`

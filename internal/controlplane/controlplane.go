@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -27,6 +28,8 @@ const (
 	Namespaces       = "namespace-controller"
 	Deployments      = "deployment-controller"
 	ReplicaSets      = "replicaset-controller"
+	Jobs             = "job-controller"
+	Disruptions      = "disruption-controller"
 )
 
 const (
@@ -66,6 +69,10 @@ type Options struct {
 	Output io.Writer
 }
 
+// starting lets one control plane start at a time: what markChildren says to the
+// components stands in the environment, which is the whole process'.
+var starting sync.Mutex
+
 // ControlPlane is a running control plane. Its methods may be called by several
 // goroutines at once; Stop ends it.
 type ControlPlane struct {
@@ -74,6 +81,7 @@ type ControlPlane struct {
 	admin    *rest.Config
 	managers []*process
 	audit    string // path of the audit log, "" without one
+	users    sync.Mutex
 }
 
 // Start starts a control plane and returns once it serves requests and every
@@ -101,6 +109,8 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 // start brings up one component after the other. What it has brought up when it
 // fails, Stop takes down.
 func (c *ControlPlane) start(ctx context.Context, binaries string, opts Options) error {
+	starting.Lock()
+	defer starting.Unlock()
 	if err := markChildren(c.dir); err != nil {
 		return err
 	}
@@ -149,6 +159,8 @@ func (c *ControlPlane) Config() *rest.Config {
 // User returns a client configuration for a user who has no rights but those
 // that RBAC gives to the name and the groups.
 func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
+	c.users.Lock() // certificates are numbered, and envtest does not guard the number
+	defer c.users.Unlock()
 	user, err := c.server.AddUser(envtest.User{Name: name, Groups: groups}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("adding user %s: %w", name, err)

@@ -25,7 +25,7 @@ import (
 )
 
 // crdTimeout bounds the wait for one CRD to be served.
-const crdTimeout = time.Minute
+const crdTimeout = 2 * time.Minute
 
 var crds = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 

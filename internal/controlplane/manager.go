@@ -13,7 +13,12 @@ import (
 // startManager starts kube-controller-manager with the controllers named and no
 // others. It does not wait for them: a test polls for what they should do.
 func (c *ControlPlane) startManager(binaries string, controllers []string, output *tail) (*process, error) {
-	kubeconfig, err := Kubeconfig(c.admin)
+	// Under the name that it has in clusters, which policies know it by.
+	user, err := c.User("system:kube-controller-manager", "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := Kubeconfig(user)
 	if err != nil {
 		return nil, err
 	}

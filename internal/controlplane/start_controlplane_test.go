@@ -5,6 +5,7 @@ package controlplane
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -17,19 +18,26 @@ import (
 	"github.com/corollary-dev/corollary/internal/assets"
 )
 
-// helperEnv makes the test binary a program that starts a control plane, says
-// where it is, and waits to be killed.
+// helperEnv makes the test binary a program that starts control planes, all at
+// once, says where they are, and waits to be killed.
 const helperEnv = "TEST_START_AND_WAIT"
+
+// planes is how many it starts.
+const planes = 2
 
 func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) == "" {
 		os.Exit(m.Run())
 	}
-	c, err := Start(context.Background(), Options{})
-	if err != nil {
-		panic(err)
+	for range planes {
+		go func() {
+			c, err := Start(context.Background(), Options{})
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println(c.dir, c.admin.Host) // to stdout: what the components say may go to stderr
+		}()
 	}
-	println(c.dir, c.admin.Host) // to stderr, unbuffered
 	select {}
 }
 
@@ -66,7 +74,7 @@ func TestManagerThatEnds(t *testing.T) {
 	}
 }
 
-// TestKilledParent kills a process that runs a control plane. Its components have
+// TestKilledParent kills a process that runs control planes. Their components have
 // to end too and to remove their data: no signal tells them.
 func TestKilledParent(t *testing.T) {
 	if os.Getenv(assets.Env) != "" {
@@ -78,31 +86,42 @@ func TestKilledParent(t *testing.T) {
 	}
 	command := exec.CommandContext(t.Context(), executable)
 	command.Env = append(os.Environ(), helperEnv+"=1")
-	stderr, err := command.StderrPipe()
+	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(stderr).ReadString('\n')
-	dir, address, found := strings.Cut(strings.TrimSpace(line), " ")
-	if err != nil || !found {
-		t.Fatalf("the control plane did not start: %q, %v", line, err)
-	}
-	server, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
+	output, servers := bufio.NewReader(stdout), map[string]string{} // by directory
+	for range planes {
+		line, err := output.ReadString('\n')
+		dir, address, found := strings.Cut(strings.TrimSpace(line), " ")
+		if err != nil || !found {
+			t.Fatalf("the control plane did not start: %q, %v", line, err)
+		}
+		server, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[dir] = server.Host
 	}
 	if err := command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // it tells that it was killed
+	for dir, server := range servers {
+		waitGone(t, dir, server)
+	}
+}
 
+// waitGone waits until a control plane has ended and has removed its data.
+func waitGone(t *testing.T, dir, server string) {
+	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-ticker.C {
-		connection, dialled := net.Dial("tcp", server.Host)
+	for deadline := time.Now().Add(startTimeout); ; <-ticker.C {
+		connection, dialled := net.Dial("tcp", server)
 		if dialled == nil {
 			_ = connection.Close()
 		}
@@ -111,7 +130,8 @@ func TestKilledParent(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the API server answers: %t; its directory exists: %t", dialled == nil, exists == nil)
+			t.Errorf("%s: the API server answers: %t; its directory exists: %t", dir, dialled == nil, exists == nil)
+			return
 		}
 	}
 }

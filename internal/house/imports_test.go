@@ -12,10 +12,11 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
-	{"pkg/engine"},
-	{"pkg/pipeline"},
-	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/render", "pkg/rules", "pkg/status"},
-	{"pkg/fieldpath", "pkg/filewatch"},
+	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/scaffold"},
+	{"pkg/offline"},
+	{"pkg/crdschema", "pkg/pipeline"},
+	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
+	{"pkg/fieldpath", "pkg/filewatch", "pkg/spelling", "pkg/yamltext"},
 }
 
 // never are imports that the layers would allow: the pipeline decides and does
@@ -25,7 +26,8 @@ var never = map[string][]string{
 }
 
 // pure are the packages that work without an API server and without its clients.
-var pure = []string{"pkg/config", "pkg/drift", "pkg/fieldpath", "pkg/pipeline", "pkg/render", "pkg/rules", "pkg/status"}
+var pure = []string{"pkg/config", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/render", "pkg/rules",
+	"pkg/scaffold", "pkg/spelling", "pkg/status", "pkg/yamltext"}
 
 // clients are the libraries that talk to an API server.
 var clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}

@@ -26,6 +26,7 @@ var allowed = []struct {
 	{regexp.MustCompile(`^([a-z0-9-]+\.)+k8s\.io/[A-Z][A-Za-z]+$`), "an API group and kind of Kubernetes"},
 	{regexp.MustCompile(`^([a-z0-9-]+\.)*example\.(com|org|net)/`), "an example in a help text or in a message"},
 	{regexp.MustCompile(`^json-schema\.org/draft`), "the dialect of the published JSON Schema"},
+	{regexp.MustCompile(`^operators\.coreos\.com/v1alpha1$`), "the API of the Operator Lifecycle Manager"},
 	{regexp.MustCompile(`^github\.com/corollary-dev/corollary`), "the address of the project"},
 }
 

@@ -18,7 +18,10 @@ func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 	}
 	var requests []Request
 	for _, event := range events {
-		request := Request{Verb: strings.ToUpper(event.Verb), UserAgent: event.UserAgent}
+		request := Request{Verb: strings.ToUpper(event.Verb), UserAgent: event.UserAgent, User: event.User.Username, Sender: event.User.Username, Received: event.Received}
+		if event.ImpersonatedUser != nil {
+			request.User = event.ImpersonatedUser.Username
+		}
 		request.Path, request.Query, _ = strings.Cut(event.RequestURI, "?")
 		if query, err := url.ParseQuery(request.Query); err == nil {
 			request.DryRun = query.Get("dryRun") == "All"
@@ -38,6 +41,11 @@ func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 		}
 	}
 	return requests
+}
+
+// By is a condition for requests of a user, or of one that is impersonated.
+func By(user string) func(Request) bool {
+	return func(r Request) bool { return r.User == user }
 }
 
 // Agent is a condition for requests whose user agent starts with the prefix.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -27,6 +28,13 @@ type Request struct {
 	// Path is the URL's path, Query what follows it.
 	Path, Query string
 	UserAgent   string
+	// User is who asked, where it is impersonation who is impersonated; Sender is who
+	// asked in either case, and Received when the API server began with it. Seen by
+	// Audit only.
+	User, Sender string
+	Received     time.Time
+	// Sent is when the client sent it. Seen by a Counter only.
+	Sent time.Time
 	// Apply tells server-side apply from other patches; DryRun is what it says.
 	// Seen by a Counter only, not by Audit: Apply.
 	Apply, DryRun bool
@@ -75,6 +83,7 @@ func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			sent := describe(request)
+			sent.Sent = time.Now()
 			c.add(&sent)
 			response, err := next.RoundTrip(request)
 			if err == nil {
@@ -129,14 +138,21 @@ func (c *Counter) Snapshot() map[string]int {
 }
 
 // Total returns how many requests for resources were sent since the last Reset,
-// without watches, leases, and what is for no resource (discovery, OpenAPI).
-func (c *Counter) Total() int {
-	return len(c.Requests(Request.counts))
+// without watches, leases, and what is for no resource (discovery, OpenAPI); with
+// conditions, only of those for which all of them hold.
+func (c *Counter) Total(conditions ...func(Request) bool) int {
+	return len(c.Requests(append(conditions, Request.counts)...))
 }
 
 // Mutating returns how many of Total could change an object; a dry run cannot.
-func (c *Counter) Mutating() int {
-	return len(c.Requests(Request.counts, Request.Mutating))
+func (c *Counter) Mutating(conditions ...func(Request) bool) int {
+	return c.Total(append(conditions, Request.Mutating)...)
+}
+
+// Before is a condition for requests that were sent before a moment: a busy
+// machine cannot make a stretch of time longer that ends there.
+func Before(moment time.Time) func(Request) bool {
+	return func(r Request) bool { return r.Sent.Before(moment) }
 }
 
 // Reset forgets everything.

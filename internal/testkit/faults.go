@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,7 +37,7 @@ type Fault struct {
 	owner  *Faults
 	match  func(*http.Request) bool
 	answer func(*http.Request) (*http.Response, error)
-	hits   int
+	hits   []time.Time
 }
 
 // Answer makes the requests that match fail with an HTTP status (403, 404, 409,
@@ -82,10 +83,13 @@ func (f *Fault) Off() {
 }
 
 // Hits returns how many requests have failed by it.
-func (f *Fault) Hits() int {
+func (f *Fault) Hits() int { return len(f.Times()) }
+
+// Times returns when requests have failed by it, in order.
+func (f *Fault) Times() []time.Time {
 	f.owner.mu.Lock()
 	defer f.owner.mu.Unlock()
-	return f.hits
+	return slices.Clone(f.hits)
 }
 
 // Wrap returns a copy of the client configuration whose requests may fail.
@@ -112,7 +116,7 @@ func (f *Faults) find(request *http.Request) *Fault {
 	defer f.mu.Unlock()
 	for _, fault := range slices.Backward(f.faults) {
 		if fault.match(request) {
-			fault.hits++
+			fault.hits = append(fault.hits, time.Now())
 			return fault
 		}
 	}

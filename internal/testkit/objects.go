@@ -3,6 +3,7 @@ package testkit
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -127,6 +129,9 @@ func List(t testing.TB, gvr schema.GroupVersionResource, namespace, selector str
 	return list.Items
 }
 
+// contended is how Update tries again: for some seconds.
+var contended = wait.Backoff{Steps: 16, Duration: 10 * time.Millisecond, Factor: 1.4, Jitter: 0.1}
+
 // Update reads an object, lets mutate change it and writes it back as the field
 // manager "test", again and again while others change it in between. With a
 // subresource (say "status") it writes that.
@@ -136,7 +141,7 @@ func Update(t testing.TB, gvr schema.GroupVersionResource, namespace, name strin
 	t.Helper()
 	resource := shared(t).dynamic.Resource(gvr).Namespace(namespace)
 	var updated *unstructured.Unstructured
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(contended, func() error {
 		object, err := resource.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

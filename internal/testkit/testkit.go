@@ -18,10 +18,12 @@ package testkit
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -42,6 +44,7 @@ type Option func(*options) error
 
 type options struct {
 	controlplane.Options
+	parallel int
 }
 
 // WithCRDs installs the CRDs in the YAML files, or in the *.yaml and *.yml files
@@ -85,6 +88,16 @@ func WithAudit() Option {
 	}
 }
 
+// WithParallel lets that many parallel tests run at a time, where -parallel does
+// not say otherwise. Go's own default is the number of processors, which tests
+// that wait for an API server and for delays leave idle.
+func WithParallel(tests int) Option {
+	return func(o *options) error {
+		o.parallel = tests
+		return nil
+	}
+}
+
 // Main starts a control plane, runs the tests of the package, stops the control
 // plane and ends the process. It is for TestMain.
 func Main(m *testing.M, opts ...Option) {
@@ -109,8 +122,28 @@ func run(m *testing.M, opts []Option) (int, error) {
 		return 1, err
 	}
 	running = plane
+	if o.parallel > 0 {
+		if err := runParallel(o.parallel); err != nil {
+			return 1, errors.Join(err, plane.Stop())
+		}
+	}
 	code := m.Run()
 	return code, plane.Stop()
+}
+
+// runParallel sets -parallel where the command line does not.
+func runParallel(tests int) error {
+	const name = "test.parallel"
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return nil
+	}
+	if err := flag.Set(name, strconv.Itoa(tests)); err != nil {
+		return fmt.Errorf("running %d tests at a time: %w", tests, err)
+	}
+	return nil
 }
 
 // plane returns the control plane that Main started.

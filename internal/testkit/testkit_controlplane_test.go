@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -123,13 +122,34 @@ func TestControllers(t *testing.T) {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: child, ownerReferences: "+
 				"[{apiVersion: tools.example.com/v1, kind: Gadget, name: owner, uid: %s}]}}", owner.GetUID()))
 		testkit.Delete(t, gadgetsGVR, ns, "owner")
-		testkit.Eventually(t, 30*time.Second, func() (bool, string) {
+		testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 			return testkit.Find(t, configMaps, ns, "child") == nil, "the child of a deleted owner is there"
 		})
 	})
-	testkit.Eventually(t, 30*time.Second, func() (bool, string) {
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 		return testkit.Find(t, namespaces, "", ns) == nil, "the namespace of a test that ended is there"
 	})
+}
+
+// TestRightsInForce: what was granted just before is asked for at once, again and again.
+func TestRightsInForce(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	for range 10 {
+		name := testkit.Unique(t)
+		testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %s}, "+
+			"rules: [{apiGroups: [''], resources: [configmaps], verbs: [list]}]}", name))
+		testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: %s}, "+
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[1]s}, subjects: [{kind: User, name: %[1]s}]}", name))
+		if err := testkit.RightsInForce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		config := testkit.Config()
+		config.Impersonate.UserName = name
+		if _, err := newClient(t, config).Resource(configMaps).Namespace(ns).List(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestUser(t *testing.T) {

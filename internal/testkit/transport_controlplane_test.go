@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"syscall"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,16 +72,16 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	config := testkit.Config()
-	config.UserAgent = "audited/1"
+	config.UserAgent = testkit.Unique(t) + "/1"
 	use(t, newClient(t, config), ns)
-	testkit.Eventually(t, 10*time.Second, func() (bool, string) { // the watch is logged when it has begun
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // the watch is logged when it has begun
 		got := map[string]int{}
-		for _, request := range testkit.Audit(t, testkit.Agent("audited/")) {
+		for _, request := range testkit.Audit(t, testkit.Agent(config.UserAgent)) {
 			got[request.Key()]++
 		}
 		return maps.Equal(got, used), "the audit log does not hold exactly what was sent"
 	})
-	dry := testkit.Audit(t, testkit.Agent("audited/"), func(r testkit.Request) bool { return r.DryRun })
+	dry := testkit.Audit(t, testkit.Agent(config.UserAgent), func(r testkit.Request) bool { return r.DryRun })
 	if len(dry) != 1 || dry[0].Mutating() || dry[0].Code != http.StatusOK || dry[0].Namespace != ns {
 		t.Errorf("the dry run is logged as %+v", dry)
 	}
@@ -145,7 +144,7 @@ func TestThrottled(t *testing.T) {
 		done <- err
 	}()
 	// client-go waits as Retry-After says and tries again by itself
-	testkit.Eventually(t, 20*time.Second, func() (bool, string) { return fault.Hits() > 1, "the request was not tried again" })
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) { return fault.Hits() > 1, "the request was not tried again" })
 	fault.Off()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,9 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// authorizedTimeout bounds the wait for the API server to notice new rights.
-const authorizedTimeout = 30 * time.Second
 
 // User returns a client configuration for a user who may do, in the whole
 // cluster, what the rules say and what every authenticated user may (discovery).
@@ -72,7 +68,7 @@ func waitAuthorized(t testing.TB, user string, rule rbacv1.PolicyRule) {
 	default:
 		t.Fatalf("the rule allows nothing: %v", rule)
 	}
-	Eventually(t, authorizedTimeout, func() (bool, string) {
+	Eventually(t, Patience, func() (bool, string) {
 		review := &authorizationv1.SubjectAccessReview{Spec: spec}
 		if err := shared(t).typed.Create(t.Context(), review); err != nil {
 			return false, err.Error()

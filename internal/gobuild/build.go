@@ -1,4 +1,4 @@
-package assets
+package gobuild
 
 import (
 	"bytes"
@@ -14,16 +14,13 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// binary is the file that the names are links to.
-const binary = "controlplane"
-
 // staging starts the names of directories that are being filled. One that is
 // found while the lock is held was left behind by a build that was killed.
 const staging = ".building-"
 
 // lock takes the build lock of the cache directory and returns how to let it
 // go. While another process holds it, progress says so.
-func lock(ctx context.Context, cache string, progress io.Writer) (unlock func(), err error) {
+func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unlock func(), err error) {
 	type result struct {
 		unlock func()
 		err    error
@@ -44,17 +41,18 @@ func lock(ctx context.Context, cache string, progress io.Writer) (unlock func(),
 			}
 			return got.unlock, nil
 		case <-ticker.C:
-			fmt.Fprintf(progress, "control plane: another process is building it, waiting since %s\n",
-				time.Since(begin).Round(time.Second))
+			fmt.Fprintf(progress, "%s: another process is building it, waiting since %s\n",
+				m.Title, time.Since(begin).Round(time.Second))
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for another build: %w", ctx.Err())
 		}
 	}
 }
 
-// build compiles the module into a directory beside dir, links the names and
-// renames it, so that dir is either complete or absent. The caller holds the lock.
-func build(ctx context.Context, module, dir string, progress io.Writer) error {
+// build compiles the module in the folder source into a directory beside dir,
+// links the names and renames it, so that dir is either complete or absent. The
+// caller holds the lock.
+func (m Module) build(ctx context.Context, source, dir string, progress io.Writer) error {
 	leftover, err := filepath.Glob(filepath.Join(filepath.Dir(dir), staging+"*"))
 	if err != nil {
 		return fmt.Errorf("listing the cache directory: %w", err)
@@ -69,11 +67,11 @@ func build(ctx context.Context, module, dir string, progress io.Writer) error {
 		return fmt.Errorf("creating the staging directory: %w", err)
 	}
 	defer os.RemoveAll(stage)
-	if err := compile(ctx, module, filepath.Join(stage, binary), progress); err != nil {
+	if err := m.compile(ctx, source, filepath.Join(stage, m.Binary), progress); err != nil {
 		return err
 	}
-	for _, name := range Names {
-		if err := os.Symlink(binary, filepath.Join(stage, name)); err != nil {
+	for _, name := range m.Links {
+		if err := os.Symlink(m.Binary, filepath.Join(stage, name)); err != nil {
 			return fmt.Errorf("linking %s: %w", name, err)
 		}
 	}
@@ -86,44 +84,45 @@ func build(ctx context.Context, module, dir string, progress io.Writer) error {
 	return nil
 }
 
-// compile builds the module into the file output and reports progress.
-func compile(ctx context.Context, module, output string, progress io.Writer) error {
-	report := newReporter(progress)
+// compile builds the module in the folder source into the file output and reports
+// progress.
+func (m Module) compile(ctx context.Context, source, output string, progress io.Writer) error {
+	report := newReporter(m.Title, progress)
 	defer report.stop()
 	report.phase("listing its packages and downloading what is missing")
-	packages, err := run(ctx, module, report, "list", "-deps", ".")
+	packages, err := run(ctx, source, report, "list", "-deps", "-tags", m.Tags, m.Package)
 	if err != nil {
-		return fmt.Errorf("listing the control plane's packages: %w", err)
+		return fmt.Errorf("listing the packages of the %s: %w", m.Title, err)
 	}
-	version, err := run(ctx, module, report, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	flags, err := m.ldflags(ctx, source, report)
 	if err != nil {
-		return fmt.Errorf("reading the control plane's version: %w", err)
+		return err
 	}
 	report.compiling(bytes.Count(packages, []byte("\n")))
-	_, err = run(ctx, module, report, "build", "-v", "-buildvcs=false",
-		"-ldflags", ldflags(strings.TrimSpace(string(version))), "-o", output, ".")
+	_, err = run(ctx, source, report, "build", "-v", "-buildvcs=false",
+		"-tags", m.Tags, "-ldflags", flags, "-o", output, m.Package)
 	if err != nil {
-		return fmt.Errorf("building the control plane: %w", err)
+		return fmt.Errorf("building the %s: %w", m.Title, err)
 	}
 	report.done()
 	return nil
 }
 
-// ldflags strips the binary and stamps the version into it, which Kubernetes'
-// own build does and clients parse: without it, the server calls itself v0.0.0.
-func ldflags(version string) string {
-	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
+// ldflags strips the binary and stamps the version into it, which the programs'
+// own releases do and clients parse.
+func (m Module) ldflags(ctx context.Context, source string, report *reporter) (string, error) {
 	flags := []string{"-s", "-w"}
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		for _, stamp := range []string{
-			"gitVersion=" + version, "gitMajor=" + major, "gitMinor=" + minor,
-			"gitCommit=unknown", "gitTreeState=clean",
-		} {
-			flags = append(flags, "-X", pkg+"."+stamp)
-		}
+	if m.Stamps == nil {
+		return strings.Join(flags, " "), nil
 	}
-	return strings.Join(flags, " ")
+	version, err := run(ctx, source, report, "list", "-m", "-f", "{{.Version}}", m.Versioned)
+	if err != nil {
+		return "", fmt.Errorf("reading the version of the %s: %w", m.Title, err)
+	}
+	for _, stamp := range m.Stamps(strings.TrimSpace(string(version))) {
+		flags = append(flags, "-X", stamp)
+	}
+	return strings.Join(flags, " "), nil
 }
 
 // run calls the go command in the module and returns its standard output. Its

@@ -1,4 +1,4 @@
-package assets
+package gobuild
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ const tailLines = 20
 // reporter takes the standard error of the go command, of which nobody wants to
 // read a thousand lines, and writes one line of progress every few seconds.
 type reporter struct {
+	title string
 	out   io.Writer
 	begin time.Time
 	quit  chan struct{}
@@ -31,10 +32,11 @@ type reporter struct {
 	last     []string
 }
 
-// newReporter starts a reporter that writes to out until it is stopped.
-func newReporter(out io.Writer) *reporter {
-	r := &reporter{out: out, begin: time.Now(), quit: make(chan struct{})}
-	fmt.Fprintln(out, "control plane: building it into the user's cache; this takes some minutes, once")
+// newReporter starts a reporter on the program with the title, which writes to
+// out until it is stopped.
+func newReporter(title string, out io.Writer) *reporter {
+	r := &reporter{title: title, out: out, begin: time.Now(), quit: make(chan struct{})}
+	fmt.Fprintf(out, "%s: building it into the user's cache; this takes some minutes, once\n", title)
 	r.ended.Go(func() {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
@@ -85,7 +87,7 @@ func (r *reporter) print() {
 	if doing == "" {
 		doing = fmt.Sprintf("%d of at most %d packages compiled", r.compiled, r.total)
 	}
-	fmt.Fprintf(r.out, "control plane: %4s  %s\n", time.Since(r.begin).Round(time.Second), doing)
+	fmt.Fprintf(r.out, "%s: %4s  %s\n", r.title, time.Since(r.begin).Round(time.Second), doing)
 }
 
 // Write takes output of the go command.

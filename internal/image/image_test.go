@@ -1,0 +1,262 @@
+//go:build image && linux
+
+package image
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// example is the config that the image runs, with its CRD and an object.
+const example = "../../examples/configs/hello/"
+
+// patience is how long a test waits for what has to come.
+const patience = testkit.Patience
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(containerEnv); text != "" {
+		fmt.Fprintln(os.Stderr, become(text))
+		os.Exit(1)
+	}
+	testkit.Main(m, testkit.WithCRDs(example+"crd.yaml"))
+}
+
+// TestImage builds the image for this machine and runs it.
+func TestImage(t *testing.T) {
+	store := newStorage(t)
+	store.makeStandIn(t)
+	image := store.build(t, runtime.GOARCH)
+	config, root := store.config(t, image), store.mount(t, image)
+	t.Run("config", func(t *testing.T) { testConfig(t, config, runtime.GOARCH) })
+	t.Run("files", func(t *testing.T) { testFiles(t, root) })
+	t.Run("static", func(t *testing.T) { testStatic(t, root, runtime.GOARCH) })
+	c := container{Root: root, Env: config.Config.Env, Args: config.Config.Entrypoint, Volumes: volumes(t)}
+	if _, err := fmt.Sscanf(config.Config.User, "%d:%d", &c.UID, &c.GID); err != nil {
+		t.Fatalf("the user is %q: %v", config.Config.User, err)
+	}
+	t.Run("version", func(t *testing.T) { testVersion(t, c) })
+	t.Run("check", func(t *testing.T) { testCheck(t, c) })
+	t.Run("writes", func(t *testing.T) { testWrites(t, c) })
+	t.Run("run", func(t *testing.T) { testRun(t, c) })
+}
+
+// TestOtherPlatform builds the image for another platform, which takes minutes
+// where nothing was compiled for it before. Nothing can be run then.
+func TestOtherPlatform(t *testing.T) {
+	arch := "arm64"
+	if runtime.GOARCH == arch {
+		arch = "amd64"
+	}
+	store := newStorage(t)
+	store.makeStandIn(t)
+	image := store.build(t, arch)
+	root := store.mount(t, image)
+	testConfig(t, store.config(t, image), arch)
+	testFiles(t, root)
+	testStatic(t, root, arch)
+}
+
+// volumes are what the container has mounted: the example's config and a
+// kubeconfig of the API server.
+func volumes(t *testing.T) map[string]string {
+	t.Helper()
+	configs, access := t.TempDir(), t.TempDir()
+	data, err := os.ReadFile(example + "operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(configs, "hello.yaml"), data, 0o644)
+	kubeconfig, err := controlplane.Kubeconfig(testkit.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(access, "kubeconfig"), kubeconfig, 0o644)
+	return map[string]string{"/etc/corollary": configs, "/etc/access": access}
+}
+
+func testConfig(t *testing.T, image imageConfig, arch string) {
+	config := image.Config
+	if image.Architecture != arch {
+		t.Errorf("the architecture is %s", image.Architecture)
+	}
+	if config.User != "65532:65532" {
+		t.Errorf("the user is %q: Kubernetes' runAsNonRoot needs a number that is not 0", config.User)
+	}
+	if !slices.Equal(config.Entrypoint, []string{"/corollary"}) || len(config.Cmd) > 0 {
+		t.Errorf("what runs is %q %q", config.Entrypoint, config.Cmd)
+	}
+	const prefix = "org.opencontainers.image."
+	for name, want := range map[string]string{"title": "corollary", "licenses": "Apache-2.0", "version": version, "revision": revision} {
+		if got := config.Labels[prefix+name]; got != want {
+			t.Errorf("the label %s is %q", name, got)
+		}
+	}
+	for _, name := range []string{"description", "source", "documentation"} {
+		if config.Labels[prefix+name] == "" {
+			t.Errorf("the label %s is empty", name)
+		}
+	}
+}
+
+// testFiles demands that there is nothing but what is known: no shell, no package
+// manager, no library.
+func testFiles(t *testing.T, root string) {
+	modes := map[string]fs.FileMode{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		modes[strings.TrimPrefix(path, root)] = info.Mode()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/LICENSE", "/corollary", "/etc/ssl/certs/ca-certificates.crt"}
+	if got := slices.Sorted(maps.Keys(modes)); !slices.Equal(got, want) {
+		t.Errorf("the files are %v", got)
+	}
+	if mode := modes["/corollary"]; !mode.IsRegular() || mode.Perm()&0o022 != 0 || mode.Perm()&0o001 == 0 {
+		t.Errorf("the program's mode is %s", mode)
+	}
+	if data, err := os.ReadFile(filepath.Join(root, want[2])); err != nil || string(data) != certificates {
+		t.Errorf("the certificates are %q, %v", data, err)
+	}
+}
+
+// testStatic demands a program that needs no loader and no library.
+func testStatic(t *testing.T, root, arch string) {
+	file, err := elf.Open(filepath.Join(root, "corollary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; file.Machine != machine {
+		t.Errorf("the machine is %s, not %s", file.Machine, machine)
+	}
+	for _, program := range file.Progs {
+		if program.Type == elf.PT_INTERP || program.Type == elf.PT_DYNAMIC {
+			t.Errorf("it has a header %s: it is not static", program.Type)
+		}
+	}
+}
+
+func testVersion(t *testing.T, c container) {
+	for _, uid := range []int{c.UID, 1000700000} { // the image's own user, and one as OpenShift assigns it
+		c.UID = uid
+		out, code := c.output(t, "version")
+		for _, want := range []string{version, revision} {
+			if code != 0 || !strings.Contains(out, want) {
+				t.Errorf("as user %d: exit code %d: it does not tell %s:\n%s", uid, code, want, out)
+			}
+		}
+	}
+}
+
+func testCheck(t *testing.T, c container) {
+	if out, code := c.output(t, "check", "-c", "/etc/corollary"); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// testWrites holds the container to what the other tests believe of it.
+func testWrites(t *testing.T, c container) {
+	out, code := c.output(t, "init", "--kind", "Thing.v1.example.com", "--from", "/etc/corollary/hello.yaml", "--dir", "/here")
+	if code == 0 || !strings.Contains(out, "read-only file system") {
+		t.Errorf("exit code %d: something was written:\n%s", code, out)
+	}
+	c.Args = []string{"/bin/sh"}
+	if out, code := c.output(t, "-c", "true"); code == 0 || !strings.Contains(out, "no such file") {
+		t.Errorf("exit code %d: there is a shell:\n%s", code, out)
+	}
+}
+
+// testRun lets the program do its job on an API server: it becomes ready, what is
+// declared follows, and a SIGTERM ends it well.
+func testRun(t *testing.T, c container) {
+	probes, metrics := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	c.Args = append(c.Args, "run", "-c", "/etc/corollary", "--kubeconfig", "/etc/access/kubeconfig",
+		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	command := c.command(ctx, t)
+	var log bytes.Buffer
+	command.Stdout, command.Stderr = &log, &log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	eventually(t, ended, &log, func() (bool, string) { return answers("http://" + probes + "/readyz") })
+	testPrivileges(t, command.Process.Pid, c)
+	eventually(t, ended, &log, func() (bool, string) { return answers("http://" + metrics + "/metrics") })
+	namespace := testkit.Namespace(t)
+	testkit.Apply(t, namespace, "{apiVersion: platform.example.com/v1, kind: WebApp, metadata: {name: web}, spec: {image: web}}")
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	eventually(t, ended, &log, func() (bool, string) {
+		return testkit.Find(t, deployments, namespace, "web") != nil, "the Deployment is not there"
+	})
+	stop()
+	if err := <-ended; command.ProcessState.ExitCode() != 0 {
+		t.Errorf("it ends with %v:\n%s", err, log.Bytes())
+	}
+}
+
+// testPrivileges asks the kernel what the process may do: nothing.
+func testPrivileges(t *testing.T, pid int, c container) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(n int) string { return strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d\t", n), 4)) }
+	const none = "0000000000000000"
+	for name, want := range map[string]string{
+		"Uid": id(c.UID), "Gid": id(c.GID), "Groups": "", "NoNewPrivs": "1",
+		"CapPrm": none, "CapEff": none, "CapInh": none, "CapAmb": none, "CapBnd": none,
+	} {
+		_, rest, _ := strings.Cut(string(data), "\n"+name+":")
+		if got, _, _ := strings.Cut(rest, "\n"); strings.TrimSpace(got) != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+	}
+}
+
+// eventually is testkit.Eventually for a process that may end before its time.
+func eventually(t *testing.T, ended chan error, log *bytes.Buffer, condition func() (bool, string)) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		select {
+		case err := <-ended:
+			t.Fatalf("it has ended: %v\n%s", err, log.Bytes())
+		default:
+		}
+		return condition()
+	})
+}
+
+// answers tells whether a GET of the address is answered by 200.
+func answers(url string) (ok bool, why string) {
+	response, err := http.Get(url)
+	if err != nil {
+		return false, err.Error()
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK, url + " answers " + response.Status
+}

@@ -1,0 +1,34 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// FreeAddress returns an address of this machine, as host:port, for a process to listen on that is started next. Between
+// the choice of a port and its use anybody may take it: for a server, or as this end of a connection. So the host is another
+// one of 127.0.0.0/8 each time, where nobody else is, on systems that have them all (Linux), and 127.0.0.1 on others.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	address, err := TryFreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// TryFreeAddress is FreeAddress for any goroutine: it returns the error.
+func TryFreeAddress() (string, error) {
+	var failures []error
+	for _, host := range []string{fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)), "127.0.0.1"} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err == nil {
+			return listener.Addr().String(), listener.Close()
+		}
+		failures = append(failures, err)
+	}
+	return "", fmt.Errorf("looking for a free address: %w", errors.Join(failures...))
+}

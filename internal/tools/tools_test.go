@@ -1,0 +1,63 @@
+package tools
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/gobuild"
+)
+
+// TestEachToolIsPinned: the table and the modules say the same, so that neither
+// is changed without the other.
+func TestEachToolIsPinned(t *testing.T) {
+	modules, err := filepath.Glob("../../tools/*/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, file := range modules {
+		folders = append(folders, filepath.Base(filepath.Dir(file)))
+	}
+	if !slices.Equal(folders, Names()) {
+		t.Errorf("the folders in tools are %v, the table has %v", folders, Names())
+	}
+	for _, tool := range all {
+		if !slices.Contains(goMod(t, tool), "tool "+tool.Package) {
+			t.Errorf("tools/%s/go.mod has no line \"tool %s\"", tool.Binary, tool.Package)
+		}
+		pinned(t, tool)
+	}
+}
+
+// goMod returns the lines of the module that pins the tool.
+func goMod(t *testing.T, tool gobuild.Module) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../tools", tool.Binary, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(data), "\n")
+}
+
+// pinned returns the version that the tool's module gives it, as 1.2.3.
+func pinned(t *testing.T, tool gobuild.Module) string {
+	t.Helper()
+	for _, line := range goMod(t, tool) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && fields[0] == tool.Versioned {
+			return strings.TrimPrefix(fields[1], "v")
+		}
+	}
+	t.Fatalf("tools/%s/go.mod has no version of %s", tool.Binary, tool.Versioned)
+	return ""
+}
+
+func TestUnknownTool(t *testing.T) {
+	if _, err := Build(t.Context(), "helmet", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "helm, hugo") {
+		t.Errorf("it returns %v", err)
+	}
+}
