@@ -75,6 +75,10 @@ func TestClassify(t *testing.T) {
 				{Field: "spec.replicas", Message: "Invalid value: -1: must be greater than or equal to 0"},
 				{Field: "spec.replicas", Message: "Invalid value: -1: must be greater than or equal to 0"}}}),
 			want: ReasonRejected, message: "applying deployments.apps apps/web: spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{
+			reason: "an API server that knows the verb impersonate alone", want: ReasonForbidden, message: "cannot impersonate resource",
+			err: answer(403, metav1.StatusReasonForbidden, `serviceaccounts "app" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "team-a"`, &metav1.StatusDetails{Name: "app", Kind: "serviceaccounts"}),
+		},
 		{reason: "a body that the API server cannot read", err: apierrors.NewBadRequest("strict decoding error: unknown field"), want: ReasonRejected, message: "unknown field"},
 		{reason: "an unknown field comes as a 500 without a reason",
 			err:  answer(500, "", `failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.nope: field not declared in schema`, nil),

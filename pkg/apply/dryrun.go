@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,13 +76,24 @@ func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstruc
 // Dry tells whether the client makes dry runs of its writes.
 func (c *Client) Dry() bool { return c.dry != nil }
 
-// Without returns the last answer to a dry run about t less the fields at paths: those that the write would have removed
-// after another that it depends on. It is for a Dry client that has such an answer; else it returns nil.
-func (c *Client) Without(t Target, paths []fieldpath.Path) *unstructured.Unstructured {
-	if c.dry == nil {
-		return nil
+// Stored returns obj as the API server would store it in the place of what stands, by a dry run: with defaults for what obj
+// lacks, validated and admitted. It is for what several writes would come to, of which no one dry run can tell. obj is the
+// object as a dry run returned it, or as it was read, with changes; its managedFields say whose the fields would be and stay.
+//
+// ErrConflict: the object has changed since. ErrGone: it is not there any more.
+func (c *Client) Stored(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	dry := *c
+	if dry.dry == nil {
+		dry.dry = NewDryRun()
 	}
-	return c.dry.without(t, paths)
+	p := patchOf(obj)
+	p.replace(obj.Object)
+	out, failed := p.send(ctx, &dry, op{verb: "patch", doing: "replacing (dry run)", needs: "patch"}, t)
+	if failed != nil {
+		return nil, failed
+	}
+	out.SetManagedFields(obj.GetManagedFields())
+	return out, nil
 }
 
 // dryRun is what a write's options say.

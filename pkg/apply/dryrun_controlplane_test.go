@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -41,6 +42,10 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if field(t, applied, "data", "more") != "x" {
 		t.Error("the removal changed the answer to the apply itself")
 	}
+	kept, err := dry.c.DryRunNull(t.Context(), standing, uid, before.GetResourceVersion(), []fieldpath.Path{fieldpath.New("data", "mine")})
+	if err != nil || field(t, kept, "data", "mine") != nil {
+		t.Errorf("a removal that is asked for gave %v, %v", kept, err)
+	}
 	if _, err := dry.c.AddFinalizer(t.Context(), standing, before, "tools.example.com/x"); err != nil {
 		t.Error(err)
 	}
@@ -69,4 +74,33 @@ func TestDryRunIntoNoNamespace(t *testing.T) {
 	c := New(f.c.dynamic, ours, WithDryRun(NewDryRun()))
 	_, err := c.Create(t.Context(), Target{GVR: configMaps, Namespace: "no-such-namespace", Name: "a"}, doc(t, configMap))
 	wants(t, err, nil, ReasonNamespaceNotFound)
+}
+
+// TestStored: what is left out of an object gets its default again, what cannot be is refused, and whose the fields would
+// be stays as it was said, by whatever client it is asked.
+func TestStored(t *testing.T) {
+	f := setup(t)
+	before := posted(f, "helm")
+	at := f.target(deployments, "a")
+	want := before.DeepCopy()
+	for _, path := range [][]string{{"spec", "progressDeadlineSeconds"}, {"spec", "strategy"}, {"spec", "paused"}, {"metadata", "labels", "theirs"}} {
+		unstructured.RemoveNestedField(want.Object, path...)
+	}
+	got, err := f.c.Stored(t.Context(), at, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if field(t, got, "spec", "progressDeadlineSeconds") != int64(600) || field(t, got, "spec", "strategy", "type") != "RollingUpdate" ||
+		field(t, got, "spec", "paused") != nil || got.GetLabels()["theirs"] != "" || len(got.GetManagedFields()) != 1 || got.GetManagedFields()[0].Manager != "helm" {
+		t.Errorf("it would be %v", got.Object)
+	}
+	unstructured.RemoveNestedField(want.Object, "spec", "selector")
+	_, err = f.c.Stored(t.Context(), at, want)
+	wants(t, err, nil, ReasonRejected)
+	if after := f.get(at); after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("the object was written: %v", after)
+	}
+	testkit.Patch(t, deployments, f.ns, "a", "other", `{"spec": {"paused": null}}`)
+	_, err = f.c.Stored(t.Context(), at, before)
+	wants(t, err, ErrConflict, ReasonChanged)
 }

@@ -223,6 +223,19 @@ func TestForbiddenToCreate(t *testing.T) {
 	says(t, err, `cannot create resource "configmaps"`, "needs: create and patch configmaps in namespace "+f.ns)
 }
 
+// TestForbiddenToImpersonate holds that a right to act as somebody is not taken for one of that somebody.
+func TestForbiddenToImpersonate(t *testing.T) {
+	cfg := testkit.User(t, "process", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "patch"}})
+	cfg.Impersonate.UserName = "system:serviceaccount:team-a:app"
+	f := setupFor(t, cfg)
+	_, err := f.c.Apply(t.Context(), f.target(configMaps, "a"), nobody, doc(t, configMap))
+	wants(t, err, nil, ReasonForbidden)
+	says(t, err, `User "process-`, "cannot impersonate")
+	if strings.Contains(err.Error(), "needs: ") || !Impersonating(err) {
+		t.Error(err)
+	}
+}
+
 // TestDenied holds that what admission refuses is not called a missing right, though the API server answers alike.
 func TestDenied(t *testing.T) {
 	f := setup(t)

@@ -33,6 +33,11 @@ func (p *jsonPatch) remove(path ...string) {
 	*p = append(*p, map[string]any{"op": "remove", "path": pointer(path)})
 }
 
+// replace puts an object in the place of all that stands.
+func (p *jsonPatch) replace(object map[string]any) {
+	*p = append(*p, map[string]any{"op": "replace", "path": "", "value": object})
+}
+
 // empty reports whether there is nothing but tests.
 func (p *jsonPatch) empty() bool {
 	for _, o := range *p {

@@ -26,6 +26,9 @@ func (e *Error) explain() string {
 	}
 	switch reason(e) {
 	case ReasonForbidden:
+		if Impersonating(e) {
+			return readable(e.Err) // which says who has to be allowed what
+		}
 		return readable(e.Err) + "; needs: " + e.needs()
 	case ReasonKindNotServed:
 		return e.notServed()

@@ -19,6 +19,21 @@ import (
 // The object must be the one that was read: ErrConflict where its resourceVersion has moved on, ErrReplaced or
 // ErrGone where it is no longer there. Paths go through maps only: a merge patch cannot enter lists.
 func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path) (*unstructured.Unstructured, error) {
+	if c.dry != nil {
+		if out := c.dry.without(t, paths); out != nil {
+			return out, nil
+		}
+	}
+	return c.null(ctx, t, uid, resourceVersion, paths, c.dryRun())
+}
+
+// DryRunNull is Null as far as the store, which it leaves as it is: what the API server or admission puts back is in the
+// object that it returns.
+func (c *Client) DryRunNull(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path) (*unstructured.Unstructured, error) {
+	return c.null(ctx, t, uid, resourceVersion, paths, []string{metav1.DryRunAll})
+}
+
+func (c *Client) null(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path, dryRun []string) (*unstructured.Unstructured, error) {
 	o := op{verb: "patch", doing: "removing fields from", needs: "patch"}
 	body, err := nulls(paths)
 	if err == nil {
@@ -27,12 +42,7 @@ func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVers
 	if err != nil {
 		return nil, &Error{Verb: o.verb, Target: t, Err: err, op: o}
 	}
-	if c.dry != nil {
-		if out := c.dry.without(t, paths); out != nil {
-			return out, nil
-		}
-	}
-	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, metav1.PatchOptions{})
+	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, metav1.PatchOptions{DryRun: dryRun})
 	if failed != nil {
 		return nil, c.settle(ctx, t, uid, failed)
 	}

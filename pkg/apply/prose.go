@@ -35,7 +35,11 @@ func lacksRight(message string) bool {
 	return authorizer.MatchString(message)
 }
 
-var authorizer = regexp.MustCompile(`User ".*" cannot [a-z]+ (resource|path) "`)
+var authorizer = regexp.MustCompile(`User ".*" cannot [a-z:-]+ (resource|path) "`)
+
+// impersonator matches a 403 that refuses to take a request for somebody else's. The verb is impersonate, or one that
+// begins so, where the API server knows rights to impersonate for certain requests only.
+var impersonator = regexp.MustCompile(`User ".*" cannot impersonate[a-z:-]* resource "`)
 
 // refusesDryRuns reports whether a 400 is for a webhook that declares side effects, whose message is the webhook's name and
 // this.

@@ -29,6 +29,8 @@ to mend it. It tells besides:
   - which kinds are typed: with the schema at hand, a rule that names a field
     which does not exist is an error, and a template that does a warning. Give the
     CustomResourceDefinitions with --crds, or ask an API server with --live;
+  - fields that a template may not set, such as status or metadata.uid: an error where
+    every path through the template sets one, else a warning;
   - the holes through which structure enters a downstream: there a custom
     resource can put a whole map or list, everywhere else only text or a number;
   - what the upstream's schema lacks to store the status, as lines to paste.
@@ -67,8 +69,7 @@ func (o *checkOptions) run() error {
 	if err != nil {
 		return err
 	}
-	list, more, err := compile(files, options)
-	problems = further(problems, more)
+	list, problems, err := pipeline.CompileAll(files, problems, options)
 	warnings := 0
 	for _, c := range list {
 		r := reportOf(c, options.Kinds)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 )
 
@@ -19,11 +20,14 @@ type IO struct {
 	// Program is what the process was started as (os.Args[0]): started under a plugin's name, the command speaks of
 	// itself as kubectl corollary. Empty is corollary.
 	Program string
+	// Logs makes a logger that of the whole process: what the client libraries log goes there too. It is nil where
+	// others use those libraries in the same process, and they log as they did: they cannot be told under way.
+	Logs func(logr.Logger)
 }
 
 // System returns the IO of this process.
 func System() IO {
-	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0]}
+	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0], Logs: setLoggers}
 }
 
 // Main runs the command that args (without the program's name) ask for and returns the exit code: 0 where all went

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // configFlags name the configs that a command is about.
@@ -31,6 +32,16 @@ func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
 	}
 	files, errs := config.Load(config.Options{Files: f.files, Set: f.set, Env: streams.Env, Stdin: streams.In})
 	return files, errs, nil
+}
+
+// offline reads configs, and what is known of kinds from files alone. Errors of configs are told on standard error.
+func (f *configFlags) offline(streams IO, crds []string) ([]*config.File, kinds.Source, error) {
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, problems, err := f.load(streams)
+	return files, source, refuse(streams, problems, err)
 }
 
 func (f *configFlags) readsStdin() bool { return slices.Contains(f.files, "-") }

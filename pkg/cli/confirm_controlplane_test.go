@@ -18,7 +18,7 @@ import (
 // TestConfirmLetsARolloutGoOn: the next process, with another config, is not ready while its change waits, though the
 // one before it still leads. Confirmed, it is, and takes over.
 func TestConfirmLetsARolloutGoOn(t *testing.T) {
-	ns, health := testkit.Namespace(t), freeAddress(t)
+	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--set", "widgets:.guard={minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{

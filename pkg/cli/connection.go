@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,9 @@ func (c *connection) loader() clientcmd.ClientConfig {
 func (c *connection) rest() (*rest.Config, error) {
 	cfg, err := c.loader().ClientConfig()
 	switch {
+	case clientcmd.IsEmptyConfig(err) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
+		return nil, usagef("no API server is configured: KUBECONFIG is %s, which is not there or names no cluster: add --kubeconfig FILE, or mend it",
+			os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err):
 		return nil, usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")
 	case err != nil:

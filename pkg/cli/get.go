@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 type getOptions struct {
@@ -137,7 +138,7 @@ func (o *getOptions) checkStates() error {
 		if slices.ContainsFunc(rowStates(), known) {
 			continue
 		}
-		if name := closest(s, rowStates()); name != "" {
+		if name := spelling.Closest(s, rowStates()); name != "" {
 			return usagef("--state: there is no state %s: did you mean %s?", s, name)
 		}
 		return usagef("--state: there is no state %s: there are %s", s, strings.Join(rowStates(), ", "))

@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
-	"strings"
+	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/scaffold"
 )
 
 type initOptions struct {
@@ -26,7 +25,8 @@ type initOptions struct {
 	force   bool
 	crds    []string
 
-	notes []string
+	conventions *scaffold.Conventions
+	notes       []string
 }
 
 func newInit(streams IO) *cobra.Command {
@@ -100,49 +100,56 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	}
 }
 
-func (o *initOptions) note(format string, args ...any) {
-	o.notes = append(o.notes, fmt.Sprintf(format, args...))
-}
-
 func (o *initOptions) run(ctx context.Context) error {
-	upstream, err := o.upstream()
+	draft, err := o.draft()
+	var request *scaffold.RequestError
+	if errors.As(err, &request) {
+		return usagef("%s", request)
+	}
 	if err != nil {
 		return err
 	}
-	seeds, err := o.seeds(upstream)
+	files, err := o.write(draft)
 	if err != nil {
 		return err
 	}
-	shared, err := findSharing(o.dir)
-	if err != nil {
+	if err := o.check(draft); err != nil {
 		return err
 	}
-	if err := shared.chooseDomain(o, upstream.kind.Group); err != nil {
+	if err := o.expect(ctx, draft); err != nil {
 		return err
 	}
-	for _, s := range seeds {
-		s.dropMarks(shared)
-	}
-	made, err := o.sow(upstream, seeds)
-	if err != nil {
-		return err
-	}
-	made.operator.shared = shared
-	files, err := o.write(made)
-	if err != nil {
-		return err
-	}
-	if err := o.check(made); err != nil {
-		return err
-	}
-	if err := o.expect(ctx, made); err != nil {
-		return err
-	}
-	o.tell(made, files)
+	o.tell(draft, files)
 	return nil
 }
 
-func (o *initOptions) upstream() (*newUpstream, error) {
+func (o *initOptions) draft() (*scaffold.Draft, error) {
+	upstream, err := o.upstream()
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Clone(o.crds)
+	if o.crd != "" {
+		known = append(known, o.crd)
+	}
+	source, err := kinds.Offline(known...)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := upstream.Read(o.from, o.streams.In, source)
+	if err != nil {
+		return nil, err
+	}
+	if o.conventions, err = scaffold.FindConventions(o.dir); err != nil {
+		return nil, err
+	}
+	if err := o.chooseDomain(upstream.Group()); err != nil {
+		return nil, err
+	}
+	return manifests.Draft(scaffold.Options{Conventions: o.conventions, Holes: o.holes, Name: o.name})
+}
+
+func (o *initOptions) upstream() (*scaffold.Upstream, error) {
 	switch {
 	case len(o.from) == 0:
 		return nil, usagef("no manifest is named: add --from FILE")
@@ -151,149 +158,7 @@ func (o *initOptions) upstream() (*newUpstream, error) {
 	case o.kind != "" && o.crd != "":
 		return nil, usagef("--kind and --crd exclude each other: the definition tells the kind")
 	case o.crd != "":
-		return upstreamOfFile(o.crd)
+		return scaffold.Definition(o.crd)
 	}
-	return upstreamOfKind(o.kind, o.scope.value == "Namespaced")
+	return scaffold.NewKind(o.kind, o.scope.value == "Namespaced")
 }
-
-// seeds reads the manifests, each with a name of its own and in the namespace that it will be in.
-func (o *initOptions) seeds(upstream *newUpstream) ([]*seed, error) {
-	seeds, err := readSeeds(o.from, o.streams.In)
-	if err != nil {
-		return nil, err
-	}
-	files := o.crds
-	if o.crd != "" {
-		files = append(files, o.crd)
-	}
-	source, err := kinds.Offline(files...)
-	if err != nil {
-		return nil, err
-	}
-	nameDownstreams(seeds, upstream.kind.Kind)
-	for _, s := range seeds {
-		if s.kind.GroupKind() == upstream.kind.GroupKind() {
-			return nil, fmt.Errorf("%s: it is of kind %s itself: name manifests of what is to follow from that", s.where, s.kind.Kind)
-		}
-		s.namespaced = true
-		if kind, err := source.Kind(s.kind); err == nil {
-			s.namespaced = kind.Namespaced
-		} else {
-			o.note("%s is taken for namespaced: %v", s.kind.Kind, err)
-		}
-		switch {
-		case !upstream.namespaced && s.namespaced && s.namespace == "":
-			return nil, fmt.Errorf("%s: it names no namespace, and %s is cluster-scoped: add metadata.namespace", s.where, upstream.kind.Kind)
-		case !upstream.namespaced && s.namespaced:
-			s.setNamespace()
-		case s.namespaced && s.namespace != "" && s.namespace != "default":
-			o.note("downstream %s goes to the namespace of its %s, not to %s", s.downstream, upstream.kind.Kind, s.namespace)
-		}
-	}
-	return seeds, distinct(seeds, upstream)
-}
-
-// distinct refuses manifests that would be one object.
-func distinct(seeds []*seed, upstream *newUpstream) error {
-	first := map[string]*seed{}
-	for _, s := range seeds {
-		namespace := ""
-		if s.namespaced && !upstream.namespaced {
-			namespace = s.namespace
-		}
-		id := strings.Join([]string{s.kind.GroupKind().String(), namespace, s.name}, "/")
-		if other, twice := first[id]; twice {
-			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind cluster-scoped for objects in several namespaces",
-				s.where, s.kind.Kind, s.name, other.where, upstream.kind.Kind)
-		}
-		first[id] = s
-	}
-	return nil
-}
-
-// harvest is what init has made and is to write.
-type harvest struct {
-	operator *newOperator
-	holes    []*hole
-	fields   *branch
-	name     string // the sample's
-	sample   map[string]any
-}
-
-// sow makes templates of the manifests, and holds them to what they were made of.
-func (o *initOptions) sow(upstream *newUpstream, seeds []*seed) (*harvest, error) {
-	made := &harvest{operator: &newOperator{name: strings.ToLower(upstream.kind.Kind), upstream: upstream, seeds: seeds}}
-	for _, text := range o.holes {
-		h, err := findHole(seeds, text)
-		if err != nil {
-			return nil, err
-		}
-		made.holes = append(made.holes, h)
-	}
-	matched, notes := upstream.match(seeds, made.holes)
-	made.holes, o.notes = append(made.holes, matched...), append(o.notes, notes...)
-	if err := agree(made.holes); err != nil {
-		return nil, err
-	}
-	var err error
-	if made.fields, err = grow(made.holes); err != nil {
-		return nil, err
-	}
-	if made.name = o.name; made.name == "" {
-		made.name = commonName(seeds)
-	}
-	spec := made.fields.sample().(map[string]any)
-	if upstream.known != nil {
-		if told := sampleOf(schemaAt(upstream.known.Schema, fieldpath.New("spec")), spec, ".spec"); len(told) > 0 {
-			o.note("in the sample, %s are made up: the definition requires them", strings.Join(told, ", "))
-		}
-	}
-	apiVersion, kind := upstream.kind.ToAPIVersionAndKind()
-	made.sample = map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": made.name}, "spec": spec}
-	if err := o.templates(made); err != nil {
-		return nil, err
-	}
-	if len(made.holes) == 0 {
-		o.note("nothing but the name differs from one %s to the next: make holes of what should, such as %s", upstream.kind.Kind, suggest(seeds))
-	}
-	o.notes = append(o.notes, advise(seeds, upstream.kind.Kind)...)
-	return made, nil
-}
-
-// templates puts expressions into the manifests.
-func (o *initOptions) templates(made *harvest) error {
-	op := made.operator
-	var texts []string
-	for _, s := range op.seeds {
-		text, err := yamlText(s.root)
-		if err != nil {
-			return err
-		}
-		texts = append(texts, text)
-	}
-	m := newMarks(texts)
-	for _, h := range made.holes {
-		if err := h.fill(m.add(op.upstream.expression(h))); err != nil {
-			return err
-		}
-	}
-	bindNames(op.seeds, made.name, m.add(".metadata.name"))
-	for i, s := range op.seeds {
-		var err error
-		if texts[i], err = yamlText(s.root); err != nil {
-			return err
-		}
-	}
-	op.around = choose(texts)
-	for i, s := range op.seeds {
-		text := m.template(texts[i], op.around)
-		if err := s.givesBack(text, op.around, made.sample); err != nil {
-			return err
-		}
-		op.templates = append(op.templates, text)
-	}
-	return nil
-}
-
-// at is the path of a file that is written, as the next commands name it.
-func (o *initOptions) at(file string) string { return filepath.Join(o.dir, filepath.FromSlash(file)) }

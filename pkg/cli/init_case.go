@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+
+	"github.com/corollary-dev/corollary/pkg/cases"
+	"github.com/corollary-dev/corollary/pkg/scaffold"
 )
 
 // casesDir is where init puts its case, beside the config.
 const casesDir = "cases"
 
 // caseFile is the name of the case about the sample.
-func (m *harvest) caseFile() string { return path.Join(casesDir, m.name+".yaml") }
+func caseFile(d *scaffold.Draft) string { return path.Join(casesDir, d.Name+".yaml") }
 
 // caseText is a case about the sample that expects nothing yet.
-func (o *initOptions) caseText(made *harvest, sample string) (string, error) {
+func (o *initOptions) caseText(d *scaffold.Draft) (string, error) {
 	var crds []string
-	for _, file := range o.definitions(made.operator.upstream) {
+	for _, file := range o.definitions(d) {
 		at, err := relative(o.at(casesDir), file)
 		if err != nil {
 			return "", err
@@ -25,7 +28,7 @@ func (o *initOptions) caseText(made *harvest, sample string) (string, error) {
 		crds = append(crds, at)
 	}
 	reason := fmt.Sprintf("The sample gives the manifests that the config was made of: `%s test %s --update` wrote what to expect.", o.program, o.at(casesDir))
-	return string(newCase(reason, path.Join("..", operatorFile), crds, []byte(sample))), nil
+	return string(cases.New(reason, path.Join("..", operatorFile), crds, []byte(d.Sample))), nil
 }
 
 // relative is the path of a file as seen from a directory.
@@ -46,9 +49,9 @@ func relative(dir, file string) (string, error) {
 }
 
 // expect fills in what the case expects, as test --update does.
-func (o *initOptions) expect(ctx context.Context, made *harvest) error {
-	test := &testOptions{streams: o.streams, update: true}
-	if err := errors.Join(test.one(ctx, o.at(made.caseFile())).errs...); err != nil {
+func (o *initOptions) expect(ctx context.Context, d *scaffold.Draft) error {
+	runner := cases.Runner{Update: true}
+	if err := errors.Join(runner.Run(ctx, o.at(caseFile(d))).Errs...); err != nil {
 		return fmt.Errorf("writing the case: %w", err)
 	}
 	return nil

@@ -1,20 +1,15 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/scaffold"
 )
-
-// written is a file that init writes.
-type written struct{ file, text string }
 
 const (
 	operatorFile   = "operator.yaml"
@@ -22,113 +17,59 @@ const (
 	sampleFile     = "cr.yaml"
 )
 
+// at is the path of a file that is written, as the next commands name it.
+func (o *initOptions) at(file string) string { return filepath.Join(o.dir, filepath.FromSlash(file)) }
+
 // write writes the files, all or, where one is there already, none. It returns their names.
-func (o *initOptions) write(made *harvest) ([]string, error) {
-	files, err := o.files(made)
-	if err != nil {
-		return nil, err
-	}
-	var taken, names []string
-	for _, f := range files {
-		names = append(names, o.at(f.file))
-		_, err := os.Lstat(o.at(f.file))
-		switch {
-		case err == nil:
-			taken = append(taken, o.at(f.file))
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("writing the config: %w", err)
-		}
-	}
-	if len(taken) > 0 && !o.force {
-		return nil, fmt.Errorf("nothing is written: %s would be overwritten: name another directory with --dir, or add --force", strings.Join(taken, ", "))
-	}
-	for i, f := range files {
-		if err := os.MkdirAll(filepath.Dir(names[i]), 0o755); err != nil {
-			return nil, fmt.Errorf("writing the config: %w", err)
-		}
-		if err := os.WriteFile(names[i], []byte(f.text), 0o644); err != nil {
-			return nil, fmt.Errorf("writing the config: %w", err)
-		}
-	}
-	return names, nil
-}
-
-func (o *initOptions) files(made *harvest) ([]written, error) {
-	op := made.operator
+func (o *initOptions) write(d *scaffold.Draft) ([]string, error) {
 	var files []written
-	text, err := op.upstream.text(made.fields)
+	if d.Definition != "" {
+		files = append(files, written{definitionFile, d.Definition})
+	}
+	files = append(files, written{operatorFile, d.Operator})
+	if d.Conventions != "" {
+		files = append(files, written{o.conventions.File, d.Conventions})
+	}
+	files = append(files, written{sampleFile, d.Sample})
+	text, err := o.caseText(d)
 	if err != nil {
 		return nil, err
 	}
-	if text != "" {
-		files = append(files, written{definitionFile, text})
-	}
-	files = append(files, written{operatorFile, op.text()})
-	if !op.shared.found {
-		files = append(files, written{op.shared.file, op.shared.text()})
-	}
-	if text, err = readable(made.sample); err != nil {
-		return nil, err
-	}
-	files = append(files, written{sampleFile, text})
-	if text, err = o.caseText(made, text); err != nil {
-		return nil, err
-	}
-	return append(files, written{made.caseFile(), text}), nil
-}
-
-// text is the definition to write, empty where the one that is there has all that is needed.
-func (u *newUpstream) text(fields *branch) (string, error) {
-	if u.known == nil {
-		return u.definition(fields)
-	}
-	text, err := u.complete(fields)
-	u.completed = text != ""
-	return text, err
+	return writeNew(o.dir, append(files, written{caseFile(d), text}), o.force, "name another directory with --dir")
 }
 
 // definitions are the files with definitions to go on with, that of the upstream first.
-func (o *initOptions) definitions(u *newUpstream) []string {
+func (o *initOptions) definitions(d *scaffold.Draft) []string {
 	own := o.at(definitionFile)
-	if u.known != nil && !u.completed {
-		own = u.path
+	if d.Definition == "" {
+		own = o.crd
 	}
 	return append([]string{own}, o.crds...)
 }
 
 // check holds what was written to what the check command wants.
-func (o *initOptions) check(made *harvest) error {
-	source, err := kinds.Offline(o.definitions(made.operator.upstream)...)
+func (o *initOptions) check(d *scaffold.Draft) error {
+	source, err := kinds.Offline(o.definitions(d)...)
 	if err != nil {
 		return err
 	}
 	files, problems := config.Load(config.Options{Files: []string{o.at(operatorFile)}})
-	_, more, err := compile(files, pipeline.Options{Kinds: source})
-	return refuse(o.streams, further(problems, more), err)
+	_, problems, err = pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	return refuse(o.streams, problems, err)
 }
 
 // tell says what was made, what to mind, and how to go on.
-func (o *initOptions) tell(made *harvest, files []string) {
-	op, out := made.operator, o.streams.Out
-	apiVersion, kind := op.upstream.kind.ToAPIVersionAndKind()
-	fmt.Fprintf(out, "upstream: %s (%s)\n", kind, apiVersion)
-	for _, s := range op.seeds {
-		apiVersion, kind := s.kind.ToAPIVersionAndKind()
-		fmt.Fprintf(out, "downstream %s: %s (%s)\n", s.downstream, kind, apiVersion)
-		for _, h := range made.holes {
-			if h.seed == s {
-				fmt.Fprintf(out, "  %s is .spec.%s of the upstream\n", h.path, strings.Join(h.field, "."))
-			}
-		}
-	}
+func (o *initOptions) tell(d *scaffold.Draft, files []string) {
+	out := o.streams.Out
+	d.Describe(out)
 	fmt.Fprintf(out, "written: %s\n", strings.Join(files, ", "))
-	if op.shared.found {
-		fmt.Fprintf(out, "used: %s\n", o.at(op.shared.file))
+	if d.Conventions == "" {
+		fmt.Fprintf(out, "used: %s\n", o.at(o.conventions.File))
 	}
-	for _, note := range o.notes {
+	for _, note := range append(o.notes, d.Notes...) {
 		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
 	}
-	definitions := o.definitions(op.upstream)
+	definitions := o.definitions(d)
 	crds := " --crds " + strings.Join(definitions, " --crds ")
 	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n  %[1]s test %[5]s\n",
 		o.program, o.at(operatorFile), crds, o.at(sampleFile), o.at(casesDir))

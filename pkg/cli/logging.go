@@ -40,11 +40,26 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 
 const stacktraceFlag = "zap-stacktrace-level"
 
-// startLogging makes the one logger of the process: controller-runtime's and, by klog, client-go's too.
-func startLogging(o zap.Options, w io.Writer) logr.Logger {
+// newLogger returns the logger that the flags ask for.
+func newLogger(o zap.Options, w io.Writer) logr.Logger {
 	o.DestWriter = w
-	logger := zap.New(zap.UseFlagOptions(&o))
+	return zap.New(zap.UseFlagOptions(&o))
+}
+
+// setLoggers makes a logger that of controller-runtime and, by klog, of client-go. Nothing may use either meanwhile: klog
+// keeps its logger without a lock.
+func setLoggers(logger logr.Logger) {
 	log.SetLogger(logger)
 	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
-	return logger
+}
+
+// silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
+// an error.
+func (s IO) silence() { s.log(logr.Discard()) }
+
+// log makes a logger that of the process, where that is ours.
+func (s IO) log(logger logr.Logger) {
+	if s.Logs != nil {
+		s.Logs(logger)
+	}
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,17 +14,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// TestOneLogger: what controller-runtime and client-go log goes where the command's own lines go, in the same form.
-func TestOneLogger(t *testing.T) {
-	var out strings.Builder
-	logger := startLogging(zap.Options{}, &out)
+// asLogging is the variable that makes the test binary log and end: controller-runtime keeps the first logger that a process
+// gives it, which may be that of another test.
+const asLogging = "TEST_AS_LOGGING"
+
+// RunAsLogging is started by TestOneLogger. TestMain calls it first.
+func RunAsLogging() {
+	if os.Getenv(asLogging) == "" {
+		return
+	}
+	logger := newLogger(zap.Options{}, os.Stderr)
+	System().log(logger)
 	logger.Info("from us")
 	log.Log.Info("from controller-runtime")
 	klog.InfoS("from client-go")
 	klog.ErrorS(errors.New("broken"), "an error from client-go")
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	os.Exit(0)
+}
+
+// TestOneLogger: what controller-runtime and client-go log goes where the command's own lines go, in the same form.
+func TestOneLogger(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), asLogging+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != 4 {
-		t.Fatalf("%d lines, want 4:\n%s", len(lines), out.String())
+		t.Fatalf("%d lines, want 4:\n%s", len(lines), out)
 	}
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) {
@@ -49,7 +73,7 @@ func TestErrorsAreLoggedWithoutStack(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		startLogging(o, &out).Error(errors.New("broken"), "an error")
+		newLogger(o, &out).Error(errors.New("broken"), "an error")
 		if got := strings.Contains(out.String(), "logging_test.go:"); got != test.want {
 			t.Errorf("%s: a stack trace is %t, want %t:\n%s", test.reason, got, test.want, out.String())
 		}

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
 func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
-	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"))
+	cli.RunAsLogging()
+	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"), testkit.WithAudit())
 }

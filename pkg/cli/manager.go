@@ -10,28 +10,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// newManager makes the frame in which the engine runs: signals, leader election, metrics, health and events. Nothing
+// newManager makes the frame in which the engine runs: metrics, health and events. Nothing
 // asks its cache for anything, so it starts no informer and needs no rights.
 func (o *runOptions) newManager(cfg *rest.Config, logger logr.Logger) (manager.Manager, error) {
-	lease := o.election.namespace
-	if o.election.enabled && lease == "" {
-		var err error
-		if lease, err = o.connection.namespace(); err != nil {
-			return nil, err
-		}
-	}
 	mgr, err := manager.New(cfg, manager.Options{
-		Logger:                  logger,
-		Metrics:                 metricsserver.Options{BindAddress: o.metrics},
-		HealthProbeBindAddress:  o.probes,
-		LeaderElection:          o.election.enabled,
-		LeaderElectionID:        o.election.name,
-		LeaderElectionNamespace: lease,
-		// The process ends right after the manager, and the workers have ended before: the next leader need not wait.
-		LeaderElectionReleaseOnCancel: true,
+		Logger:                 logger,
+		Metrics:                metricsserver.Options{BindAddress: o.metrics},
+		HealthProbeBindAddress: o.probes,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing to run (metrics at %q, health at %q; 0 turns either off): %w", o.metrics, o.probes, err)
+		return nil, fmt.Errorf("preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s; 0 turns either off): %w", o.metrics, o.probes, err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health check: %w", err)

@@ -51,7 +51,7 @@ func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 	names := &kindNames{}
 	served := map[string]*metav1.APIResourceList{}
 	for _, f := range files {
-		for _, gvk := range kindsIn(f) {
+		for _, gvk := range f.Kinds() {
 			gv := gvk.GroupVersion().String()
 			if served[gv] == nil {
 				if served[gv], err = client.ServerResourcesForGroupVersion(gv); apierrors.IsNotFound(err) {
@@ -64,21 +64,6 @@ func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 		}
 	}
 	return names, nil
-}
-
-// kindsIn lists the kinds that a config names.
-func kindsIn(f *config.File) []schema.GroupVersionKind {
-	list := []schema.GroupVersionKind{schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)}
-	for _, d := range f.Downstreams {
-		list = append(list, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
-	}
-	for _, i := range f.Inputs {
-		list = append(list, schema.FromAPIVersionAndKind(i.APIVersion, i.Kind))
-	}
-	if b := f.Deletion.Before; b != nil {
-		list = append(list, schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
-	}
-	return list
 }
 
 func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {

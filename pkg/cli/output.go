@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // printDocuments writes documents as YAML, or as JSON: one object, or a List where there is not exactly one. Keys are
@@ -42,7 +42,7 @@ func encodeYAML(out *bytes.Buffer, documents []map[string]any) error {
 		if err != nil {
 			return err
 		}
-		if readsBack(text, d) {
+		if yamltext.ReadsBack(text, d) {
 			out.Write(text)
 			continue
 		}
@@ -51,16 +51,6 @@ func encodeYAML(out *bytes.Buffer, documents []map[string]any) error {
 		}
 	}
 	return nil
-}
-
-func readsBack(text []byte, want map[string]any) bool {
-	asJSON, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return false
-	}
-	var have any
-	err = utiljson.Unmarshal(asJSON, &have)
-	return err == nil && equality.Semantic.DeepEqual(have, any(want))
 }
 
 func encodeJSON(out *bytes.Buffer, documents []map[string]any) error {

@@ -42,7 +42,7 @@ type planItem struct {
 	hash fieldpath.Path
 }
 
-// object says which one.
+// objectRef says which object is meant.
 type objectRef struct {
 	gvk schema.GroupVersionKind
 	at  pipeline.Ref

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -16,6 +18,7 @@ type releaseOptions struct {
 	configs    configFlags
 	connection connection
 	dryRun     bool
+	alone      alone
 }
 
 func newRelease(streams IO) *cobra.Command {
@@ -24,26 +27,38 @@ func newRelease(streams IO) *cobra.Command {
 		Use:   "release -c CONFIG",
 		Short: "Take the finalizer off every upstream, before an uninstall",
 		Long: `Take the config's finalizer (conventions.finalizer) off every upstream that bears
-it, so that upstreams can be deleted once nothing runs any more that would clean
-up after them. Downstreams stay as they are: those with an owner reference still
-go with their upstream, the others are left behind. The finalizer also comes off
-what deletion.before has made.
+it, so that upstreams can be deleted once no operator runs that would clean up after
+them. Downstreams stay as they are: those with an owner reference are still deleted
+with their upstream, the others are left behind. The finalizer also comes off what
+deletion.before has made.
 
-Stop "corollary run" first: it would put the finalizer on again.
+"corollary run" would put the finalizer on again. Stop it first; or, if it runs with
+leader election, name its Lease with --leader-election-id: release waits for the
+Lease and holds it. Afterwards a process that stands by takes over, and the
+finalizers come back, unless --scale-down removes the processes for good.
 
-Only watch and conventions of a config are used, so one whose rules or templates
-are broken does too. It takes the rights to list and to patch the upstreams, and
-the objects of deletion.before. A failure does not stop the rest; the exit code
-is 1 then.`,
+Only watch and conventions of a config are used, so its rules and templates may be
+broken. Release needs the rights to list and patch the upstreams and the objects of
+deletion.before; with a Lease, to get, create and update it; and with --scale-down,
+to patch deployments/scale and to delete the Lease. These are its own rights: a
+config's serviceAccount does not count here. A failure does not stop the rest; the
+exit code is 1 then.`,
 		Example: `  # See which upstreams bear the finalizer
   corollary release -c app.yaml --dry-run
 
   corollary release -c app.yaml
 
   # In one namespace only
-  corollary release -c app.yaml -n team-a`,
+  corollary release -c app.yaml -n team-a
+
+  # While an operator runs, which is to end
+  corollary release -c app.yaml --leader-election-id my-operator \
+    --leader-election-namespace operators --scale-down my-operator`,
 		Args: noArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.alone.check(); err != nil {
+				return err
+			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx)
@@ -51,6 +66,7 @@ is 1 then.`,
 	}
 	o.configs.bind(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
+	o.alone.bind(cmd.Flags())
 	o.connection.bind(cmd, "Release upstreams in this namespace only; by default in all that the config watches")
 	return cmd
 }
@@ -64,16 +80,35 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
-	}
 	cluster, err := kinds.Live(cfg)
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
-	r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun}
 	failed := o.unusable(files, problems)
+	work := func(ctx context.Context, cfg *rest.Config, mayWrite func(context.Context) bool) error {
+		client, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			return fmt.Errorf("preparing the client: %w", err)
+		}
+		r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun, mayWrite: mayWrite, here: o.alone.deployment != ""}
+		return o.all(ctx, r, files, failed)
+	}
+	if o.dryRun {
+		return work(ctx, cfg, nil)
+	}
+	if o.alone.namespace == "" {
+		own := o.connection // -n is about upstreams
+		own.overrides.Context.Namespace = ""
+		if o.alone.namespace, err = own.namespace(); err != nil {
+			return err
+		}
+	}
+	o.streams.silence()
+	return o.alone.during(ctx, cfg, o.streams.Out, work)
+}
+
+// all releases the upstreams of every operator, and reports what failed of it beside what failed before.
+func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*config.File, failed []error) error {
 	for _, f := range files {
 		if err := r.operator(ctx, f, o.connection.overrides.Context.Namespace); err != nil {
 			failed = append(failed, fmt.Errorf("releasing the upstreams of operator %s: %w", f.Metadata.Name, err))

@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 const (
@@ -32,21 +33,31 @@ type releaser struct {
 	kinds  kinds.Source
 	out    io.Writer
 	dryRun bool
-	done   int // upstreams that no longer bear the finalizer, or would not
-	hooks  int // objects of deletion.before of which the same is true
+	// mayWrite waits, where a write was held back, until it may be sent after all; false: it never may. nil where none is.
+	mayWrite func(context.Context) bool
+	// here is true where the configs are known to be this cluster's: then a kind that is not served has no objects, and
+	// is not a sign of a mistake.
+	here  bool
+	done  int // upstreams that no longer bear the finalizer, or would not
+	hooks int // objects of deletion.before of which the same is true
 }
 
 // operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
 // conventions of the config. Label selectors do not count: an upstream that is no longer selected may bear the finalizer
 // still.
 func (r *releaser) operator(ctx context.Context, f *config.File, namespace string) error {
-	watch, finalizers := f.Watch, heldBy(&f.Conventions)
+	watch, finalizers := f.Watch, f.Conventions.Finalizers()
 	if len(finalizers) == 0 {
 		fmt.Fprintf(r.out, "operator %s has no finalizer\n", f.Metadata.Name)
 		return nil
 	}
+	client := apply.New(r.client, f.Conventions.FieldManager)
 	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(watch.APIVersion, watch.Kind))
-	if err != nil {
+	switch {
+	case r.here && errors.Is(err, kinds.ErrUnknown):
+		fmt.Fprintf(r.out, "operator %s: %v\n", f.Metadata.Name, err)
+		return r.before(ctx, f, client, namespace)
+	case err != nil:
 		return err
 	}
 	namespaces := watch.Namespaces
@@ -58,25 +69,12 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	case namespace != "":
 		namespaces = []string{namespace}
 	}
-	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: apply.New(r.client, f.Conventions.FieldManager)}
+	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.done}
 	var errs []error
-	one.count = &r.done
 	for _, ns := range namespaces {
 		errs = append(errs, one.namespace(ctx, ns))
 	}
-	return errors.Join(append(errs, r.before(ctx, f, one.client, namespace))...)
-}
-
-// heldBy are the one that the config names and the one that it named before.
-func heldBy(c *config.Conventions) []string {
-	var names []string
-	if c.Finalizer != "" {
-		names = append(names, c.Finalizer)
-	}
-	if p := c.Previous; p != nil && p.Finalizer != "" {
-		names = append(names, p.Finalizer)
-	}
-	return names
+	return errors.Join(append(errs, r.before(ctx, f, client, namespace))...)
 }
 
 // release is the work on one operator's upstreams, or on what it made before deletions.
@@ -105,6 +103,9 @@ func (r *release) namespace(ctx context.Context, namespace string) error {
 			return errors.Join(append(errs, fmt.Errorf("listing %s: %w", r.gvr.GroupResource(), err))...)
 		}
 		for i := range list.Items {
+			if ctx.Err() != nil {
+				break
+			}
 			errs = append(errs, r.one(ctx, &list.Items[i]))
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" || ctx.Err() != nil {
@@ -122,7 +123,7 @@ func continuation(err error) string {
 	return status.Status().Continue
 }
 
-// one releases one upstream, reading it anew where it changes meanwhile.
+// one releases one upstream, reading it anew where it changes meanwhile, or may have while a write was held back.
 func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	bears := slices.DeleteFunc(slices.Clone(r.finalizers), func(name string) bool { return !slices.Contains(u.GetFinalizers(), name) })
 	if len(bears) == 0 || r.of != nil && !r.of(u) {
@@ -137,7 +138,7 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 	_, err := r.client.RemoveFinalizer(ctx, target, u, bears...)
 	for range releaseAttempts {
-		if !errors.Is(err, apply.ErrConflict) {
+		if !errors.Is(err, apply.ErrConflict) && !r.goesOn(ctx, err) {
 			break
 		}
 		var fresh *unstructured.Unstructured
@@ -152,6 +153,12 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	*r.count++
 	fmt.Fprintf(r.out, "%s: finalizer %s removed\n", target, names)
 	return nil
+}
+
+// goesOn tells whether err is about a write that was held back, since another process might lead, and none does.
+func (r *release) goesOn(ctx context.Context, err error) bool {
+	var refused *leadership.RefusedError
+	return errors.As(err, &refused) && r.mayWrite(ctx)
 }
 
 // again reads an upstream by the right to list alone. It returns nil where it is gone or another has its name.

@@ -91,7 +91,7 @@ func answer(t *testing.T, url string) (int, string) {
 // TestRunFollowsItsConfigs as a mounted ConfigMap changes: the template, the shared conventions, for the worse and for the
 // better. Nothing but notices of the files tell of it.
 func TestRunFollowsItsConfigs(t *testing.T) {
-	ns, health := testkit.Namespace(t), freeAddress(t)
+	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
 	m := &mount{t: t, dir: t.TempDir(), files: map[string]string{"config.tmpl": mountedTemplate, "conventions.yaml": mountedShared}}
 	m.set("operator.yaml", strings.ReplaceAll(mountedConfig, "NS", ns))
 	p := start(t, testkit.Config(), "run", "-c", m.dir, "--reload-interval", "1h", "-n", ns, "--health-probe-bind-address", health)
@@ -121,9 +121,10 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 
 	m.set("config.tmpl", mountedTemplate)
 	eventuallyColor(t, ns, "red")
-	if code, text := answer(t, "http://"+health+"/readyz/reload"); code != http.StatusOK {
-		t.Errorf("/readyz/reload answers %d: %s", code, text)
-	}
+	testkit.Eventually(t, patience, func() (bool, string) {
+		code, text := answer(t, "http://"+health+"/readyz/reload")
+		return code == http.StatusOK, text
+	})
 	have := testkit.Get(t, configMaps, ns, "one")
 	if have.GetUID() != uid {
 		t.Error("the downstream was made anew")

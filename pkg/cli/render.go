@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -35,7 +36,7 @@ that the output can be piped on.
 
 What only an API server knows is left out or stands for itself:
 
-  - a custom resource without metadata.uid is given ` + placeholderUID + `,
+  - a custom resource without metadata.uid is given ` + offline.PlaceholderUID + `,
     which then stands in the owner marks;
   - one without metadata.namespace is in --namespace;
   - with --crds the defaults of its schema are filled in, as the API server does
@@ -95,7 +96,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 }
 
 // compile loads and compiles the configs with what files tell of kinds.
-func (o *renderOptions) compile() ([]compiled, error) {
+func (o *renderOptions) compile() ([]pipeline.Compiled, error) {
 	if len(o.files) == 0 {
 		return nil, usagef("no custom resource is named: add -f FILE, -f DIRECTORY or -f -")
 	}
@@ -110,6 +111,6 @@ func (o *renderOptions) compile() ([]compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := compile(files, pipeline.Options{Kinds: source})
-	return list, refuse(o.streams, further(problems, more), err)
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	return list, refuse(o.streams, problems, err)
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -25,24 +27,24 @@ type checkReport struct {
 	warnings       []string
 }
 
-func reportOf(c compiled, source kinds.Source) *checkReport {
-	p := c.pipeline
-	r := &checkReport{file: c.file.Path, operator: p.Name, status: missingStatus(p)}
-	r.kind(c.file, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
+func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
+	p := c.Pipeline
+	r := &checkReport{file: c.File.Path, operator: p.Name, status: missingStatus(p)}
+	r.kind(c.File, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
 	for i, d := range p.Downstreams {
-		r.kind(c.file, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
-		file, first := c.file.TemplatePos(i)
+		r.kind(c.File, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
+		file, first := c.File.TemplatePos(i)
 		r.openHoles(p, d, "downstream "+d.Name, file, first)
 		r.undeclared(p, d, fmt.Sprintf("downstreams[%d].template", i), file, first)
 	}
 	if h := p.Hook; h != nil {
-		r.kind(c.file, source, pipeline.HookName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
-		file, first := c.file.BeforeTemplatePos()
+		r.kind(c.File, source, pipeline.HookName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
+		file, first := c.File.BeforeTemplatePos()
 		r.openHoles(p, h.Object, pipeline.HookName, file, first)
 		r.undeclared(p, h.Object, "deletion.before.template", file, first)
 	}
 	for i, in := range p.Inputs {
-		r.kind(c.file, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
+		r.kind(c.File, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
 	}
 	for i := range p.Warnings {
 		r.warnings = append(r.warnings, p.Warnings[i].Error())
@@ -140,3 +142,16 @@ func indent(text, prefix string) string {
 
 // oneLine keeps a hole that spans lines on one.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none.
+func missingStatus(p *pipeline.Pipeline) string {
+	missing := generate.MissingStatus(p)
+	if missing == nil {
+		return ""
+	}
+	text, err := yaml.Marshal(missing)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(string(text), "\n")
+}

@@ -3,18 +3,17 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 type runOptions struct {
@@ -27,13 +26,6 @@ type runOptions struct {
 	probes     string
 	reload     time.Duration
 	election   election
-}
-
-// election is how one of several processes becomes the one that writes.
-type election struct {
-	enabled   bool
-	name      string
-	namespace string
 }
 
 func newRun(streams IO) *cobra.Command {
@@ -80,13 +72,11 @@ configs are overridden by COROLLARY_SET_<anything>, which holds what --set takes
 func (o *runOptions) bind(cmd *cobra.Command) {
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&o.workers, "workers", 4, "Upstreams of each operator that are worked on at a time")
+	flags.IntVar(&o.workers, "workers", 4, "How many upstreams of each operator are worked on at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
 	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second, "How often configs are loaded again beside being watched; 0: they are loaded at the start only")
-	flags.BoolVar(&o.election.enabled, "leader-elect", false, "Let one of several processes write at a time; the others stand by with warm caches")
-	flags.StringVar(&o.election.name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
-	flags.StringVar(&o.election.namespace, "leader-election-namespace", "", "Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
+	o.election.bind(flags)
 	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; what is watched is up to the configs")
 	bindLogging(cmd, &o.logging)
 }
@@ -98,22 +88,16 @@ func (o *runOptions) check() error {
 		return usagef("--workers is %d: at least 1 is needed", o.workers)
 	case o.reload < 0:
 		return usagef("--reload-interval is %s: it cannot be negative", o.reload)
-	case o.election.enabled && o.election.name == "":
-		return usagef("--leader-elect needs a name for its Lease: add --leader-election-id NAME")
-	case !o.election.enabled && (o.election.name != "" || o.election.namespace != ""):
-		return usagef("--leader-election-id and --leader-election-namespace mean nothing without --leader-elect")
 	}
-	if problems := validation.IsDNS1123Subdomain(o.election.name); o.election.enabled && len(problems) > 0 {
-		return usagef("--leader-election-id %q is no name for a Lease: %s", o.election.name, strings.Join(problems, "; "))
-	}
-	return nil
+	return o.election.check()
 }
 
 func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	logger := startLogging(o.logging, o.streams.Err)
+	logger := newLogger(o.logging, o.streams.Err)
+	o.streams.log(logger)
 	for _, name := range misspelt {
 		logger.Info("environment variable is no setting and has no effect", "name", name)
 	}
@@ -129,17 +113,26 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := o.newManager(cfg, logger)
+	namespace, err := o.connection.namespace()
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(cfg, mgr, files, again, logger); err != nil {
+	part, err := o.election.candidate(cfg, namespace, logger)
+	if err != nil {
+		return err
+	}
+	operators, events := part.guarded(cfg)
+	mgr, err := o.newManager(events, logger)
+	if err != nil {
+		return err
+	}
+	if err := o.prepare(operators, mgr, files, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: what is under way is finished; a second signal stops at once") })
 	b := build()
 	logger.Info("starting", "version", b.Version, "revision", b.Revision, "server", cfg.Host, "operators", names(files))
-	if err := mgr.Start(ctx); err != nil {
+	if err := part.serve(ctx, mgr); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	logger.Info("stopped")
@@ -147,12 +140,8 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*config.File, again func() IO, logger logr.Logger) error {
-	namespace, err := o.connection.namespace()
-	if err != nil {
-		return err
-	}
-	e, err := engine.New(cfg, mgr, files, engine.Options{Workers: o.workers, Namespace: namespace, Log: logger})
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*config.File, again func() IO, options engine.Options) error {
+	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
 	}
@@ -166,7 +155,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*con
 		}
 		return files, errs
 	}
-	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: logger}); err != nil {
+	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: options.Log}); err != nil {
 		return fmt.Errorf("adding what follows the configs: %w", err)
 	}
 	return nil
@@ -183,16 +172,16 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 	if err != nil {
 		return nil, refuse(o.streams, problems, err)
 	}
-	list, more, err := compile(files, options)
-	if failed := refuse(o.streams, further(problems, more), nil); failed != nil {
+	list, problems, err := pipeline.CompileAll(files, problems, options)
+	if failed := refuse(o.streams, problems, nil); failed != nil {
 		return nil, failed
 	}
 	if err != nil {
 		logger.Error(err, "a config could not be checked against the API server's schemas yet")
 	}
 	for _, c := range list {
-		for i := range c.pipeline.Warnings {
-			logger.Info("config warning", "operator", c.pipeline.Name, "warning", c.pipeline.Warnings[i].Error())
+		for i := range c.Pipeline.Warnings {
+			logger.Info("config warning", "operator", c.Pipeline.Name, "warning", c.Pipeline.Warnings[i].Error())
 		}
 	}
 	return cfg, nil

@@ -4,7 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
-	"net"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -29,7 +29,7 @@ var (
 
 const (
 	operatorFile = "testdata/offline/operator.yaml"
-	patience     = 30 * time.Second
+	patience     = testkit.Patience
 	blueWidget   = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}"
 )
 
@@ -58,7 +58,12 @@ func startWith(t *testing.T, cfg *rest.Config, output bool, args ...string) *pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command(self, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan struct{})}
+	return startBinary(t, self, cfg, output, args...)
+}
+
+func startBinary(t *testing.T, binary string, cfg *rest.Config, output bool, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(binary, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan struct{})}
 	p.Env = append(os.Environ(), asCommand+"=1", "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
 	file, err := os.Create(p.stderr)
 	if err != nil {
@@ -118,17 +123,6 @@ func startRun(t *testing.T, cfg *rest.Config, namespace string, args ...string) 
 	t.Helper()
 	return start(t, cfg, append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + namespace + "]",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, args...)...)
-}
-
-// freeAddress finds an address that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func eventuallyColor(t *testing.T, namespace, color string) {
@@ -199,9 +193,9 @@ func TestRunRefusesWithEveryError(t *testing.T) {
 
 func TestRunServesHealthAndMetrics(t *testing.T) {
 	ns := testkit.Namespace(t)
-	metrics, health := freeAddress(t), freeAddress(t)
+	metrics, health := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	p := start(t, testkit.Config(), "run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=["+ns+"]",
-		"--metrics-bind-address", metrics, "--health-probe-bind-address", health)
+		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed", "-n", ns)
 	for _, url := range []string{"http://" + health + "/healthz", "http://" + health + "/readyz", "http://" + metrics + "/metrics"} {
 		testkit.Eventually(t, patience, func() (bool, string) {
 			response, err := http.Get(url)
@@ -210,6 +204,12 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 			}
 			_ = response.Body.Close()
 			return response.StatusCode == http.StatusOK, url + " answers " + response.Status
+		})
+	}
+	for _, name := range []string{"corollary_operator_state{", "corollary_build_info{", "process_resident_memory_bytes ", "go_goroutines ",
+		`leader_election_master_status{name="observed"} 1`} {
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return strings.Contains(get(t, "http://"+metrics+"/metrics"), "\n"+name), "/metrics has no " + name
 		})
 	}
 	q := start(t, testkit.Config(), "run", "-c", operatorFile, "--metrics-bind-address", "0", "--health-probe-bind-address", health)
@@ -222,11 +222,27 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 	}
 }
 
+// get returns what a URL answers.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestRunElects: one of two works; when it is stopped it gives the Lease back and the other takes over at once.
 func TestRunElects(t *testing.T) {
 	ns := testkit.Namespace(t)
 	elect := []string{"--leader-elect", "--leader-election-id", "widgets-leader", "-n", ns}
-	first := startRun(t, testkit.Config(), ns, elect...)
+	metrics, others := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	first := startRun(t, testkit.Config(), ns, append(elect, "--metrics-bind-address", metrics)...)
 	holder := func() string {
 		lease := testkit.Find(t, leases, ns, "widgets-leader")
 		if lease == nil {
@@ -237,10 +253,17 @@ func TestRunElects(t *testing.T) {
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "", "nobody holds the Lease" })
 	leader := holder()
-	second, standby := startRun(t, testkit.Config(), ns, elect...), startRun(t, testkit.Config(), ns, elect...)
+	second := startRun(t, testkit.Config(), ns, elect...)
+	standby := startRun(t, testkit.Config(), ns, append(elect, "--metrics-bind-address", others)...)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	eventuallySays(t, standby, `"reason":"Standby"`)
+	for address, status := range map[string]string{metrics: "1", others: "0"} {
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, text := answer(t, "http://"+address+"/metrics")
+			return strings.Contains(text, "\nleader_election_master_status{name=\"widgets-leader\"} "+status+"\n"), "its metrics do not say who leads:\n" + text
+		})
+	}
 	standby.interrupt(t)
 	if code := standby.wait(t); code != 0 {
 		t.Errorf("one that stands by: exit code %d", code)

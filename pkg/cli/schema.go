@@ -9,20 +9,29 @@ import (
 )
 
 func newSchema(streams IO) *cobra.Command {
-	return &cobra.Command{
+	kind := choice{words: []string{config.Kind, config.ConventionsKind}}
+	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",
 		Long: `Print the JSON Schema (draft 2020-12) of config files, for completion and checks in
-editors. A comment in the first line of a config tells most editors where it is:
+editors: of operators, or of the files that a conventionsFile names. A comment in the
+first line of a file tells most editors where its schema is:
 
   # yaml-language-server: $schema=operator.schema.json`,
-		Example: `  corollary schema > operator.schema.json`,
-		Args:    noArguments("schema takes no argument"),
+		Example: `  corollary schema > operator.schema.json
+  corollary schema --kind Conventions > conventions.schema.json`,
+		Args: noArguments("the kind of file is given with --kind"),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := streams.Out.Write(config.Schema()); err != nil {
+			text := config.Schema()
+			if kind.value == config.ConventionsKind {
+				text = config.ConventionsSchema()
+			}
+			if _, err := streams.Out.Write(text); err != nil {
 				return fmt.Errorf("writing the schema: %w", err)
 			}
 			return nil
 		},
 	}
+	bindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, or Conventions")
+	return cmd
 }

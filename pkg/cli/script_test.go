@@ -82,7 +82,9 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"render", "-c", config, "-f", cr, "--crds", "testdata/offline/crd.yaml"},
 		{"init", "--kind", "WebApp.v1.platform.example.com", "--from", "testdata/offline/cr.yaml", "--dir", t.TempDir()},
 		{"test", "../../examples/configs/hello"},
-		{"generate", "crd-status", "-c", config}, {"schema"}, {"version"}, {"completion", "bash"}, {"help"},
+		{"generate", "crd-status", "-c", config}, {"generate", "rbac", "-c", config, "-n", "apps"}, {"generate", "argocd-health", "-c", config},
+		{"generate", "policy", "-c", config, "--service-account", "a/b"},
+		{"generate", "crd-validations", "-c", "../../examples/configs/webapp/operator.yaml", "--crds", "../../examples/configs/webapp/crd.yaml"}, {"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
 		if code, out := run(t, args...); code != 0 {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)

@@ -54,7 +54,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			killed := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+			killed := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 			defer killed.Stop()
 			_ = cmd.Wait() // how it ended is looked at below
 			if code := cmd.ProcessState.ExitCode(); code != 1 {

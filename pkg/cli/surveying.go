@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // surveyFlags are those of the commands that look at a cluster through the eyes of the operators.
@@ -29,7 +26,7 @@ type surveyFlags struct {
 func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
 	f.configs.bind(cmd)
 	f.connection.bind(cmd, namespaceUsage)
-	cmd.Flags().IntVar(&f.workers, "workers", 8, "Upstreams that are worked on at a time")
+	cmd.Flags().IntVar(&f.workers, "workers", 8, "How many upstreams are worked on at once")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Tell the progress on standard error, be it a terminal or not")
 }
 
@@ -59,20 +56,13 @@ func (f *surveyFlags) fit(files []*config.File, problems config.Errors) (*rest.C
 	if err != nil {
 		return nil, refuse(f.streams, problems, err)
 	}
-	_, more, err := compile(files, options)
-	return cfg, refuse(f.streams, further(problems, more), err)
+	_, problems, err = pipeline.CompileAll(files, problems, options)
+	return cfg, refuse(f.streams, problems, err)
 }
-
-// silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
-// an error. Once is enough, and a watch of before may still be logging.
-var silence = sync.OnceFunc(func() {
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-})
 
 // surveyor prepares to look.
 func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engine.Surveyor, *progressLine, error) {
-	silence()
+	f.streams.silence()
 	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
 	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.tell

@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/cases"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 type testOptions struct {
 	streams IO
-	configs caseConfigs
+	runner  cases.Runner
 	run     string
-	update  bool
 	verbose bool
 	junit   string
 	color   colorFlag
@@ -31,8 +32,8 @@ func newTest(streams IO) *cobra.Command {
 in the cluster) and what should come out: the decision on each downstream, its
 document, conditions and status, or errors. Every file below DIR that begins with
 
-  ` + strings.TrimSpace(caseHeader) + `
-  kind: ` + caseKind + `
+  ` + strings.TrimSpace(cases.Header) + `
+  kind: ` + cases.Kind + `
 
 is one. What a case does not expect is not compared; one that expects nothing yet
 is filled in by --update. The code is that of run, carried out in memory.
@@ -54,32 +55,20 @@ The exit code is 1 where a case fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.test(cmd.Context(), args) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.configs.configs, "config", "c", nil, "Config file or directory for cases that name none (default: the nearest "+nearestConfig+", from the case upward); may be repeated")
+	flags.StringArrayVarP(&o.runner.Configs, "config", "c", nil, "Config file or directory for cases that name none (default: the nearest "+cases.NearestConfig+", from the case upward); may be repeated")
 	completeFiles(cmd, "config", "yaml", "yml")
-	flags.StringArrayVar(&o.configs.crds, "crds", nil, "File or directory with CustomResourceDefinitions, for cases that name none; may be repeated")
+	flags.StringArrayVar(&o.runner.CRDs, "crds", nil, "File or directory with CustomResourceDefinitions, for cases that name none; may be repeated")
 	completeFiles(cmd, "crds", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
-	flags.BoolVar(&o.update, "update", false, "Write what comes out into the expectations of the cases")
+	flags.BoolVar(&o.runner.Update, "update", false, "Write what comes out into the expectations of the cases")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Tell of every case, not only of those that fail")
 	flags.StringVar(&o.junit, "junit", "", "Write a report in JUnit's format to the file")
 	o.color.bind(cmd)
 	return cmd
 }
 
-// caseVerdict is how one case ended.
-type caseVerdict struct {
-	c       *testCase
-	took    time.Duration
-	updated bool
-	// errs say why the case could not be run; differences what did not come out.
-	errs        []error
-	differences []caseDifference
-}
-
-func (v *caseVerdict) failed() bool { return len(v.errs) > 0 || len(v.differences) > 0 }
-
 func (o *testOptions) test(ctx context.Context, args []string) error {
-	paths, err := findCases(args)
+	paths, err := cases.Find(args)
 	if err != nil {
 		return err
 	}
@@ -87,15 +76,15 @@ func (o *testOptions) test(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	verdicts := make([]*caseVerdict, 0, len(selected))
+	verdicts := make([]*cases.Verdict, 0, len(selected))
 	failed, updated := 0, 0
 	for _, path := range selected {
-		v := o.one(ctx, path)
+		v := o.runner.Run(ctx, path)
 		o.tell(v)
 		verdicts = append(verdicts, v)
-		if v.failed() {
+		if v.Failed() {
 			failed++
-		} else if v.updated {
+		} else if v.Updated {
 			updated++
 		}
 	}
@@ -119,102 +108,52 @@ func (o *testOptions) selected(paths []string) ([]string, error) {
 	}
 	var list []string
 	for _, path := range paths {
-		if wanted.MatchString(caseName(path)) {
+		if wanted.MatchString(cases.Name(path)) {
 			list = append(list, path)
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("--run %s matches none of %s, such as %s", o.run, count(len(paths), "case"), caseName(paths[0]))
+		return nil, fmt.Errorf("--run %s matches none of %s, such as %s", o.run, count(len(paths), "case"), cases.Name(paths[0]))
 	}
 	return list, nil
 }
 
-// one runs a case. With --update it fails only where there is nothing to write.
-func (o *testOptions) one(ctx context.Context, path string) *caseVerdict {
-	begin := time.Now()
-	v := &caseVerdict{c: &testCase{path: path, name: caseName(path)}}
-	defer func() { v.took = time.Since(begin) }()
-	c, errs := readCase(path)
-	if c != nil {
-		v.c, c.name = c, caseName(path)
-	}
-	if v.errs = errs; len(errs) > 0 {
-		return v
-	}
-	out, err := c.evaluate(ctx, &o.configs)
-	if err != nil {
-		v.errs = []error{err}
-		return v
-	}
-	if v.errs = c.unclearAsks(out); len(v.errs) > 0 {
-		return v
-	}
-	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams}
-	if o.update && !c.surprised(got) {
-		v.updated, err = c.update(got, w)
-	} else {
-		v.differences, err = c.compare(got, w)
-	}
-	if err != nil {
-		v.errs = []error{err}
-	}
-	return v
-}
-
-// compare tells what of an expectation did not come out. One that says nothing is never met, but of errors that come out
-// it need not be told.
-func (c *testCase) compare(got map[string]any, w treeWriter) ([]caseDifference, error) {
-	if len(c.expect) == 0 && !c.surprised(got) {
-		return nil, c.mistake("expect", "the case expects nothing yet: --update writes what comes out, or name a part of it")
-	}
-	return c.differences(got, w)
-}
-
-// surprised tells that errors came out where the case says nothing of any. They are never written: a config that is broken
-// for a moment would take every expectation away.
-func (c *testCase) surprised(got map[string]any) bool {
-	_, asked := c.expect["errors"]
-	_, wrong := got["errors"]
-	return wrong && !asked
-}
-
-func (c *testCase) update(got map[string]any, w treeWriter) (bool, error) {
-	if same(c.expect, got) {
-		return false, nil
-	}
-	text, err := c.updated(got, w)
-	if err == nil && !bytes.Equal(text, c.text) {
-		err = replaceFile(c.path, text)
-	}
-	return err == nil, err
-}
-
 // tell writes how a case ended; without -v only where there is something to tell.
-func (o *testOptions) tell(v *caseVerdict) {
+func (o *testOptions) tell(v *cases.Verdict) {
 	var out bytes.Buffer
 	p := o.color.painter(o.streams)
 	switch {
-	case v.failed():
-		fmt.Fprintf(&out, "%s  %s\n", p.paint(red, "FAIL"), v.c.name)
-		out.WriteString(indented(v.details(p), "  "))
-	case v.updated:
-		fmt.Fprintf(&out, "updated  %s\n", v.c.path)
+	case v.Failed():
+		fmt.Fprintf(&out, "%s  %s\n", p.paint(red, "FAIL"), v.Name)
+		out.WriteString(yamltext.Indent(details(v, p), "  "))
+	case v.Updated:
+		fmt.Fprintf(&out, "updated  %s\n", v.Path)
 	case o.verbose:
-		fmt.Fprintf(&out, "%s    %s (%.2fs)\n", p.paint(green, "ok"), v.c.name, v.took.Seconds())
+		fmt.Fprintf(&out, "%s    %s (%.2fs)\n", p.paint(green, "ok"), v.Name, v.Took.Seconds())
 	}
 	_, _ = o.streams.Out.Write(out.Bytes()) // who does not read the results has the exit code
 }
 
 // details says why a case failed.
-func (v *caseVerdict) details(p painter) string {
+func details(v *cases.Verdict, p painter) string {
 	var out bytes.Buffer
-	if err := errors.Join(v.errs...); err != nil {
+	if err := errors.Join(v.Errs...); err != nil {
 		fmt.Fprintln(&out, err)
 	}
-	for _, d := range v.differences {
-		d.report(&out, v.c.path, p)
+	for _, d := range v.Differences {
+		report(&out, v.Path, d, p)
 	}
 	return out.String()
+}
+
+// report writes a difference as a person reads it.
+func report(out *bytes.Buffer, file string, d cases.Difference, p painter) {
+	fmt.Fprintf(out, "%s:%d: %s (- expected, + came out)\n", file, d.Line, p.paint(bold, d.Path))
+	for _, line := range d.Lines {
+		line = strings.TrimSuffix(line, "\n")
+		color := map[byte]string{'-': red, '+': green}[(line + " ")[0]]
+		out.WriteString("  " + p.paint(color, line) + "\n")
+	}
 }
 
 func (o *testOptions) count(all, failed, updated int) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // undeclared is a field that a template reads and the upstream's schema does not have.
@@ -43,7 +44,7 @@ func (s shape) lacks(name string) string {
 		return ""
 	}
 	names := slices.Sorted(maps.Keys(s.schema.Properties))
-	if near := closest(name, names); near != "" {
+	if near := spelling.Closest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "there are " + strings.Join(names, ", ")

@@ -4,13 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/corollary-dev/corollary/pkg/kinds"
 )
-
-// placeholderUID is the uid of a custom resource that has none, since no API server has seen it.
-const placeholderUID = "00000000-0000-0000-0000-000000000000"
 
 // upstream is a custom resource and where it was read.
 type upstream struct {
@@ -25,29 +19,4 @@ func (u upstream) String() string {
 		name = ns + "/" + name
 	}
 	return fmt.Sprintf("%s: %s %s", u.where, u.object.GetKind(), name)
-}
-
-// complete returns a copy of an upstream with what the API server would add: namespace, uid, and the defaults of its
-// schema where that is known. namespace is the one asked for on the command line, empty where none was.
-func complete(object *unstructured.Unstructured, kind kinds.Kind, namespace string) (*unstructured.Unstructured, error) {
-	object = object.DeepCopy()
-	own := object.GetNamespace()
-	switch {
-	case !kind.Namespaced && own != "":
-		return nil, fmt.Errorf("metadata.namespace is %q, but a %s has none: leave it out", own, kind.GVK.Kind)
-	case kind.Namespaced && own == "":
-		if namespace == "" {
-			namespace = "default"
-		}
-		object.SetNamespace(namespace)
-	case kind.Namespaced && namespace != "" && own != namespace:
-		return nil, fmt.Errorf("metadata.namespace is %q, but --namespace is %q: leave one of them out", own, namespace)
-	}
-	if object.GetUID() == "" {
-		object.SetUID(types.UID(placeholderUID))
-	}
-	if kind.Schema != nil {
-		fillDefaults(object.Object, kind.Schema)
-	}
-	return object, nil
 }

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // usageError is a command line that cannot be meant. Its text is one line that says what to write instead.
@@ -31,7 +32,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if name := closest(unknown.GetSpecifiedName(), names); name != "" {
+	if name := spelling.Closest(unknown.GetSpecifiedName(), names); name != "" {
 		return usagef("%s: did you mean --%s?", err, name)
 	}
 	return usagef("%s", err)
@@ -74,21 +75,10 @@ func unknownCommand(root *cobra.Command, args []string) string {
 			names = append(names, c.Name())
 		}
 	}
-	if name := closest(word, names); name != "" {
+	if name := spelling.Closest(word, names); name != "" {
 		return fmt.Sprintf("unknown command %q: did you mean %s?", word, name)
 	}
 	return fmt.Sprintf("unknown command %q: there are %s", word, strings.Join(names, ", "))
-}
-
-// closest returns the name that word was probably meant to be, "" where none is near: a wild guess misleads.
-func closest(word string, names []string) string {
-	best, least := "", max(2, len(word)/3)+1
-	for _, name := range names {
-		if d := levenshtein.ComputeDistance(word, name); d < least && d < len(name) {
-			best, least = name, d
-		}
-	}
-	return best
 }
 
 // noArguments refuses words that are neither a flag nor a flag's value. instead says what they were probably meant for.

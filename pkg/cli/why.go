@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,9 +25,11 @@ func newWhy(streams IO) *cobra.Command {
 		Short: "Explain the state of one object, up and down its chain",
 		Long: `Explain an upstream or a downstream: what it follows from and what follows from it,
 over all the configs given; for each downstream what is decided and why, which
-rules fired, what "when" gave, who last wrote the fields that have drifted, and
-what the next write would change. Of an input it tells who reads it, of any other
-object whether it is in the way of a downstream. Nothing is written.
+rules fired, what "when" gave, why it is not ready and which rules of the config say
+so, who last wrote the fields that have drifted, and what the next write would
+change. Of an upstream that the watch passes over it tells by which label or namespace,
+of an input who reads it, of any other object whether it is in the way of a
+downstream. Nothing is written.
 
 KIND is a kind of the configs by any of its names: deployment, deploy,
 deployments.apps, deployment/NAME.`,
@@ -68,6 +71,9 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
 	object, err := apply.New(client, "why").Get(ctx, target)
+	if errors.Is(err, apply.ErrGone) && target.Namespace != "" && o.connection.overrides.Context.Namespace == "" {
+		return fmt.Errorf("%w: if it is in another namespace, name that with -n", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -149,9 +149,9 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return false, err
 	}
 	if finding == nil {
-		return w.unseen(v, at), nil
+		return w.unseen(ctx, n, v, at)
 	}
-	w.print(v.Pipeline(), finding, true)
+	w.print(ctx, v.Pipeline(), finding, true)
 	return true, nil
 }
 
@@ -170,7 +170,7 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		finding, err := v.Look(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
-			found = w.unseen(v, at) || found
+			found, err = w.unseen(ctx, n, v, at)
 		}
 		v.Close()
 		if err != nil {
@@ -180,7 +180,7 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 			continue
 		}
 		found = true
-		w.print(p, finding, false)
+		w.print(ctx, p, finding, false)
 		for _, c := range finding.Changes {
 			if c.Target.Name == "" || c.Action == engine.ChangeCreate {
 				continue
@@ -191,12 +191,4 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		}
 	}
 	return found, nil
-}
-
-// unseen tells of an upstream that the operator does not look at.
-func (w *explanation) unseen(v *engine.Survey, at pipeline.Ref) bool {
-	p := v.Pipeline()
-	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s %s (operator %s)", p.Upstream.GVK.Kind, at, p.Name)))
-	fmt.Fprintf(w.w, "  nothing follows from it: it does not exist, the config's watch does not select it, or it was made by this very operator\n")
-	return true
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,16 +16,16 @@ import (
 )
 
 // print explains one upstream. In brief, only what it has to do with the object that was asked about.
-func (w *explanation) print(p *pipeline.Pipeline, f *engine.Finding, brief bool) {
+func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, brief bool) {
 	up := upstreamOf(p, f)
 	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, f.Operator)))
-	w.upstreamState(p, f)
+	w.upstreamState(ctx, p, f)
 	recorded := map[string]string{}
 	for _, r := range p.Recorded(f.Upstream) {
 		recorded[r.Name] = r.State
 	}
 	for _, c := range f.Changes {
-		w.downstream(p, f, c, recorded[c.Downstream], brief)
+		w.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
 	}
 	for _, r := range f.Forgotten {
 		fmt.Fprintf(w.w, "  %s: left over: the status names it for downstream %s, which the config does not have any more, or of another kind\n", forgottenRef(r), r.Name)
@@ -32,7 +33,7 @@ func (w *explanation) print(p *pipeline.Pipeline, f *engine.Finding, brief bool)
 }
 
 // upstreamState tells what concerns all downstreams of an upstream.
-func (w *explanation) upstreamState(p *pipeline.Pipeline, f *engine.Finding) {
+func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding) {
 	line := func(format string, args ...any) {
 		fmt.Fprintln(w.w, "  "+harmless(oneLine(fmt.Sprintf(format, args...))))
 	}
@@ -40,7 +41,7 @@ func (w *explanation) upstreamState(p *pipeline.Pipeline, f *engine.Finding) {
 	case f.Upstream.GetDeletionTimestamp() != nil:
 		line("it is being deleted")
 	case !f.Selected:
-		line("the config does not select it (any more)")
+		w.deselected(ctx, f, line)
 	}
 	if p.Paused(f.Upstream) {
 		line("it is paused by annotation %s", p.Config.Conventions.Pause.Annotation)
@@ -89,7 +90,7 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 }
 
 // downstream explains one object. What the status says of it stands beside what is decided now.
-func (w *explanation) downstream(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string, brief bool) {
+func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string, brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
 	asked := item.object.gvk.GroupKind() == w.asked.gvk.GroupKind() && item.object.at == w.asked.at
 	object := item.object.gvk.Kind
@@ -111,9 +112,11 @@ func (w *explanation) downstream(p *pipeline.Pipeline, f *engine.Finding, c engi
 		fmt.Fprintln(w.w, "      "+harmless(oneLine(fmt.Sprintf(format, args...))))
 	}
 	w.when(p, f, c, line)
+	w.holder(ctx, p, c, line)
 	if c.Live != nil && c.Live.Status != kstatus.CurrentStatus {
 		line("its own status: %s: %s", c.Live.Status, c.Live.StatusMessage)
 	}
+	w.notReady(p, f, c, line)
 	if recorded != "" && recorded != string(c.State) {
 		line("the upstream's status says %s", recorded)
 	}

@@ -67,7 +67,11 @@ func (d *decoder) byKind(v any, out reflect.Value, p fieldpath.Path, f field) {
 			out.SetBool(b)
 			return
 		}
-		d.fail(p, "write true or false", "found %s, wanted true or false", d.found(v, p))
+		mend := "write true or false"
+		if v == "true" || v == "false" {
+			mend = fmt.Sprintf("take the quotes off: %s", v)
+		}
+		d.fail(p, mend, "found %s, wanted true or false", d.found(v, p))
 	case reflect.Int:
 		if i, ok := v.(int64); ok && i >= math.MinInt32 && i <= math.MaxInt32 {
 			out.SetInt(i)

@@ -31,7 +31,7 @@ func (f *File) fillDefaults() {
 		fill(&op.Validate[i].Reason, "FieldValueInvalid")
 	}
 	for i := range op.Inputs {
-		fill(&op.Inputs[i].Missing, "Wait")
+		fill(&op.Inputs[i].Missing, MissingWait)
 	}
 	for i := range op.Downstreams {
 		d := &op.Downstreams[i]
@@ -45,8 +45,8 @@ func (f *File) fillDefaults() {
 	if b := op.Deletion.Before; b != nil {
 		fill(&b.FailedWhen, "false")
 		fill(&b.TargetNamespaces.From, NamespacesSame)
-		fill(&b.OnFailure, "Hold")
-		fill(&b.OnTimeout, "Hold")
+		fill(&b.OnFailure, BeforeHold)
+		fill(&b.OnTimeout, BeforeHold)
 		if b.Timeout == 0 && !f.given("deletion", "before", "timeout") {
 			b.Timeout = Duration(time.Hour)
 		}

@@ -90,6 +90,7 @@ func TestDigest(t *testing.T) {
 		{reason: "a shared value", file: "conv", old: "a: b", new: "a: c"},
 		{reason: "an override", set: "app:.downstreams[name=web].when=self.a"},
 		{reason: "an override of a shared value", set: "app:.conventions.labels['tools.example.com/a']=c"},
+		{reason: "who it acts as", file: "app.yaml", old: "parameters:", new: "serviceAccount: {namespace: a, name: b}\nparameters:"},
 		{reason: "the mode", file: "app.yaml", old: "parameters:", new: "mode: Observe\nparameters:"},
 	} {
 		files := maps.Clone(digestFiles)

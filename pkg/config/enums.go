@@ -29,6 +29,12 @@ type HashAlgorithm string
 // Propagation is the propagation policy of deletions.
 type Propagation string
 
+// MissingPolicy says what an input that does not exist does.
+type MissingPolicy string
+
+// BeforePolicy says what becomes of a deletion whose deletion.before has not done its work.
+type BeforePolicy string
+
 // The values of the types above. The first of each is the default, but for EventsWarnings.
 const (
 	// ModeEnforce keeps the cluster as the config says.
@@ -36,7 +42,7 @@ const (
 	// ModeObserve decides, counts and reports, and writes nothing.
 	ModeObserve Mode = "Observe"
 
-	// NamespacesSame allows the upstream's own namespace.
+	// NamespacesSame allows the upstream's own namespace; a Namespace's own is itself.
 	NamespacesSame NamespacesFrom = "Same"
 	// NamespacesAny allows every namespace.
 	NamespacesAny NamespacesFrom = "Any"
@@ -85,6 +91,16 @@ const (
 	PropagationBackground Propagation = "Background"
 	// PropagationForeground deletes what the object owns first.
 	PropagationForeground Propagation = "Foreground"
+
+	// MissingWait lets what reads the input wait for it.
+	MissingWait MissingPolicy = "Wait"
+	// MissingAllow makes it null.
+	MissingAllow MissingPolicy = "Allow"
+
+	// BeforeHold keeps the upstream and its downstreams until a person acts.
+	BeforeHold BeforePolicy = "Hold"
+	// BeforeProceed goes on with the deletion.
+	BeforeProceed BeforePolicy = "Proceed"
 )
 
 // enumTypes lists the values of the enumerated types, for validation and for the JSON Schema alike.
@@ -98,14 +114,13 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[EventPolicy]():    names(EventsAll, EventsWarnings, EventsNone),
 	reflect.TypeFor[HashAlgorithm]():  names(SHA256, SHA1, MD5),
 	reflect.TypeFor[Propagation]():    names(PropagationBackground, PropagationForeground),
+	reflect.TypeFor[MissingPolicy]():  names(MissingWait, MissingAllow),
+	reflect.TypeFor[BeforePolicy]():   names(BeforeHold, BeforeProceed),
 }
 
 // enumFields lists the values of fields that are plain text in Go, as TYPE.key.
 var enumFields = map[string][]string{
-	"Rule.reason":      {"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"},
-	"Input.missing":    {"Wait", "Allow"},
-	"Before.onFailure": {"Hold", "Proceed"},
-	"Before.onTimeout": {"Hold", "Proceed"},
+	"Rule.reason": {"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"},
 }
 
 func names[T ~string](values ...T) []string {

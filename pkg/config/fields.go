@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // jsonName returns the key of a struct field in YAML.
@@ -64,12 +64,7 @@ var celFields = func() map[string]bool {
 
 // suggest tells which candidate was probably meant; where none is near it lists them all, and meant is empty.
 func suggest(got string, candidates []string, list string) (mend, meant string) {
-	distance := max(2, len(got)/3) + 1
-	for _, c := range candidates {
-		if d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(c)); d < distance && d < len(c) {
-			meant, distance = c, d
-		}
-	}
+	meant = spelling.Closest(got, candidates)
 	switch {
 	case meant != "":
 		return "did you mean " + meant + "?", meant

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -69,7 +68,7 @@ func (f *File) Errorf(path, mend, format string, args ...any) *Error {
 func (f *File) TemplatePos(i int) (file string, line int) {
 	if i >= 0 && i < len(f.Downstreams) {
 		if name := f.Downstreams[i].TemplateFile; name != "" {
-			return f.relative(name), 1
+			return f.Place(name), 1
 		}
 	}
 	return f.TextPos(fmt.Sprintf("downstreams[%d].template", i))
@@ -78,7 +77,7 @@ func (f *File) TemplatePos(i int) (file string, line int) {
 // BeforeTemplatePos tells where the first line of deletion.before's template stands, as TemplatePos does.
 func (f *File) BeforeTemplatePos() (file string, line int) {
 	if b := f.Deletion.Before; b != nil && b.TemplateFile != "" {
-		return f.relative(b.TemplateFile), 1
+		return f.Place(b.TemplateFile), 1
 	}
 	return f.TextPos("deletion.before.template")
 }
@@ -116,14 +115,6 @@ func (f *File) reported(path string) bool {
 func below(path, root string) bool {
 	rest, ok := strings.CutPrefix(path, root)
 	return ok && (root == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// relative resolves a name that a config file gives against the file's own folder.
-func (f *File) relative(name string) string {
-	if filepath.IsAbs(name) || f.Path == stdinName {
-		return name
-	}
-	return filepath.Join(filepath.Dir(f.Path), name)
 }
 
 // textStart returns the line of a scalar's first line of text. A node begins at its anchor or tag, which may

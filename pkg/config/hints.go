@@ -72,6 +72,8 @@ func mendSyntax(line string) string {
 		return fmt.Sprintf("quote the expression: %s: %s", m[1], quoteYAML(clip(m[2])))
 	case strings.Contains(text, "{{"):
 		return "quote the template"
+	case m != nil && strings.Contains(m[2], ": ") && !strings.ContainsAny(m[2][:1], "'\"[{|>&*!%@`"):
+		return fmt.Sprintf("quote the text: %s: %s", m[1], quoteYAML(clip(m[2])))
 	default:
 		return "check the indentation and quotes of this line and the one above"
 	}

@@ -155,7 +155,7 @@ func (f *File) name() string {
 // finish layers the conventions under the file and the overrides over it, decodes and checks the result.
 func (f *File) finish(lib library) Errors {
 	if name := f.sharedName(); name != "" {
-		f.shared = lib.open(f.relative(name))
+		f.shared = lib.open(f.Place(name))
 	}
 	values, errs := f.layer()
 	f.values = values

@@ -93,10 +93,10 @@ deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 	ten := 10
 	for _, tc := range []struct{ got, want any }{
 		{f.Guard, &Guard{MaxChanged: "20%", Minimum: &ten}},
-		{f.Inputs[0].Missing, "Wait"},
+		{f.Inputs[0].Missing, MissingWait},
 		{f.Deletion.Before, &Before{
 			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", FailedWhen: "false",
-			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, OnFailure: "Hold", OnTimeout: "Hold", Timeout: Duration(time.Hour),
+			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, OnFailure: BeforeHold, OnTimeout: BeforeHold, Timeout: Duration(time.Hour),
 		}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {

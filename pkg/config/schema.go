@@ -19,20 +19,29 @@ import (
 //go:embed types.go
 var typesSource string
 
-// Schema returns the JSON Schema (draft 2020-12) of a config file, made from the same types that Load decodes
+// Schema returns the JSON Schema (draft 2020-12) of an operator's file, made from the same types that Load decodes
 // into. It holds what a single field can be: names, types, allowed values, patterns. What fields demand of one
 // another, and of other operators, only Load knows.
-func Schema() []byte { return schemaText() }
+func Schema() []byte { return operatorSchema() }
 
-var schemaText = sync.OnceValue(func() []byte {
-	text, err := json.MarshalIndent(buildSchema(), "", "  ")
+// ConventionsSchema returns the same of a file of kind Conventions.
+func ConventionsSchema() []byte { return conventionsSchema() }
+
+var (
+	operatorSchema    = sync.OnceValue(func() []byte { return schemaText("Corollary operator", &Operator{}) })
+	conventionsSchema = sync.OnceValue(func() []byte { return schemaText("Corollary conventions", &sharedConventions{}) })
+)
+
+func schemaText(title string, file any) []byte {
+	text, err := json.MarshalIndent(buildSchema(title, file), "", "  ")
 	if err != nil {
 		panic("writing the JSON Schema: " + err.Error()) // of types that are compiled in: cannot happen
 	}
 	return append(text, '\n')
-})
+}
 
-func buildSchema() *jsonschema.Schema {
+// buildSchema makes the schema of a kind of file from the type that it is decoded into.
+func buildSchema(title string, file any) *jsonschema.Schema {
 	comments := docComments(typesSource)
 	r := &jsonschema.Reflector{
 		Anonymous:      true, // the schema is addressed by where it is published, not by a name of its own
@@ -42,12 +51,12 @@ func buildSchema() *jsonschema.Schema {
 			return comments[strings.TrimSuffix(t.Name()+"."+field, ".")]
 		},
 	}
-	root := r.Reflect(&Operator{})
-	root.Title = "Corollary operator"
+	root := r.Reflect(file)
+	root.Title = title
 	for name, def := range root.Definitions {
 		constrain(name, def)
 	}
-	constrain("Operator", root)
+	constrain(reflect.TypeOf(file).Elem().Name(), root)
 	return root
 }
 

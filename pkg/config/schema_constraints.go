@@ -23,6 +23,8 @@ var finalizerPattern = strings.Replace(keyPattern, "/)?", "/)", 1)
 // patterns are the forms of text fields, as TYPE.key.
 var patterns = map[string]string{
 	"Metadata.name":            dnsLabelPattern,
+	"ServiceAccount.namespace": dnsLabelPattern,
+	"ServiceAccount.name":      subdomainPattern,
 	"Watch.apiVersion":         apiVersionPattern,
 	"Watch.kind":               kindPattern,
 	"Input.name":               memberName,
@@ -93,10 +95,17 @@ var constraints = map[string]func(*jsonschema.Schema){
 		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
 		s.Then = jsonschema.TrueSchema
 		whole := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"conventions"}}
-		whole.Properties.Set("conventions", &jsonschema.Schema{Required: []string{"fieldManager", "labels", "hash"}})
+		here := &jsonschema.Schema{Required: []string{"fieldManager", "labels", "hash"}, Properties: jsonschema.NewProperties()}
+		here.Properties.Set("hash", &jsonschema.Schema{AnyOf: oneOf("annotation", "label")})
+		whole.Properties.Set("conventions", here)
 		s.Else = whole
 	},
-	"Watch": func(s *jsonschema.Schema) { namespaceList(property(s, "namespaces")) },
+	"sharedConventions": func(s *jsonschema.Schema) {
+		property(s, "apiVersion").Const = APIVersion
+		property(s, "kind").Const = ConventionsKind
+	},
+	"ServiceAccount": func(s *jsonschema.Schema) { property(s, "name").MaxLength = number(maxName) },
+	"Watch":          func(s *jsonschema.Schema) { namespaceList(property(s, "namespaces")) },
 	"TargetNamespaces": func(s *jsonschema.Schema) {
 		namespaceList(property(s, "names"))
 	},
@@ -133,7 +142,8 @@ var constraints = map[string]func(*jsonschema.Schema){
 		}
 		property(s, "labels").MinProperties = number(1)
 	},
-	"Hash": func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
+	// Where the hash rides, the config or the conventionsFile says, and the algorithm the other.
+	"Hash": func(s *jsonschema.Schema) { s.Not = &jsonschema.Schema{Required: []string{"annotation", "label"}} },
 }
 
 // maxName is the API server's limit for the names of most objects, and for the keys of a ConfigMap.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 )
 
-func compileSchema(t testing.TB) *jsonschema.Schema {
+func compileSchema(t testing.TB, text []byte) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +49,13 @@ func instance(t testing.TB, text []byte) any {
 
 // Every case without errors, the config with every field there is among them, is valid.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
-	s := compileSchema(t)
+	schemas := map[string]*jsonschema.Schema{Kind: compileSchema(t, Schema()), ConventionsKind: compileSchema(t, ConventionsSchema())}
+	kind := regexp.MustCompile(`(?m)^kind: (\w+)`)
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked := 0
+	checked := map[string]int{}
 	for _, name := range names {
 		a, err := txtar.ParseFile(name)
 		if err != nil {
@@ -63,21 +65,24 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 		complete := strings.HasSuffix(name, "/complete.txtar")
 		// To Load null is as good as absent, as it is to kubectl; an editor should not propose it.
 		nulls := strings.HasSuffix(name, "/null-is-absent.txtar")
-		if len(want) > 0 && !complete || nulls || strings.Contains(string(a.Comment), "set:") {
+		// What an operator gives itself hides what is wrong in the other file, but not from those who edit that.
+		hidden := strings.HasSuffix(name, "/shared-own-win.txtar")
+		if len(want) > 0 && !complete || nulls || hidden || strings.Contains(string(a.Comment), "set:") {
 			continue
 		}
 		for _, f := range a.Files {
-			if !strings.HasSuffix(f.Name, ".yaml") || !strings.Contains(string(f.Data), "kind: Operator") {
+			m := kind.FindSubmatch(f.Data)
+			if !strings.HasSuffix(f.Name, ".yaml") || m == nil || schemas[string(m[1])] == nil {
 				continue
 			}
-			checked++
-			if err := s.Validate(instance(t, f.Data)); err != nil {
+			checked[string(m[1])]++
+			if err := schemas[string(m[1])].Validate(instance(t, f.Data)); err != nil {
 				t.Errorf("%s: %s: %v", name, f.Name, err)
 			}
 		}
 	}
-	if checked < 20 {
-		t.Errorf("only %d files were checked", checked)
+	if checked[Kind] < 20 || checked[ConventionsKind] < 3 {
+		t.Errorf("only %v files were checked", checked)
 	}
 }
 
@@ -127,7 +132,7 @@ func TestCompleteIsComplete(t *testing.T) {
 }
 
 func TestSchemaRefusesMistakes(t *testing.T) {
-	s := compileSchema(t)
+	s := compileSchema(t, Schema())
 	a, err := txtar.ParseFile("testdata/complete.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -193,10 +198,65 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 	}
 }
 
+// TestSchemaOfASharedHash: where the hash rides, the conventionsFile may say, of which this schema knows nothing.
+func TestSchemaOfASharedHash(t *testing.T) {
+	s := compileSchema(t, Schema())
+	const text = `apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: app}
+watch: {apiVersion: tools.example.com/v1, kind: App}
+downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, template: "metadata: {name: a}"}]
+conventionsFile: conventions.yaml
+conventions: {fieldManager: app, labels: {a: b}, hash: {algorithm: sha1}}
+status: {enabled: false}
+`
+	if err := s.Validate(instance(t, []byte(text))); err != nil {
+		t.Error(err)
+	}
+	if err := s.Validate(instance(t, []byte(strings.Replace(text, "conventionsFile: conventions.yaml\n", "", 1)))); err == nil {
+		t.Error("nobody says where the hash rides, and that is valid")
+	}
+}
+
+func TestConventionsSchemaRefusesMistakes(t *testing.T) {
+	s := compileSchema(t, ConventionsSchema())
+	const whole = `apiVersion: corollary.dev/v1alpha1
+kind: Conventions
+conventions:
+  hash: {algorithm: sha1}
+  pause: {annotation: tools.example.com/paused}
+`
+	if err := s.Validate(instance(t, []byte(whole))); err != nil {
+		t.Errorf("the operators choose where the hash rides: %v", err)
+	}
+	for _, tc := range []struct{ reason, old, new string }{
+		{"an operator", "kind: Conventions", "kind: Operator"},
+		{"another version", "corollary.dev/v1alpha1", "corollary.dev/v1"},
+		{"nothing that is shared", "conventions:", "convention:"},
+		{"keys at the top, as in no other kind of file", "conventions:", "hash: {label: a}\nconventions:"},
+		{"what only operators have", "conventions:", "mode: Observe\nconventions:"},
+		{"an unknown field", "pause:", "paused:"},
+		{"two places for the hash", "{algorithm: sha1}", "{annotation: a, label: b}"},
+		{"a key that is none", "tools.example.com/paused", "a b"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			if err := s.Validate(instance(t, []byte(strings.Replace(whole, tc.old, tc.new, 1)))); err == nil {
+				t.Error("valid")
+			}
+		})
+	}
+}
+
 // Every type and field has a description, and editors get them.
 func TestSchemaDescribesEverything(t *testing.T) {
+	describesEverything(t, Schema(), 15)
+	describesEverything(t, ConventionsSchema(), 7)
+}
+
+func describesEverything(t *testing.T, schema []byte, least int) {
+	t.Helper()
 	var doc map[string]any
-	if err := json.Unmarshal(Schema(), &doc); err != nil {
+	if err := json.Unmarshal(schema, &doc); err != nil {
 		t.Fatal(err)
 	}
 	if doc["$schema"] != "https://json-schema.org/draft/2020-12/schema" {
@@ -214,13 +274,13 @@ func TestSchemaDescribesEverything(t *testing.T) {
 			t.Errorf("%s allows unknown fields", name)
 		}
 	}
-	check("Operator", doc)
+	check("the file", doc)
 	defs, _ := doc["$defs"].(map[string]any)
 	for name, d := range defs {
 		def, _ := d.(map[string]any)
 		check(name, def)
 	}
-	if len(defs) < 15 {
+	if len(defs) < least {
 		t.Errorf("only %d definitions", len(defs))
 	}
 }
@@ -256,4 +316,5 @@ func TestConstraintsNameFields(t *testing.T) {
 
 func TestSchemaGolden(t *testing.T) {
 	golden.File(t, "testdata/schema.json", Schema())
+	golden.File(t, "testdata/conventions.schema.json", ConventionsSchema())
 }

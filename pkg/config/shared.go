@@ -6,13 +6,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// sharedConventions is what a file of kind Conventions holds.
-type sharedConventions struct {
-	APIVersion  string      `json:"apiVersion"`
-	Kind        string      `json:"kind"`
-	Conventions Conventions `json:"conventions"`
-}
-
 // shared is a file of conventions as operators find it. Its values are laid under theirs, and keep their places.
 type shared struct {
 	*document                  // nil where the file cannot be read
@@ -86,7 +79,7 @@ func (f *File) sharedErrors() Errors {
 		return nil
 	case f.shared.unreadable != nil:
 		return Errors{f.Errorf(conventionsFileKey, "name a file relative to the config file", "%s cannot be read: %s",
-			f.relative(f.sharedName()), reason(f.shared.unreadable))}
+			f.Place(f.sharedName()), reason(f.shared.unreadable))}
 	default:
 		return f.shared.errs
 	}
@@ -101,7 +94,7 @@ func (s *shared) under(values, conventions map[string]any, x index) {
 		own = map[string]any{}
 		values[conventionsKey] = own
 		if _, ok := x[conventionsKey]; !ok {
-			x[conventionsKey] = x.find(conventionsFileKey) // what is missing in both files belongs into the operator's
+			x[conventionsKey] = x.find(conventionsFileKey) // what is missing in both files belongs in the operator's
 		}
 	case !isMap:
 		return // reported as what it is

@@ -41,7 +41,7 @@ conventions:
 		{"a map of it", "conventions.annotations", conv, 4, 4},
 		{"an own value", "conventions.fieldManager", app, 12, 12},
 		{"an own value that hides a shared one", "conventions.labels['tools.example.com/by']", app, 13, 13},
-		{"what neither gives belongs into the own file", "conventions.pause", app, 11, 11},
+		{"what neither gives belongs in the own file", "conventions.pause", app, 11, 11},
 	} {
 		e := f.Errorf(tc.path, "", "x")
 		if e.File != tc.file || e.Line != tc.line {

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"path/filepath"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Sources returns the files whose content makes this operator: the config file, its conventionsFile and its
@@ -18,18 +21,52 @@ func (f *File) Sources() []string {
 		}
 	}
 	add(f.Path)
+	for _, name := range f.Named() {
+		add(f.Place(name))
+	}
+	return out
+}
+
+// Named returns the files that the config names, as it names them: its conventionsFile and its templateFiles. Place tells
+// where they are.
+func (f *File) Named() []string {
+	var names []string
 	if name := f.sharedName(); name != "" {
-		add(f.relative(name))
+		names = append(names, name)
 	}
 	for _, d := range f.Downstreams {
 		if d.TemplateFile != "" {
-			add(f.relative(d.TemplateFile))
+			names = append(names, d.TemplateFile)
 		}
 	}
 	if b := f.Deletion.Before; b != nil && b.TemplateFile != "" {
-		add(f.relative(b.TemplateFile))
+		names = append(names, b.TemplateFile)
 	}
-	return out
+	return names
+}
+
+// Place returns where a file is that the config names: a relative name is resolved against the config file's own folder.
+func (f *File) Place(name string) string {
+	if filepath.IsAbs(name) || f.Path == stdinName {
+		return name
+	}
+	return filepath.Join(filepath.Dir(f.Path), name)
+}
+
+// Kinds returns the kinds that the config names: the upstream's, then those of the downstreams, of the inputs and of
+// deletion.before. One that it names twice stands there twice.
+func (f *File) Kinds() []schema.GroupVersionKind {
+	list := []schema.GroupVersionKind{schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)}
+	for _, d := range f.Downstreams {
+		list = append(list, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
+	}
+	for _, in := range f.Inputs {
+		list = append(list, schema.FromAPIVersionAndKind(in.APIVersion, in.Kind))
+	}
+	if b := f.Deletion.Before; b != nil {
+		list = append(list, schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
+	}
+	return list
 }
 
 // Digest returns a digest, in hexadecimal digits, of the operator as loaded: all layers and defaults, the texts of

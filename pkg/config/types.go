@@ -1,6 +1,10 @@
 package config
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them.
 // A field tagged `holds:"cel"` is a CEL expression, one tagged `holds:"template"` a template.
@@ -26,6 +30,8 @@ type Operator struct {
 	Metadata Metadata `json:"metadata"`
 	// Mode is Enforce (default), or Observe: decide, count and report, but write nothing.
 	Mode Mode `json:"mode,omitempty"`
+	// ServiceAccount is who this operator acts as, by impersonation; by default whoever the process is.
+	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
 	// Watch names the upstream kind and which objects of it count.
 	Watch Watch `json:"watch"`
@@ -65,6 +71,14 @@ type Metadata struct {
 	Name string `json:"name"`
 }
 
+// ServiceAccount names a ServiceAccount whose rights an operator works with, and no others.
+type ServiceAccount struct {
+	// Namespace of the ServiceAccount.
+	Namespace string `json:"namespace"`
+	// Name of the ServiceAccount. It need not exist: rights are granted to a name.
+	Name string `json:"name"`
+}
+
 // Watch selects the upstreams.
 type Watch struct {
 	// APIVersion of the upstream kind: GROUP/VERSION, or v1 for the core group.
@@ -94,7 +108,7 @@ type Input struct {
 	// Namespace is fixed text; by default the upstream's own. An upstream can never choose another.
 	Namespace string `json:"namespace,omitempty"`
 	// Missing is Wait (default), or Allow: a missing input is null.
-	Missing string `json:"missing,omitempty"`
+	Missing MissingPolicy `json:"missing,omitempty"`
 }
 
 // Rule is a validation rule in the dialect of CRD x-kubernetes-validations.
@@ -172,7 +186,7 @@ type ReadyRule struct {
 
 // TargetNamespaces tells in which namespaces a downstream may live.
 type TargetNamespaces struct {
-	// From is Same (default: the upstream's own), Any, or List.
+	// From is Same (default: the upstream's own, which of a Namespace is itself), Any, or List.
 	From NamespacesFrom `json:"from,omitempty"`
 	// Names are the allowed namespaces where from is List.
 	Names []string `json:"names,omitempty"`
@@ -210,6 +224,25 @@ type Conventions struct {
 	Reconcile *Reconcile `json:"reconcile,omitempty"`
 	// Previous are the names that this config used before: what bears them is carried over.
 	Previous *Previous `json:"previous,omitempty"`
+}
+
+// Finalizers are those that upstreams may bear: the one of now and the one of before, as far as the config names them.
+func (c *Conventions) Finalizers() []string {
+	names := []string{c.Finalizer}
+	if c.Previous != nil {
+		names = append(names, c.Previous.Finalizer)
+	}
+	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
+}
+
+// A file of kind Conventions holds names that end up in the cluster, for the operators whose conventionsFile it is.
+type sharedConventions struct {
+	// APIVersion is corollary.dev/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is Conventions.
+	Kind string `json:"kind"`
+	// Conventions are the names. Those that an operator gives itself win over them, one by one.
+	Conventions Conventions `json:"conventions"`
 }
 
 // Reconcile names what makes Corollary look at an upstream now.
@@ -297,11 +330,11 @@ type Before struct {
 	// TargetNamespaces tells where the object may live.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
 	// OnFailure is Hold (default): the upstream stays until a person acts; or Proceed.
-	OnFailure string `json:"onFailure,omitempty"`
+	OnFailure BeforePolicy `json:"onFailure,omitempty"`
 	// Timeout is how long it may take, counted from the upstream's deletion; 1h by default.
 	Timeout Duration `json:"timeout,omitempty"`
 	// OnTimeout is Hold (default), or Proceed.
-	OnTimeout string `json:"onTimeout,omitempty"`
+	OnTimeout BeforePolicy `json:"onTimeout,omitempty"`
 }
 
 // Status tells what is written into the upstream's status.

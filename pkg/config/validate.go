@@ -57,6 +57,7 @@ func (v *validator) root() {
 	if v.required("metadata.name", v.Metadata.Name, "name the operator") {
 		v.form(dnsLabel, "metadata.name", v.Metadata.Name, v.Metadata.Name)
 	}
+	v.serviceAccount()
 	v.delimiters()
 	const second, minute = Duration(time.Second), Duration(time.Minute)
 	if v.Retry.MinDelay < second {
@@ -67,6 +68,20 @@ func (v *validator) root() {
 	}
 	if v.ResyncPeriod != 0 && v.ResyncPeriod < minute {
 		v.add("resyncPeriod", "write at least 1m, or 0s for never", "%s is too short", v.ResyncPeriod)
+	}
+}
+
+func (v *validator) serviceAccount() {
+	const at = "serviceAccount"
+	account := v.ServiceAccount
+	if account == nil {
+		return
+	}
+	if v.required(at+".namespace", account.Namespace, "name the namespace of the ServiceAccount") {
+		v.form(namespaceName, at+".namespace", account.Namespace, account.Namespace)
+	}
+	if v.required(at+".name", account.Name, "name the ServiceAccount") {
+		v.form(serviceAccountName, at+".name", account.Name, account.Name)
 	}
 }
 
@@ -107,8 +122,13 @@ func (v *validator) selector(key string, s *metav1.LabelSelector) {
 	at := kfield.NewPath("watch", key)
 	for _, err := range metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at) {
 		problem, _, _ := strings.Cut(err.Detail, " (e.g.")
-		if bad, _ := err.BadValue.(string); bad != "" {
-			problem = fmt.Sprintf("%q: %s", clip(bad), problem)
+		switch bad := err.BadValue.(type) {
+		case string:
+			if bad != "" {
+				problem = fmt.Sprintf("%q: %s", clip(bad), problem)
+			}
+		case metav1.LabelSelectorOperator:
+			problem = fmt.Sprintf("%q: %s", clip(string(bad)), problem)
 		}
 		v.add(err.Field, "write matchLabels, or matchExpressions with In, NotIn, Exists or DoesNotExist", "%s", problem)
 	}
@@ -157,8 +177,9 @@ type syntax struct {
 var (
 	dnsLabel = syntax{"a DNS label", "write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
 		validation.IsDNS1123Label}
-	namespaceName = syntax{"a namespace's name", dnsLabel.mend, validation.IsDNS1123Label}
-	kindName      = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
+	namespaceName      = syntax{"a namespace's name", dnsLabel.mend, validation.IsDNS1123Label}
+	serviceAccountName = syntax{"a ServiceAccount's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
+	kindName           = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
 		return validation.IsDNS1035Label(strings.ToLower(s))
 	}}
 	qualifiedName = syntax{"a key that Kubernetes takes", "write NAME or DOMAIN/NAME; NAME has at most 63 letters, digits, - _ ., " +

@@ -165,7 +165,7 @@ func (v *validator) needs() {
 func (v *validator) needsElsewhere(at string, t TargetNamespaces) {
 	legal := clusterScoped[groupKind(v.Watch.APIVersion, v.Watch.Kind)]
 	if t.From != NamespacesSame && !legal {
-		v.need(fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces", at, t.From))
+		v.need(fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces (they would from a cluster-scoped %s, but a config does not tell scopes)", at, t.From, v.Watch.Kind))
 	}
 }
 

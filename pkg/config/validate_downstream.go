@@ -42,7 +42,7 @@ func (v *validator) template(at string, text *string, name string) {
 	case !inline && !file:
 		v.add(at+".template", "write template: | and the document below it, or name a templateFile", "there is no template")
 	case file:
-		*text = v.readTemplate(at+".templateFile", v.relative(name))
+		*text = v.readTemplate(at+".templateFile", v.Place(name))
 	}
 }
 

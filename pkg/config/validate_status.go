@@ -70,7 +70,7 @@ var ownStatus = []statusPath{
 	{"", fieldpath.New("status", "observedGeneration")},
 }
 
-// statusPaths returns the paths that parse, in the order of the config.
+// paths returns the paths that parse, in the order of the config.
 func (s *Status) paths() []statusPath {
 	var out []statusPath
 	take := func(at, text string) {

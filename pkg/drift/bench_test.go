@@ -135,6 +135,7 @@ func largeDeployment(t testing.TB) *unstructured.Unstructured {
 // TestHeapOfLive holds what is remembered of a Deployment of 27 KB to half a KiB.
 func TestHeapOfLive(t *testing.T) {
 	const objects, most = 600, 512
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the threads and pools of others would count as the objects'
 	text, err := json.Marshal(largeDeployment(t).Object)
 	if err != nil {
 		t.Fatal(err)

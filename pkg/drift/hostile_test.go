@@ -1,8 +1,11 @@
+//go:build unix
+
 package drift_test
 
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,7 +62,7 @@ func TestHostileManagedFields(t *testing.T) {
 		"deeper than the object": hostile(deep(9_990, "f:a"), deep(10, "a")),
 	} {
 		t.Run(reason, func(t *testing.T) {
-			start := time.Now()
+			start := worked(t)
 			for _, v := range fuzzViews() {
 				if _, err := v.Live(u); err != nil {
 					t.Fatal(err)
@@ -70,9 +73,19 @@ func TestHostileManagedFields(t *testing.T) {
 			}
 			drift.Lost(u, hostile(map[string]any{}, u.DeepCopy().Object), manager)
 			drift.Beyond(u, u)
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("took %s", took)
+			if took := worked(t) - start; took > 10*time.Second {
+				t.Errorf("it took %s of a processor", took)
 			}
 		})
 	}
+}
+
+// worked is how long processors have worked for this process: what else the machine does is not in it.
+func worked(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

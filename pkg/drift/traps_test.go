@@ -146,7 +146,7 @@ func TestServerForeignWrites(t *testing.T) {
 	}
 }
 
-// TestServerSecondApplier: the same value applied by another manager is co-owned, and leaving it out does not remove it.
+// TestServerLost: the same value applied by another manager is co-owned, and leaving it out does not remove it.
 func TestServerLost(t *testing.T) {
 	ns := testkit.Namespace(t)
 	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: a}}, data: {one: "1", two: "2", three: "3"}}`))

@@ -176,6 +176,7 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 		version = o.Live.ResourceVersion // the value is only right as long as nobody has taken the field over
 	}
 	resp, err := l.client.ApplyAt(ctx, l.target(i, o.Target), o.UID, version, doc)
+	resp, err = l.afterTakeOver(ctx, o, taken, doc, resp, err)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		l.record.letGo(o.UID, l.now)
@@ -192,7 +193,6 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	case err != nil:
 		return l.refused(ctx, o, doc, in, err)
 	}
-	resp = l.withoutTaken(o, taken, doc, resp)
 	l.after(o, before, resp)
 	l.repaired(o, o.Live, resp)
 	return l.applied(ctx, o, in, resp, doc)
@@ -238,11 +238,13 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 		}
 		*t = fresh
 	}
-	t.at, t.baseline = o.Target, nil
+	t.at = o.Target
+	var spelled *drift.Sum
 	if live.P != in.Wish.Downstreams[i].Sum {
 		sum := live.P
-		t.baseline = &sum
+		spelled = &sum
 	}
+	l.record.setBaseline(i, live.UID, spelled)
 	return nil
 }
 

@@ -37,6 +37,7 @@ func post(t *testing.T, ns, manager, yaml string) *unstructured.Unstructured {
 // What another tool made is taken over with its fields: what the template does not have goes, at once and later. What a
 // writer set that is not named stays.
 func TestAdoptFrom(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		manager, reason string
 		make            func(t *testing.T, ns, manager string, up *unstructured.Unstructured)
@@ -90,6 +91,7 @@ func TestAdoptFrom(t *testing.T) {
 
 // Without a name, what another writer set stays for ever: that is what adopt is for.
 func TestAdoptWithoutManagers(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -100,6 +102,7 @@ func TestAdoptWithoutManagers(t *testing.T) {
 
 // A write that comes in between costs another attempt, which takes that one over, too.
 func TestAdoptRace(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -124,6 +127,7 @@ func TestAdoptRace(t *testing.T) {
 
 // A manager that goes on writing is not fought for what the template does not have: that goes with the next apply.
 func TestAdoptFromWriterThatGoesOn(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -146,6 +150,7 @@ func TestAdoptFromWriterThatGoesOn(t *testing.T) {
 // An initial field that they set and somebody else has not touched keeps its value: it becomes ours, and leaving it out
 // would take it away.
 func TestAdoptInitialFields(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", strings.Replace(theirs, "key: old", "key: old, scaled: '7'", 1))
 	testkit.Apply(t, ns, widget("a", `{data: {key: value, scaled: "1"}}`))
@@ -157,6 +162,7 @@ func TestAdoptInitialFields(t *testing.T) {
 
 // A survey tells what would go along with a takeover, though dry runs do not add up, and tells it in either mode.
 func TestSurveyOfAdoption(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))

@@ -39,21 +39,6 @@ func (l *look) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outco
 	return o, obj, err
 }
 
-// withoutTaken takes out of the answer to a dry run what the apply would have removed of the fields that were taken over
-// before it: dry runs do not add up. Any other answer it returns as it is.
-func (l *look) withoutTaken(o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any, resp *unstructured.Unstructured) *unstructured.Unstructured {
-	if taken == nil || !l.client.Dry() {
-		return resp
-	}
-	var gone []fieldpath.Path
-	for _, d := range slices.Backward(drift.Changed(doc, taken, &l.pipeline.Downstreams[o.Downstream].View)) { // the items of lists from the last
-		if d.Want == nil {
-			gone = append(gone, d.Path)
-		}
-	}
-	return l.client.Without(l.target(o.Downstream, o.Target), gone)
-}
-
 // extras lists what an apply left on an object that must not be there: keys that others added to exclusive fields, and
 // marks under names of before that somebody else owns too.
 func (l *look) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any) []fieldpath.Path {
@@ -122,12 +107,6 @@ func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unst
 		return written, nil
 	}
 	return l.client.WithdrawStatus(ctx, t, written, l.pipeline.Upstream.HasStatus, before)
-}
-
-// finalizers are the one of now and the one of before, as far as the config names them.
-func (s *session) finalizers() []string {
-	names := []string{s.pipeline.Config.Conventions.Finalizer, s.pipeline.FormerFinalizer()}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 func (l *look) hasFormerFinalizer() bool {

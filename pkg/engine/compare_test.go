@@ -37,7 +37,7 @@ func BenchmarkAgainstHandwritten(b *testing.B) {
 	}{
 		{"handwritten", startHandwritten},
 		{"corollary", func(t testing.TB, cfg *rest.Config, ns string) func() {
-			return startWith(t, cfg, nil, fill(widgetConfig, ns, testkit.Unique(t))).halt
+			return start(t, cfg, fill(widgetConfig, ns, testkit.Unique(t))).halt
 		}},
 	} {
 		b.Run(side.name, func(b *testing.B) {

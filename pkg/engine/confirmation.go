@@ -29,8 +29,8 @@ func (s *session) openConfirmation() *confirmation {
 		return nil
 	}
 	c := &confirmation{at: *at}
-	key := watchKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: at.Namespace,
-		Fields: "metadata.name=" + at.ConfigMap, View: wholeView}
+	key := watchKey{Identity: s.acting, GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		Namespace: at.Namespace, Fields: "metadata.name=" + at.ConfigMap, View: wholeView}
 	sub, err := s.engine.watches.subscribe(key, keepWhole, cache.ResourceEventHandlerFuncs{}, c.heard)
 	if err != nil {
 		c.heard(key, err)
@@ -46,7 +46,7 @@ func (c *confirmation) heard(key watchKey, err error) {
 	case err == nil:
 		c.failed.Store(nil)
 	case apierrors.IsForbidden(err):
-		text := fmt.Sprintf(" (but watching ConfigMap %s/%s is forbidden: grant get, list and watch on it)", c.at.Namespace, c.at.ConfigMap)
+		text := " (but " + key.Identity.forbidden(fmt.Sprintf("watching ConfigMap %s/%s", c.at.Namespace, c.at.ConfigMap), "get, list and watch on it", err) + ")"
 		c.failed.Store(&text)
 	default:
 		text := fmt.Sprintf(" (but ConfigMap %s/%s cannot be watched: %v)", c.at.Namespace, c.at.ConfigMap, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,58 +19,105 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// The real binary is killed again and again in the middle of creations, changes, renames, moves between namespaces and
-// deletions. When it is left alone at last, nothing is lost, nothing doubled, nothing orphaned.
+// The real binary is killed again and again while it is at work.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "corollary")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	t.Run("at changes", func(t *testing.T) { t.Parallel(); killedAtChanges(t, binary) })
+	t.Run("at deletions with a hook", func(t *testing.T) { t.Parallel(); killedAtHooks(t, binary) })
+}
+
+// killedAtChanges kills it in the middle of creations, changes, renames, moves between namespaces and deletions. When it
+// is left alone at last, nothing is lost, nothing doubled, nothing orphaned.
+func killedAtChanges(t *testing.T, binary string) {
+	t.Helper()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
-	run := program(t, conf)
+	p := newProgram(t, binary, conf)
+	story := follow(t, ns)
 
 	random := rand.New(rand.NewPCG(1, 2)) // the same story each time; the moments of the kills differ anyway
 	stop := make(chan struct{})
 	var churning sync.WaitGroup
 	churning.Go(func() { churn(t, random, ns, other, stop) })
-	const kills = 12
-	for range kills {
-		cmd, _ := run()
-		moment := time.After(time.Duration(700+rand.N(900)) * time.Millisecond)
-		<-moment
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	close(stop)
-	churning.Wait()
-
-	cmd, log := run()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		if _ = cmd.Wait(); t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	testkit.Eventually(t, 2*patience, func() (bool, string) { return settled(t, ns, other, name) })
+	end := sync.OnceFunc(func() { close(stop); churning.Wait() })
+	t.Cleanup(end)
+	p.killAgainAndAgain(12)
+	end()
+	p.run()
+	testkit.Eventually(t, 2*patience, func() (bool, string) { return settled(t, story, ns, other, name) })
 }
 
-// program builds the binary and returns what starts it with a config.
-func program(t *testing.T, conf string) func() (*exec.Cmd, *bytes.Buffer) {
+// program is the real binary with a config.
+type program struct {
+	t           *testing.T
+	binary, dir string
+}
+
+func newProgram(t *testing.T, binary, conf string) *program {
 	t.Helper()
-	binary, dir := filepath.Join(t.TempDir(), "corollary"), t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte(conf), 0o600); err != nil {
+	p := &program{t: t, binary: binary, dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(p.dir, "operator.yaml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return func() (*exec.Cmd, *bytes.Buffer) {
-		var log bytes.Buffer
-		cmd := exec.Command(binary, "run", "--config", dir, "--kubeconfig", testkit.Kubeconfig(t), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--zap-log-level", "debug")
-		cmd.Stdout, cmd.Stderr = &log, &log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd, &log
+	return p
+}
+
+// run starts it. It runs until the test ends or kill is called; a failed test shows what it logged.
+func (p *program) run() (log *output, kill func()) {
+	p.t.Helper()
+	log = &output{}
+	cmd := exec.Command(p.binary, "run", "--config", p.dir, "--kubeconfig", testkit.Kubeconfig(p.t), "--metrics-bind-address", "0",
+		"--health-probe-bind-address", "0", "--zap-log-level", "debug")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
 	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	p.t.Cleanup(func() {
+		if kill(); p.t.Failed() {
+			p.t.Log(log.String())
+		}
+	})
+	return log, kill
+}
+
+// killAgainAndAgain starts it and kills it at some moment after its first action, as many times.
+func (p *program) killAgainAndAgain(times int) {
+	p.t.Helper()
+	for range times {
+		log, kill := p.run()
+		testkit.Eventually(p.t, patience, func() (bool, string) {
+			return strings.Contains(log.String(), "acting"), "it does nothing:\n" + log.String()
+		})
+		<-time.After(rand.N(800 * time.Millisecond))
+		kill()
+	}
+}
+
+// output is what a program has written so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 func replaceOnce(t *testing.T, text, old, replacement string) string {
@@ -103,10 +151,16 @@ func churn(t *testing.T, random *rand.Rand, ns, other string, stop chan struct{}
 }
 
 // settled tells whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget.
-func settled(t *testing.T, ns, other, name string) (bool, string) {
+func settled(t *testing.T, s *story, ns, other, name string) (bool, string) {
 	made := map[string]unstructured.Unstructured{}
 	for _, namespace := range []string{ns, other} {
 		for _, cm := range testkit.List(t, configMaps, namespace, selector(name)) {
+			mark := cm.GetAnnotations()[name+".example.com/owner"]
+			if uid := mark[strings.LastIndex(mark, "/")+1:]; s.wasUnheld(uid) && len(cm.GetOwnerReferences()) == 0 {
+				t.Logf("cleaning up by hand after Widget %s, whose deletion the API server did not hold", uid)
+				testkit.Delete(t, configMaps, namespace, cm.GetName())
+				return false, cm.GetName() + " is being deleted"
+			}
 			made[namespace+"/"+cm.GetName()] = cm
 		}
 	}
@@ -134,7 +188,7 @@ func settled(t *testing.T, ns, other, name string) (bool, string) {
 		delete(made, key)
 	}
 	for key, cm := range made {
-		return false, fmt.Sprintf("nobody wants %s: %v", key, cm.Object["metadata"])
+		return false, fmt.Sprintf("nobody wants %s: %v\n%s", key, cm.Object["metadata"], s.all())
 	}
 	return true, ""
 }

@@ -34,6 +34,9 @@ func (s *session) hire(live context.Context) {
 					if shutdown {
 						return
 					}
+					if !s.counting.Load() { // which writes nothing
+						s.engine.options.MayWrite(live)
+					}
 					s.gate.RLock()
 					s.one(live, ref)
 					s.gate.RUnlock()
@@ -68,6 +71,7 @@ func (s *session) wake() {
 // beginCounting has the workers count, from the beginning. They rest, or have not begun.
 func (s *session) beginCounting() {
 	refs := s.everyone()
+	s.findElder()
 	s.tally = newTally(refs)
 	s.counting.Store(true)
 	s.wake()
@@ -79,7 +83,7 @@ func (s *session) beginActing() {
 	if s.counting.Swap(false) {
 		s.enqueue(priorityBulk, s.everyone()...)
 	}
-	s.tally = nil
+	s.tally, s.elder = nil, elder{}
 	s.wake()
 }
 

@@ -12,6 +12,7 @@ import (
 )
 
 func TestOrphan(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"), ns, counter)
@@ -30,6 +31,7 @@ func TestOrphan(t *testing.T) {
 
 // A broken template or rule holds no deletion, and neither does a restart in the middle of it.
 func TestDeletionNeedsNoTemplate(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 	r := start(t, testkit.Config(), conf).ready()
@@ -46,6 +48,7 @@ func TestDeletionNeedsNoTemplate(t *testing.T) {
 
 // What somebody else made under the name is not ours to delete.
 func TestDeletionSparesOthers(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 	r := start(t, testkit.Config(), conf).ready()
@@ -63,6 +66,7 @@ func TestDeletionSparesOthers(t *testing.T) {
 
 // A delete that fails keeps the finalizer: nothing is left behind.
 func TestDeletionRetries(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	start(t, faults.Wrap(testkit.Config()), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
@@ -82,6 +86,7 @@ func TestDeletionRetries(t *testing.T) {
 
 // A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -99,6 +104,7 @@ func TestDeletedUpstreamIsNotApplied(t *testing.T) {
 }
 
 func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -120,12 +126,14 @@ func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
 
 // An object that lost the labels that the watch selects by while nothing could be done about it is not forgotten.
 func TestStrippedLabelsAreNotForgotten(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ name, patch string }{
 		{"paused", `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
 		{"unwanted", `{"spec":{"exposed":true}}`},
 		{"moved", `{"spec":{"namespace":"NS"}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'")
 			faults := testkit.NewFaults()
@@ -152,8 +160,10 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 
 // What was made and could neither be recorded nor seen by the watch goes with its upstream all the same.
 func TestUnrecordedAndUnseen(t *testing.T) {
+	t.Parallel()
 	for _, row := range []string{"answered", "answer lost"} {
 		t.Run(row, func(t *testing.T) {
+			t.Parallel()
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			faults := testkit.NewFaults()
 			start(t, faults.Wrap(testkit.Config()), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()

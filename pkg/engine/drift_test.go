@@ -41,6 +41,7 @@ func made(t *testing.T, conf, ns string, counter *testkit.Counter) *running {
 }
 
 func TestRepair(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
 		tamper       func(t *testing.T, ns, name string)
@@ -70,6 +71,7 @@ func TestRepair(t *testing.T) {
 			}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -99,6 +101,7 @@ func TestRepair(t *testing.T) {
 }
 
 func TestForeignAdditionsStay(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -115,6 +118,7 @@ func TestForeignAdditionsStay(t *testing.T) {
 }
 
 func TestExclusiveFields(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"), ns, counter)
@@ -138,8 +142,10 @@ func TestExclusiveFields(t *testing.T) {
 }
 
 func TestDriftPolicies(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{"Report", "Ignore"} {
 		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			made(t, with(fill(widgetConfig, ns, name), "drift: {policy: "+policy+"}"), ns, counter)
@@ -159,22 +165,23 @@ func TestDriftPolicies(t *testing.T) {
 
 // After a restart nothing remembers what the API server's spelling of our document was: Report asks by dry run.
 func TestReportAfterRestart(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
 	r := made(t, conf, ns, counter)
 	r.halt()
 	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	waitObserved(t, name, "InSync", 1)
 	quiet(t, counter)
-	if n := metric(t, "corollary_objects", name, "state", "InSync"); n != 1 {
-		t.Errorf("%v objects are in sync", n)
-	}
+	waitObserved(t, name, "InSync", 1)
 	if counter.Mutating() > 0 {
 		t.Errorf("Report writes: %v", counter.Snapshot())
 	}
 }
 
 func TestInitialFields(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "apps/v1\n    kind: Deployment",
 		"      data: {{ .spec.data }}\n", `      spec:
@@ -210,46 +217,46 @@ func TestInitialFields(t *testing.T) {
 }
 
 func TestContested(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
 	stop := make(chan struct{})
-	fought := make(chan int)
-	go func() { // a writer that keeps undoing us, as fast as it sees it
-		n := 0
+	var writer sync.WaitGroup
+	end := sync.OnceFunc(func() { close(stop); writer.Wait() })
+	t.Cleanup(end)
+	writer.Go(func() { // it keeps undoing us, as soon as it sees it
 		for {
 			select {
 			case <-stop:
-				fought <- n
 				return
-			default:
+			case <-time.After(5 * time.Millisecond):
 			}
 			if cm := testkit.Find(t, configMaps, ns, "a"); cm != nil {
 				if v, _, _ := unstructured.NestedString(cm.Object, "data", "key"); v == "value" {
 					testkit.Patch(t, configMaps, ns, "a", "stubborn", `{"data":{"key":"theirs"}}`)
-					n++
 				}
 			}
 		}
-	}()
+	})
 	testkit.Eventually(t, patience, func() (bool, string) {
 		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
 		ok := status == "False" && reason == "Contested" && strings.Contains(message, "stubborn") && strings.Contains(message, ".data.key")
 		return ok, status + " " + reason + ": " + message
 	})
 	counter.Reset()
-	started := time.Now()
-	testkit.Eventually(t, patience, func() (bool, string) { return time.Since(started) > 4*time.Second, "watching the war" })
-	if n := counter.Mutating(); n > 8 {
+	warEnds := time.Now().Add(4 * time.Second)
+	<-time.After(time.Until(warEnds))
+	if n := counter.Mutating(testkit.Before(warEnds)); n > 8 {
 		t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
 	}
-	close(stop)
-	<-fought
+	end()
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
 func TestRename(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -277,6 +284,7 @@ func TestRename(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 	existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
@@ -294,6 +302,7 @@ func TestAdoption(t *testing.T) {
 
 // Whoever may create ConfigMaps can write our mark on one. It is not ours for that.
 func TestForgedMark(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}, ownerReferences: [
@@ -309,6 +318,7 @@ func TestForgedMark(t *testing.T) {
 
 // A process that died between the apply and the status left an object that nothing records. It is ours.
 func TestDiedBeforeStatus(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
@@ -325,6 +335,7 @@ func TestDiedBeforeStatus(t *testing.T) {
 }
 
 func TestRecreate(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
 	counter := testkit.NewCounter()
@@ -348,6 +359,7 @@ func TestRecreate(t *testing.T) {
 }
 
 func TestCreateOnly(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), ns, counter)
@@ -361,6 +373,7 @@ func TestCreateOnly(t *testing.T) {
 
 // A field that left the template stays where another manager owns it too. That must not go unnoticed.
 func TestCoOwnedFieldStays(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
 	counter := testkit.NewCounter()
@@ -376,6 +389,7 @@ func TestCoOwnedFieldStays(t *testing.T) {
 
 // What has drifted and is only reported is asked about once, not at each event.
 func TestReportedDriftIsQuiet(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), ns, counter)
@@ -397,6 +411,7 @@ func TestReportedDriftIsQuiet(t *testing.T) {
 
 // A field that the API server fills in again and again inside an exclusive one is no endless drift.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
 		`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
@@ -412,6 +427,7 @@ func TestExclusiveFieldWithDefaults(t *testing.T) {
 
 // Somebody who keeps deleting what is made is fought no more than somebody who keeps changing it.
 func TestContestedByDeletion(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -435,9 +451,9 @@ func TestContestedByDeletion(t *testing.T) {
 		return reason == "Contested", reason + ": " + message
 	})
 	counter.Reset()
-	began := time.Now()
-	testkit.Eventually(t, patience, func() (bool, string) { return time.Since(began) > 4*time.Second, "counting" })
-	if n := counter.Mutating(); n > 12 {
+	warEnds := time.Now().Add(4 * time.Second)
+	<-time.After(time.Until(warEnds))
+	if n := counter.Mutating(testkit.Before(warEnds)); n > 12 {
 		t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
 	}
 	end()

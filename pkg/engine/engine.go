@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -19,21 +18,31 @@ import (
 
 // Options are how an engine runs; what it does is in the configs.
 type Options struct {
-	// Workers is how many upstreams of one operator are worked on at a time; at least 1.
+	// Workers is how many upstreams of one operator are worked on at once; at least 1.
 	Workers int
 	// DrainTimeout bounds how long a stop waits for what is being worked on.
 	DrainTimeout time.Duration
 	// DiscoveryInterval is how often a kind that is not served yet is looked for.
 	DiscoveryInterval time.Duration
+	// AfterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it
+	// must not be made once more.
+	AfterDelete time.Duration
 	// Namespace is where events about an operator as a whole go; by default "default".
 	Namespace string
-	Log       logr.Logger
+	// Elected is closed once this process may write; by default when the manager is elected.
+	Elected <-chan struct{}
+	// MayWrite waits until this process may write, which an elected one may not at every moment; it returns false once ctx
+	// is done. By default it does not wait. What is refused nevertheless fails as if there were no API server.
+	MayWrite func(ctx context.Context) bool
+	Log      logr.Logger
 }
 
 // Engine runs operators against one API server. Reload changes which ones while it runs.
 type Engine struct {
-	options  Options
-	client   dynamic.Interface
+	options     Options
+	connections *connections
+	// identify says who an operator acts as.
+	identify func(*config.File) identity
 	cluster  *kinds.Cluster
 	watches  *watches
 	elected  <-chan struct{}
@@ -56,7 +65,10 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if err != nil {
 		return nil, err
 	}
-	e.elected = mgr.Elected()
+	e.identify = identityOf
+	if e.elected = o.Elected; e.elected == nil {
+		e.elected = mgr.Elected()
+	}
 	e.recorder = func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) }
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
@@ -70,17 +82,9 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	return e, nil
 }
 
-// connect makes an engine without operators: its clients, discovery and watches.
+// connect makes an engine without operators: its clients, discovery and watches. Its operators act as the process.
 func connect(cfg *rest.Config, o Options) (*Engine, error) {
-	httpClient, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the connection: %w", err)
-	}
-	client, err := newDynamic(cfg, httpClient, objectCodec{})
-	if err != nil {
-		return nil, err
-	}
-	packed, err := newDynamic(cfg, httpClient, packedCodec{})
+	c, err := newConnections(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +92,8 @@ func connect(cfg *rest.Config, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
-	return &Engine{options: withDefaults(o), client: client, cluster: cluster, watches: newWatches(client, packed),
-		operators: map[string]*operator{}, started: make(chan struct{})}, nil
+	return &Engine{options: withDefaults(o), connections: c, identify: func(*config.File) identity { return identity{} },
+		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, started: make(chan struct{})}, nil
 }
 
 func withDefaults(o Options) Options {
@@ -100,8 +104,14 @@ func withDefaults(o Options) Options {
 	if o.DiscoveryInterval == 0 {
 		o.DiscoveryInterval = 2 * time.Second
 	}
+	if o.AfterDelete == 0 {
+		o.AfterDelete = afterDelete
+	}
 	if o.Namespace == "" {
 		o.Namespace = "default"
+	}
+	if o.MayWrite == nil {
+		o.MayWrite = func(context.Context) bool { return true }
 	}
 	return o
 }

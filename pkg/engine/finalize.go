@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 func (l *look) addFinalizer(ctx context.Context) bool {
@@ -49,7 +50,7 @@ func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 
 // removeFinalizer takes the finalizer off, if it is there. An upstream that has gone meanwhile has no finalizer either.
 func (l *look) removeFinalizer(ctx context.Context) bool {
-	up, err := l.client.RemoveFinalizer(ctx, l.upstreamTarget(l.ref), l.upstream, l.finalizers()...)
+	up, err := l.client.RemoveFinalizer(ctx, l.upstreamTarget(l.ref), l.upstream, l.pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return true
@@ -66,12 +67,16 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 // upstream's mark in the cache, and what its status names, is deleted or released; then the finalizer goes. For the
 // downstreams it needs neither template nor rule.
 func (l *look) finalize(ctx context.Context) time.Duration {
+	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	if !l.hasFinalizer() || l.record.finalized || l.pipeline.Observing() {
+		l.record.unable = ""
+		l.countVerdict(l.record, deleting)
 		return 0
 	}
 	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
 		return wait
 	}
+	l.record.unable = ""
 	if r := l.pipeline.RecordedHook(l.upstream); r != nil {
 		l.toldBefore = r.State
 	}
@@ -84,6 +89,7 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 			return 0
 		case err != nil:
 			l.failUpstream("reading what the status names", err)
+			l.countVerdict(l.record, deleting)
 			return l.retryLater()
 		}
 		d = l.pipeline.DecideDeletion(in)
@@ -158,7 +164,7 @@ func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipelin
 
 // stillThere reports on an upstream that something keeps, and returns when to look again.
 func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
-	l.reportDeletion(ctx, d)
+	l.countVerdict(l.record, l.reportDeletion(ctx, d))
 	l.eventDeletion(d)
 	if len(l.failures) > 0 || l.upstreamFailed {
 		return l.retryLater()
@@ -186,8 +192,9 @@ func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duratio
 	return sooner(after, wait)
 }
 
-// reportDeletion writes the status of an upstream that is being deleted, where it says something new.
-func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) {
+// reportDeletion writes the status of an upstream that is being deleted, where it says something new, and returns what
+// Ready says.
+func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
 	failed := make(map[int]*pipeline.Failure, len(l.failures)+1)
 	for i, f := range l.failures {
 		failed[i] = f
@@ -195,7 +202,12 @@ func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) {
 	if f := l.record.hook.failure; f != nil {
 		failed[pipeline.HookIndex] = f
 	}
-	l.writeReport(ctx, l.pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now)))
+	report := l.pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now))
+	l.writeReport(ctx, report)
+	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
+		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
+	}
+	return report.Verdict
 }
 
 // readRecorded reads the objects that the status names and the cache does not have: a cache may lag, and what is
@@ -281,8 +293,22 @@ func (l *look) isTarget(i int, at pipeline.Ref) bool {
 	return false
 }
 
-// readOwn reads an object and returns it if it is the upstream's: the one of that uid, or any where uid is empty.
+// readOwn reads an object and returns it if it is the upstream's own, with that uid.
 func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+	live, err := l.readLive(ctx, i, at)
+	if live == nil || !l.isOwn(live, uid) {
+		return nil, err
+	}
+	return live, nil
+}
+
+// isOwn tells whether an object is the upstream's: the one of that uid, or any where uid is empty.
+func (l *look) isOwn(live *drift.Live, uid types.UID) bool {
+	return (uid == "" || live.UID == uid) && pipeline.Marked(live, l.upstream.GetUID())
+}
+
+// readLive reads what stands at a place; nil where nothing does.
+func (l *look) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
 	obj, err := l.client.Get(ctx, l.target(i, at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
@@ -290,9 +316,5 @@ func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UI
 	if err != nil {
 		return nil, err
 	}
-	live, err := l.pipeline.Downstreams[i].View.Live(obj)
-	if err != nil || (uid != "" && live.UID != uid) || !pipeline.Marked(live, l.upstream.GetUID()) {
-		return nil, err
-	}
-	return live, nil
+	return l.pipeline.Downstreams[i].View.Live(obj)
 }

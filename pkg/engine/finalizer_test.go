@@ -11,11 +11,13 @@ import (
 
 // One downstream that cannot be told yet keeps no other from its finalizer: what is made beside it is cleaned up after.
 func TestFinalizerBesideAWaitingDownstream(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ reason, waits string }{
 		{"an input is missing", `{{ (input "settings").data.color }}`},
 		{"the template fails", `{{ .spec.missing | upper }}`},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := withInputs(ns, name, "owner: {", "owner: {reference: false, ", `color: {{ (input "settings").data.color }}`, "color: "+row.waits)
 			conf = strings.Replace(conf, "    # downstream\n", "  - name: other\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+

@@ -25,9 +25,12 @@ func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	}
 	results := l.results(d)
 	l.countStates(l.record, results)
-	told := l.reportStatus(ctx, results)
+	report := l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now))
+	told := l.writeReport(ctx, report)
 	l.eventOutcomes(d, told)
-	return l.lookAgain(d)
+	after := l.lookAgain(d)
+	l.countVerdict(l.record, report.Verdict)
+	return after
 }
 
 // results pairs every outcome with the object of ours that stands for it: the target, or what it is to replace.
@@ -90,6 +93,7 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 		after = sooner(after, wait)
 	default:
 		l.record.retry.succeed()
+		l.record.unable = ""
 	}
 	if !l.believed.IsZero() {
 		after = sooner(after, l.believed.Sub(l.now))
@@ -124,6 +128,7 @@ func (l *look) failUpstream(doing string, err error) {
 func (l *look) tellFailure(doing string, err error) apply.Failure {
 	f := l.classify(err)
 	l.atLeast = max(l.atLeast, f.RetryAfter)
+	l.record.unable = f.Reason
 	countFailure(l.name, "", f.Reason)
 	l.log.Info("a request about the upstream failed and is tried again", "upstream", l.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
@@ -136,12 +141,7 @@ func (l *look) classify(err error) apply.Failure {
 	return f
 }
 
-// reportStatus writes the upstream's status where it says something new. It tells whether it said all of it before.
-func (l *look) reportStatus(ctx context.Context, results []pipeline.Result) bool {
-	return l.writeReport(ctx, l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now)))
-}
-
-// writeReport is reportStatus for any report.
+// writeReport writes the upstream's status where it says something new. It tells whether it said all of it before.
 func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 	l.tellDropped(report)
 	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.asked, l.now) > 0 {
@@ -154,6 +154,7 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 	resp, err := l.writeStatus(ctx, report.Status)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
+		l.record.letGo(l.upstream.GetUID(), l.now) // its watch is behind
 		return false
 	case err != nil:
 		l.tellFailure("writing the status", err)

@@ -79,8 +79,9 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 		t.knows(f.Live.UID, at)
 	}
 	if f.Known = t.uid == f.Live.UID; f.Known {
-		f.Trusted, f.Baseline = true, t.baseline
+		f.Trusted = true
 	}
+	f.Baseline = l.record.baseline(i, f.Live.UID)
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.explained
 	f.Verdict.Differences = t.compared.about(f.Live, hash)

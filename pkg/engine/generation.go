@@ -22,6 +22,7 @@ type generation struct {
 	*operator
 	file   *config.File
 	digest string
+	acting identity
 	client *apply.Client
 
 	cancel context.CancelFunc // nil before start
@@ -36,16 +37,17 @@ type generation struct {
 	established bool
 	// confirmedFor is what the config says has been confirmed.
 	confirmedFor string
-	// session is the last one, which remembers what it wrote. Only the generation itself touches it until it has ended.
+	// session is the last one, which remembers what it wrote. Others ask it for baselines alone until it has ended.
 	session *session
 }
 
 func (o *operator) newGeneration(f *config.File) *generation {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(o.name, verb, resource, code) })
+	acting := o.engine.identify(f)
 	return &generation{
 		operator: o, file: f, digest: f.Digest(), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
-		confirmedFor: confirmationIn(f),
-		client:       apply.New(o.engine.client, f.Conventions.FieldManager, observe),
+		confirmedFor: confirmationIn(f), acting: acting,
+		client: apply.New(o.engine.connections.as(acting).objects, f.Conventions.FieldManager, observe),
 	}
 }
 
@@ -88,6 +90,13 @@ func (g *generation) run(ctx context.Context) {
 			g.engine.cluster.Invalidate()
 		}
 	}
+}
+
+// begins notes that a session begins.
+func (g *generation) begins(s *session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.session = s
 }
 
 // resolve waits until every kind of the config is served and the config compiles against their schemas. It returns nil
@@ -165,7 +174,7 @@ func (g *generation) heard(key watchKey, err error, gone context.CancelCauseFunc
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case apierrors.IsForbidden(err):
-		g.trouble(key, fmt.Sprintf("watching %s is forbidden: grant get, list and watch on it (%s)", key, answerOf(err)))
+		g.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
 		g.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())

@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -227,108 +224,4 @@ func (s *session) cleansUp() bool {
 	s.operator.mu.Lock()
 	defer s.operator.mu.Unlock()
 	return s.operator.current == s.generation
-}
-
-// assess looks at one upstream as reconcile does, and counts in the place of acting.
-func (s *session) assess(ctx context.Context, ref pipeline.Ref) time.Duration {
-	var c counted
-	defer func() { s.tally.note(ref, c) }()
-	l, err := s.begin(ctx, ref)
-	if err != nil {
-		return s.failedLook(ref, err)
-	}
-	s.memory.found(ref)
-	switch {
-	case l == nil:
-		return 0
-	case l.upstream.GetDeletionTimestamp() == nil:
-		c = l.count(ctx)
-	case s.cleansUp():
-		return l.finalize(ctx)
-	}
-	return 0
-}
-
-// count finds out what would be changed or deleted. It sends no request but reads of what the caches do not show.
-func (l *look) count(ctx context.Context) counted {
-	l.findUnseen(ctx)
-	d := l.pipeline.Decide(l.gather(ctx))
-	defer l.record.wish.Forget()
-	if l.findStripped(ctx, d) {
-		d = l.pipeline.Decide(l.gather(ctx))
-	}
-	return l.countIn(d)
-}
-
-// countIn counts what a decision changes or deletes of what stands.
-func (l *look) countIn(d pipeline.Decision) counted {
-	var c counted
-	note := func(o pipeline.Outcome, changes bool) {
-		c.standing++
-		if !changes {
-			return
-		}
-		if c.changed++; c.changed == 1 {
-			c.first = fmt.Sprintf("%s: %s", l.pipeline.Downstreams[o.Downstream].Name, o.State)
-		}
-	}
-	for _, o := range d.Outcomes {
-		if o.Live != nil && !o.Theirs && !o.Live.Deleting {
-			note(o, l.rewrites(o))
-		}
-	}
-	for _, o := range d.Leftovers {
-		if !o.Live.Deleting {
-			note(o, o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && makesWay(d.Outcomes[o.Downstream]))
-		}
-	}
-	return c
-}
-
-// findStripped reads what the status says was made at a target where the cache shows nothing: a config whose labels have
-// changed sees none of what it made before. Where the status records nothing, only reading the target tells. It tells
-// whether something was found.
-func (l *look) findStripped(ctx context.Context, d pipeline.Decision) bool {
-	found, recorded, records := false, l.recorded(), l.pipeline.Records()
-	for i, o := range d.Outcomes {
-		rec := recordedAs(recorded, l.pipeline.Downstreams[i].Name)
-		var uid types.UID
-		switch {
-		case o.State != pipeline.StateCreate:
-			continue
-		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
-			uid = rec.UID
-		case records:
-			continue
-		}
-		live, err := l.readOwn(ctx, i, o.Target, uid)
-		switch {
-		case err != nil:
-			l.log.Info("what may stand cannot be read and is not counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
-		case live != nil:
-			l.record.remember(i, live, l.now)
-			found = true
-		case uid != "":
-			l.record.letGo(uid, l.now)
-		}
-	}
-	return found
-}
-
-// rewrites tells whether a standing downstream would be changed, for another reason than that somebody has tampered with
-// it. The hash says nothing of the names that a config uses, nor does the upstream's status of its form: an object that
-// bears no hash or mark, or nothing of our manager's, looks like drift and may be there by a change of those names.
-func (l *look) rewrites(o pipeline.Outcome) bool {
-	switch o.State {
-	case pipeline.StateUpdate, pipeline.StateRecreate:
-		return o.Action != pipeline.ActionNone
-	case pipeline.StateRepair:
-		return o.Live.Hash == "" || drift.OtherForm(o.Live.Hash) || !o.Live.Managed || !pipeline.Marked(o.Live, l.upstream.GetUID())
-	}
-	return false
-}
-
-// makesWay tells whether an outcome is about to give what it supersedes a successor.
-func makesWay(o pipeline.Outcome) bool {
-	return o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate
 }

@@ -21,8 +21,7 @@ const (
 	priorityBulk    = -100
 )
 
-// afterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it
-// must not be made once more.
+// afterDelete is AfterDelete where no other one is asked for.
 const afterDelete = 300 * time.Millisecond
 
 func (s *session) enqueue(priority int, refs ...pipeline.Ref) {
@@ -87,7 +86,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 				if r := s.memory.peek(ref); r != nil {
 					r.drop(live.UID)
 				}
-				s.queue.AddWithOpts(priorityqueue.AddOpts{After: afterDelete}, ref)
+				s.queue.AddWithOpts(priorityqueue.AddOpts{After: s.engine.options.AfterDelete}, ref)
 			}
 		},
 	}

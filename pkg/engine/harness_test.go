@@ -28,20 +28,32 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces))
+	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces),
+		testkit.WithParallel(8))
 }
 
 var (
-	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	widgets    = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "widgets"}
-	gadgets    = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "gadgets"}
-	plains     = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "plains"}
-	teams      = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "teams"}
-	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	widgets      = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "widgets"}
+	gadgets      = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "gadgets"}
+	plains       = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "plains"}
+	roleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	teams        = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "teams"}
+	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
 // patience is how long a test waits for what should take milliseconds: long enough for a busy machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
+
+// workers is how many upstreams of an operator are worked on at once.
+const workers = 4
+
+// aWhile is how long a test watches that something does not happen: at least as long as asked for, and long enough for a
+// busy machine to have done it several times over.
+func aWhile(t testing.TB, atLeast time.Duration) time.Duration {
+	t.Helper()
+	return max(atLeast, 5*testkit.Lag(t))
+}
 
 // widgetConfig makes a ConfigMap of each Widget in a namespace. NS and NAME are filled in by operatorFor; what a test
 // changes, it replaces or adds by text.
@@ -77,7 +89,7 @@ retry: {minDelay: 1s, maxDelay: 10s}
 func selector(name string) string { return name + ".example.com/managed=yes" }
 
 // metric sums a metric's samples that bear the operator's name and the other labels (name, value, name, value …).
-func metric(t *testing.T, name, operator string, labels ...string) float64 {
+func metric(t testing.TB, name, operator string, labels ...string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -123,11 +135,11 @@ type running struct {
 // start runs configs against cfg until the test ends or stop is called.
 func start(t testing.TB, cfg *rest.Config, texts ...string) *running {
 	t.Helper()
-	return startWith(t, cfg, nil, texts...)
+	return startWith(t, cfg, func(*config.Operator, *engine.Options) {}, texts...)
 }
 
 // startWith is start with what a config file could not say, such as a resync every second.
-func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator), texts ...string) *running {
+func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), texts ...string) *running {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range texts {
@@ -139,16 +151,17 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator), te
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
+	// On a busy machine a look may take long. One that is cut off asks again, more than was promised.
+	options := engine.Options{Workers: workers, DiscoveryInterval: 200 * time.Millisecond, DrainTimeout: patience, Log: logFor(t)}
 	for _, f := range files {
-		if change != nil {
-			change(&f.Operator)
-		}
+		change(&f.Operator, &options)
 	}
-	mgr, err := manager.New(cfg, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logFor(t)})
+	grace := patience
+	mgr, err := manager.New(cfg, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: options.Log, GracefulShutdownTimeout: &grace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(cfg, mgr, files, engine.Options{Workers: 4, DiscoveryInterval: 200 * time.Millisecond, Log: logFor(t)})
+	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +206,7 @@ func (r *running) halt() {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			r.t.Errorf("the engine ended with: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(2 * patience):
 		r.t.Error("the engine does not stop")
 	}
 }

@@ -153,6 +153,8 @@ func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*dri
 		return read, nil
 	}
 	if is(cached) {
+		// What has lost its mark, as by kubectl delete --cascade=orphan, does not call for a look when it changes.
+		l.unwatched = l.unwatched || !pipeline.Marked(cached, l.upstream.GetUID())
 		return cached, nil
 	}
 	live, err := l.readHook(ctx, at)
@@ -294,11 +296,11 @@ func (s *session) unhold(ctx context.Context, live *drift.Live) (*unstructured.U
 		"finalizers": pipeline.HookFinalizers(live),
 	}}}
 	t := s.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
-	resp, err := s.client.RemoveFinalizer(ctx, t, obj, s.finalizers()...)
+	resp, err := s.client.RemoveFinalizer(ctx, t, obj, s.pipeline.Config.Conventions.Finalizers()...)
 	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
 		resp = nil
 		if obj, err = s.client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
-			resp, err = s.client.RemoveFinalizer(ctx, t, obj, s.finalizers()...)
+			resp, err = s.client.RemoveFinalizer(ctx, t, obj, s.pipeline.Config.Conventions.Finalizers()...)
 		}
 	}
 	if errors.Is(err, apply.ErrGone) {

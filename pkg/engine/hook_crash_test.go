@@ -18,18 +18,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// The real binary is killed again and again in the middle of deletions with a hook. Each deletion has one object made for
-// it, whatever happens, and no downstream goes before the outcome of that is recorded; at last nothing is left.
-func TestHookKilledAtAnyMoment(t *testing.T) {
+// killedAtHooks kills it in the middle of deletions with a hook. Each deletion has one object made for it, whatever
+// happens, and no downstream goes before the outcome of that is recorded; at last nothing is left.
+func killedAtHooks(t *testing.T, binary string) {
+	t.Helper()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := replaceOnce(t, hooked(ns, name), "deletion:\n", "deletion:\n  wait: true\n")
 	// A name that is another one at each look: nothing but the record tells what has been made already.
 	conf = replaceOnce(t, conf, "{{ .metadata.name }}-drain", "{{ .metadata.name }}-{{ .metadata.resourceVersion }}-drain")
-	run := program(t, conf)
+	p := newProgram(t, binary, conf)
 	story := follow(t, ns)
 	stop := make(chan struct{})
 	var busy, working sync.WaitGroup
@@ -37,25 +40,15 @@ func TestHookKilledAtAnyMoment(t *testing.T) {
 	busy.Go(func() { comeAndGo(t, random, ns, stop) })
 	done := make(chan struct{})
 	working.Go(func() { drainAll(t, ns, done) })
-	const kills = 15
-	for range kills {
-		cmd, _ := run()
-		<-time.After(time.Duration(600+rand.N(1000)) * time.Millisecond)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	close(stop)
-	busy.Wait()
+	endBusy := sync.OnceFunc(func() { close(stop); busy.Wait() })
+	endWork := sync.OnceFunc(func() { close(done); working.Wait() })
+	t.Cleanup(func() { endBusy(); endWork() })
+	p.killAgainAndAgain(15)
+	endBusy()
 	for _, w := range testkit.List(t, widgets, ns, "") {
 		testkit.Delete(t, widgets, ns, w.GetName())
 	}
-	cmd, log := run()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		if _ = cmd.Wait(); t.Failed() {
-			t.Log(log.String())
-		}
-	})
+	_, kill := p.run()
 	testkit.Eventually(t, 3*patience, func() (bool, string) {
 		left, made := testkit.List(t, widgets, ns, ""), testkit.List(t, configMaps, ns, selector(name))
 		var why []string
@@ -65,8 +58,12 @@ func TestHookKilledAtAnyMoment(t *testing.T) {
 		}
 		return len(left)+len(made) == 0, fmt.Sprintf("%d Widgets and %d ConfigMaps are left: %s", len(left), len(made), strings.Join(why, "; "))
 	})
-	close(done)
-	working.Wait()
+	endWork()
+	kill()
+	// What comes last is told last, of each kind.
+	testkit.Apply(t, ns, widget("end", "{}"))
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: end}}")
+	testkit.Eventually(t, patience, func() (bool, string) { return story.ended() == 2, "a watch has not told of everything" })
 	story.judge(t)
 }
 
@@ -116,13 +113,17 @@ type story struct {
 	hooks    map[string]map[types.UID]bool // what was made by deletion.before
 	outcomes map[string]uint64             // when the outcome was recorded first
 	gone     map[string]uint64             // when the deletion of the downstream began
+	unheld   map[string]bool               // the API server did not wait for the finalizer
+	events   map[string][]string           // all that was seen, for whoever looks into a failure
+	ends     int                           // kinds that are told of to the end
 	broken   []string
 }
 
 // follow watches everything that happens in a namespace until the test ends.
 func follow(t *testing.T, ns string) *story {
 	t.Helper()
-	s := &story{hooks: map[string]map[types.UID]bool{}, outcomes: map[string]uint64{}, gone: map[string]uint64{}}
+	s := &story{hooks: map[string]map[types.UID]bool{}, outcomes: map[string]uint64{}, gone: map[string]uint64{},
+		unheld: map[string]bool{}, events: map[string][]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
 	t.Cleanup(func() { cancel(); following.Wait() })
@@ -141,12 +142,40 @@ func follow(t *testing.T, ns string) *story {
 					return
 				}
 				s.mu.Lock()
-				take(e.Type, u, version)
+				if u.GetName() == "end" {
+					s.ends++
+				} else {
+					take(e.Type, u, version)
+				}
 				s.mu.Unlock()
 			}
 		})
 	}
 	return s
+}
+
+// wasUnheld tells whether the Widget of that uid went although a finalizer had been added to it.
+func (s *story) wasUnheld(uid string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unheld[uid]
+}
+
+// all is everything that was seen.
+func (s *story) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for uid, events := range s.events {
+		fmt.Fprintf(&b, "%s:\n%s\n", uid, strings.Join(events, "\n"))
+	}
+	return b.String()
+}
+
+func (s *story) ended() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ends
 }
 
 func versionOf(u *unstructured.Unstructured) string {
@@ -162,15 +191,31 @@ func watching(ctx context.Context, t *testing.T, client dynamic.Interface, gvr s
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := client.Resource(gvr).Namespace(ns).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	// The API server ends a watch that does not keep up, as on a busy machine; it is taken up again where it ended.
+	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return client.Resource(gvr).Namespace(ns).Watch(ctx, o)
+	}}
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watcher)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return events
 }
 
-func (s *story) widget(_ watch.EventType, u *unstructured.Unstructured, version uint64) {
+// tell keeps what was seen of a Widget or of what is its own.
+func (s *story) tell(uid string, kind watch.EventType, u *unstructured.Unstructured) {
+	s.events[uid] = append(s.events[uid], fmt.Sprintf("%s %s %s %s: finalizers %v, deleting %t, hook %v", u.GetResourceVersion(), kind,
+		u.GetKind(), u.GetName(), u.GetFinalizers(), u.GetDeletionTimestamp() != nil, hookItem(u)["state"]))
+}
+
+func (s *story) widget(kind watch.EventType, u *unstructured.Unstructured, version uint64) {
 	uid := string(u.GetUID())
+	s.tell(uid, kind, u)
+	// A deletion that the API server has begun goes through although a finalizer is added meanwhile: it looks for finalizers
+	// once, and then asks the storage for the uid alone. Nobody can hold such an object; the garbage collector cleans up.
+	if kind == watch.Deleted && u.GetDeletionTimestamp() == nil && len(u.GetFinalizers()) > 0 {
+		s.unheld[uid] = true
+	}
 	if hookItem(u)["state"] == "HookFinished" && s.outcomes[uid] == 0 {
 		s.outcomes[uid] = version
 	}
@@ -179,6 +224,7 @@ func (s *story) widget(_ watch.EventType, u *unstructured.Unstructured, version 
 func (s *story) configMap(kind watch.EventType, u *unstructured.Unstructured, version uint64) {
 	for _, owner := range u.GetOwnerReferences() {
 		uid := string(owner.UID)
+		s.tell(uid, kind, u)
 		switch {
 		case strings.HasSuffix(u.GetName(), "-drain"):
 			if s.hooks[uid] == nil {
@@ -204,8 +250,8 @@ func (s *story) judge(t *testing.T) {
 		}
 	}
 	for uid, at := range s.gone {
-		if recorded := s.outcomes[uid]; recorded == 0 || recorded > at {
-			t.Errorf("the downstream of Widget %s went at %d, its outcome was recorded at %d", uid, at, recorded)
+		if recorded := s.outcomes[uid]; !s.unheld[uid] && (recorded == 0 || recorded > at) {
+			t.Errorf("the downstream of Widget %s went at %d, its outcome was recorded at %d:\n%s", uid, at, recorded, strings.Join(s.events[uid], "\n"))
 		}
 	}
 	t.Logf("%d hooks were run, %d downstreams deleted", len(s.hooks), len(s.gone))

@@ -15,6 +15,7 @@ import (
 // The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps come
 // in their order.
 func TestHookThenWait(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := strings.Replace(hooked(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
@@ -50,6 +51,7 @@ func TestHookThenWait(t *testing.T) {
 // What is recorded is believed after a restart: the outcome, even where the object says something else by then, and the
 // object that was made, even where the template has another name for it.
 func TestHookOutcomeIsBelieved(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter, faults := testkit.NewCounter(), testkit.NewFaults()
 	r := start(t, counter.Wrap(faults.Wrap(testkit.Config())), hooked(ns, name)).ready()
@@ -77,6 +79,7 @@ func TestHookOutcomeIsBelieved(t *testing.T) {
 
 // Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
 func TestHookMadeJustBeforeACrash(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	r := start(t, faults.Wrap(testkit.Config()), hooked(ns, name)).ready()
@@ -111,6 +114,7 @@ func TestHookMadeJustBeforeACrash(t *testing.T) {
 
 // Whoever may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
 func TestHookForged(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, hooked(ns, name), ns, counter)
@@ -130,6 +134,7 @@ func TestHookForged(t *testing.T) {
 
 // An error in the template holds and is told; a changed config, or an input that comes, mends it.
 func TestHookThatCannotBeRendered(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
 	conf := strings.Replace(hooked(ns, name), `data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "drain").data.how }}}`, 1) + inputs
@@ -150,6 +155,7 @@ func TestHookThatCannotBeRendered(t *testing.T) {
 
 // Losing the label that it was selected by is no deletion.
 func TestHookIsNotForTheUnselected(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(hooked(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
 	start(t, testkit.Config(), conf).ready()
@@ -167,6 +173,7 @@ func TestHookIsNotForTheUnselected(t *testing.T) {
 
 // An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an input.
 func TestHookOfTheUnselectedReadsInputs(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
 		`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + hookText)
@@ -186,8 +193,10 @@ func TestHookOfTheUnselectedReadsInputs(t *testing.T) {
 
 // An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep for ever.
 func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
+	t.Parallel()
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
 		t.Run(row, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := hooked(ns, name)
 			if row == "without" {
@@ -211,8 +220,24 @@ func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
 	}
 }
 
+// Deleting with --cascade=orphan takes the owner references off what the hook made: it is waited for all the same, and goes.
+func TestHookThatLostItsReference(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), hooked(ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "a")
+	waitHook(t, ns, "a", "HookRunning")
+	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a-drain")
+}
+
 // What happens to the hook is told in events, each once.
 func TestHookEvents(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(hooked(ns, name), "events: None", "events: All", 1)
 	start(t, testkit.Config(), conf).ready()
@@ -230,6 +255,7 @@ func TestHookEvents(t *testing.T) {
 
 // A config that changes in the middle of a deletion leaves nothing that our finalizer would keep for ever.
 func TestHookOfAnotherConfig(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
 		change       func(conf string) string
@@ -241,6 +267,7 @@ func TestHookOfAnotherConfig(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := hooked(ns, name, "onFailure: Proceed")
 			r := start(t, testkit.Config(), conf).ready()

@@ -109,7 +109,7 @@ func (l *look) retireFormer(ctx context.Context) error {
 	t := apply.Target{GVR: kind.GVR, Namespace: r.Namespace, Name: r.ObjectName}
 	obj, err := l.client.Get(ctx, t)
 	if err == nil && obj.GetUID() == r.UID {
-		obj, err = l.client.RemoveFinalizer(ctx, t, obj, l.finalizers()...)
+		obj, err = l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizers()...)
 	}
 	switch {
 	case errors.Is(err, apply.ErrGone):

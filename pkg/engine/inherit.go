@@ -3,6 +3,9 @@ package engine
 import (
 	"maps"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -16,6 +19,36 @@ func (s *session) inherit(before *session) {
 	for ref, old := range before.memory.records {
 		s.memory.record(ref, old.uid, len(s.pipeline.Downstreams)).inherit(old, heirs)
 	}
+}
+
+// elder is the session that works while another one counts, with what its downstreams have become there.
+type elder struct {
+	*session
+	heirs []heir
+}
+
+// findElder finds the session that works meanwhile: it knows what the API server spells in its own way.
+func (s *session) findElder() {
+	s.elder = elder{}
+	s.operator.mu.Lock()
+	defer s.operator.mu.Unlock()
+	if old := s.operator.current.session; old != nil && old != s && old.pipeline.Upstream.GVR == s.pipeline.Upstream.GVR {
+		s.elder = elder{old, s.heirs(old.pipeline)}
+	}
+}
+
+// elders is the projection that an apply of the session which works meanwhile has left the object of that uid with; nil
+// where it knows of none.
+func (l *look) elders(i int, uid types.UID) *drift.Sum {
+	for old, h := range l.elder.heirs {
+		if h.index != i || !h.sees {
+			continue
+		}
+		if r := l.elder.memory.peek(l.ref); r != nil && r.uid == l.record.uid {
+			return r.baseline(old, uid)
+		}
+	}
+	return nil
 }
 
 // heir is the downstream that one of the config before has become; -1 where there is none. sees tells that both have the
@@ -57,7 +90,8 @@ func (r *record) inherit(old *record, heirs []heir) {
 		to := &r.targets[h.index]
 		to.uid, to.at, to.repairs, to.lastRepair = from.uid, from.at, from.repairs, from.lastRepair
 		if h.sees {
-			to.baseline, r.read[h.index] = from.baseline, old.read[i]
+			r.read[h.index] = old.read[i]
+			r.inheritBaseline(h.index, old, i)
 		}
 	}
 	for _, m := range old.made {
@@ -65,4 +99,15 @@ func (r *record) inherit(old *record, heirs []heir) {
 			r.made = append(r.made, madeAt{h.index, m.at})
 		}
 	}
+}
+
+// inheritBaseline takes over what old has of its downstream from. Both are locked.
+func (r *record) inheritBaseline(to int, old *record, from int) {
+	if old.baselines == nil || old.baselines[from].sum == nil {
+		return
+	}
+	if r.baselines == nil {
+		r.baselines = make([]baseline, len(r.read))
+	}
+	r.baselines[to] = old.baselines[from]
 }

@@ -71,7 +71,7 @@ func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watc
 		namespaces = nil
 	}
 	for _, ns := range namespacesOf(namespaces, source.Kind.Namespaced) {
-		key := watchKey{GVR: source.Kind.GVR, Namespace: ns, View: "input " + source.View.ID()}
+		key := watchKey{Identity: s.acting, GVR: source.Kind.GVR, Namespace: ns, View: "input " + source.View.ID()}
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}

@@ -4,11 +4,14 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -147,14 +150,40 @@ func TestInputChangeThatNobodyReads(t *testing.T) {
 	}
 }
 
+// gate holds applies of ConfigMaps back while it is shut.
+type gate struct{ passing sync.RWMutex }
+
+// shut shuts it until open is called.
+func (g *gate) shut() (open func()) {
+	g.passing.Lock()
+	return sync.OnceFunc(g.passing.Unlock)
+}
+
+// wrap returns a copy of a client configuration whose requests pass it.
+func (g *gate) wrap(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
+				g.passing.RLock()
+				defer g.passing.RUnlock()
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return cfg
+}
+
 // Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
 func TestManyReadersOfOneInput(t *testing.T) {
+	t.Parallel()
 	ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	applySettings(t, platform, "shared", "navy")
 	eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })
 	conf := withInputs(ns, name, `objectName: self.spec.?name.orValue("")`, "fixedName: shared\n    namespace: "+platform)
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	gate := &gate{}
+	start(t, counter.Wrap(gate.wrap(testkit.Config())), conf).ready()
 	follow := func(color string) {
 		eachOf(func(reader string, _ int) { waitData(t, ns, reader+"-copy", "color", color) })
 		quiet(t, counter)
@@ -174,9 +203,16 @@ func TestManyReadersOfOneInput(t *testing.T) {
 	}
 
 	counter.Reset()
+	open := gate.shut()
+	defer open()
 	applySettings(t, platform, "shared", "azure")
-	testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "the burst has not begun" })
+	waiting := func() float64 { return metric(t, "corollary_queue", name) }
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return counter.Total() == workers && waiting() == many-workers, fmt.Sprintf("%d requests are held, %v readers wait", counter.Total(), waiting())
+	})
 	applyReader(t, ns, "late", "ignored")
+	testkit.Eventually(t, patience, func() (bool, string) { return waiting() == many-workers+1, "the new upstream is not heard of" })
+	open()
 	follow("azure")
 	waitData(t, ns, "late-copy", "color", "azure")
 	at := slices.IndexFunc(counter.Requests(), func(r testkit.Request) bool { return r.Name == "late-copy" })

@@ -33,6 +33,7 @@ func downstreamsOf(u *unstructured.Unstructured) map[string]map[string]any {
 }
 
 func TestOneDownstream(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -76,6 +77,7 @@ const threeConfig = `
 `
 
 func TestThreeDownstreams(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)
 	start(t, testkit.Config(), conf).ready()
@@ -116,6 +118,7 @@ func TestThreeDownstreams(t *testing.T) {
 }
 
 func TestChain(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
 		Replace(fill(widgetConfig, ns, name+"-1"))
@@ -154,6 +157,7 @@ retry: {minDelay: 1s, maxDelay: 10s}
 `
 
 func TestNamespaceUpstream(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	r := start(t, counter.Wrap(testkit.Config()), fill(namespaceConfig, ns, name)).ready()
@@ -183,6 +187,7 @@ func TestNamespaceUpstream(t *testing.T) {
 
 // A namespace that lost its label while nobody watched is noticed at the next start by what bears its mark.
 func TestLabelLostWhileDown(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(namespaceConfig, ns, name)
 	r := start(t, testkit.Config(), conf).ready()
@@ -204,6 +209,7 @@ func elsewhere(conf, other, own string) string {
 }
 
 func TestOtherNamespace(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
@@ -239,6 +245,7 @@ func TestOtherNamespace(t *testing.T) {
 }
 
 func TestUpstreamWithoutStatusSubresource(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	start(t, counter.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
@@ -258,6 +265,7 @@ func TestUpstreamWithoutStatusSubresource(t *testing.T) {
 }
 
 func TestClusterScopedUpstream(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("kind: Widget, namespaces: ["+ns+"]", "kind: Team",
 		"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
@@ -299,6 +307,7 @@ events: None
 
 // The copy bears the label that makes a ConfigMap be copied, and is not copied itself.
 func TestSameKind(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	start(t, counter.Wrap(testkit.Config()), fill(copyConfig, ns, name)).ready()
@@ -314,6 +323,7 @@ func TestSameKind(t *testing.T) {
 
 // Two operators on one upstream kind keep out of each other's way.
 func TestTwoOperatorsOnOneKind(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	second := strings.NewReplacer(".status.downstreams", ".status.other",
 		"{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: SecondReady}",
@@ -336,6 +346,7 @@ func TestTwoOperatorsOnOneKind(t *testing.T) {
 
 // A copy that loses its hash is still a copy.
 func TestCopyWithoutHashIsNotCopied(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), fill(copyConfig, ns, name)).ready()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)

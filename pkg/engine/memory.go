@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // memory is what one operator remembers between two looks at an upstream. Nothing in it is needed to be right, only to
@@ -42,11 +43,14 @@ type record struct {
 	targets    []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry retryState
-	said  said
+	// unable is the reason of the request for the upstream itself that failed and is tried again; empty where none is.
+	unable string
+	said   said
 	// finalized is true once the finalizer is off a deleted upstream. The answer to that has the version of before where
 	// the upstream went with it, so that the cache, which still shows the finalizer, looks no older.
 	finalized bool
 	states    []pipeline.State
+	verdict   status.Verdict // as it was counted
 	// told is what events have said already about the state that lasts; looked is false before the first look.
 	told   string
 	looked bool
@@ -67,6 +71,9 @@ type record struct {
 	complete bool
 	// read is, by downstream, what our last request about it returned, while that is newer than the cache.
 	read []freshly
+	// baselines are, by downstream, the projections that our last applies returned where they are not what we sent; nil
+	// where there is none.
+	baselines []baseline
 	// readHook is what our last request about the object of deletion.before returned.
 	readHook freshly
 	// gone has the objects that the API server told us are deleted, while the cache may still show them.
@@ -85,13 +92,17 @@ type freshly struct {
 	until time.Time
 }
 
+// baseline is the projection of the object of that uid as an apply left it, or would leave it.
+type baseline struct {
+	uid types.UID
+	sum *drift.Sum
+}
+
 // target is what is remembered of one downstream.
 type target struct {
 	uid types.UID
 	// at is where the object of that uid stands.
 	at pipeline.Ref
-	// baseline is the projection that our last apply returned, where that is not what we sent.
-	baseline *drift.Sum
 	// verdict is what probes answered about uid at version for hash.
 	verdict    pipeline.Verdict
 	verdictFor verdictKey
@@ -182,6 +193,30 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 	r.read[i] = freshly{live: live, until: now.Add(freshFor)}
 }
 
+// setBaseline keeps the projection of the object of that uid as an apply of downstream i leaves it; nil where it is what was
+// sent.
+func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.baselines == nil {
+		if sum == nil {
+			return
+		}
+		r.baselines = make([]baseline, len(r.read))
+	}
+	r.baselines[i] = baseline{uid, sum}
+}
+
+// baseline is what setBaseline kept; nil where there is none of that object.
+func (r *record) baseline(i int, uid types.UID) *drift.Sum {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.baselines == nil || r.baselines[i].uid != uid {
+		return nil
+	}
+	return r.baselines[i].sum
+}
+
 // wrote keeps what a write to the upstream returned until the cache has caught up with it.
 func (r *record) wrote(up *unstructured.Unstructured, complete bool) {
 	r.mu.Lock()
@@ -241,9 +276,11 @@ func (r *record) letGo(uid types.UID, now time.Time) {
 }
 
 // knownGone tells whether the object with that uid was lately deleted, let go or not found.
-func (r *record) knownGone(uid types.UID, now time.Time) bool {
-	until, ok := r.gone[uid]
-	return ok && now.Before(until)
+func (r *record) knownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
+
+// goneFor is for how long that is still believed; zero where it is not.
+func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
+	return max(0, r.gone[uid].Sub(now))
 }
 
 // expect notes that an object is about to be made; confirm forgets those that the cache shows.

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // The metrics are registered once for the process, beside controller-runtime's own for queues and leader election.
@@ -28,6 +29,10 @@ var (
 		Name: "corollary_objects",
 		Help: "Downstreams by operator, downstream and state; state Invalid counts those that are not enforced since their upstream is invalid.",
 	}, []string{"operator", "downstream", "state"})
+	upstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_upstreams",
+		Help: "Upstreams by operator, and by status and reason of Ready; the reason of a failing request about the upstream itself stands before it.",
+	}, []string{"operator", "ready", "reason"})
 	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "corollary_reconcile_seconds",
 		Help:    "How long one look at one upstream took, by operator.",
@@ -41,6 +46,10 @@ var (
 		Name: "corollary_requests_total",
 		Help: "Requests about objects, by operator, verb, resource and status code; 0: no answer.",
 	}, []string{"operator", "verb", "resource", "code"})
+	queued = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_queue",
+		Help: "Upstreams that wait for a look, by operator; nothing where this process does not work for it.",
+	}, []string{"operator"})
 	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_operator_state",
 		Help: "1 for the state that an operator as a whole is in, 0 for the others.",
@@ -70,7 +79,8 @@ const (
 )
 
 func init() {
-	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, guardChanges, guardStanding, reloads, reloadsFailed)
+	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, upstreams, reconcileSeconds, renders, requests, operatorState, guardChanges, guardStanding,
+		reloads, reloadsFailed, queues)
 }
 
 func countOutcome(operator, downstream, state string) {
@@ -128,16 +138,20 @@ func setReloadFailed(operator string, failed bool) {
 func forgetOperator(operator string) {
 	of := prometheus.Labels{"operator": operator}
 	for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		outcomes, failures, drifts, objects, reconcileSeconds, renders, requests, operatorState, guardChanges, guardStanding,
-		reloads, reloadsFailed,
+		outcomes, failures, drifts, objects, upstreams, reconcileSeconds, renders, requests, operatorState, guardChanges,
+		guardStanding, reloads, reloadsFailed,
 	} {
 		vec.DeletePartialMatch(of)
 	}
 }
 
-// forgetObjects drops the counts of a session that has ended.
-func forgetObjects(operator string) {
-	objects.DeletePartialMatch(prometheus.Labels{"operator": operator})
+// forgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of the session
+// that works in its place.
+func (s *session) forgetObjects() {
+	if s.counted.Load() {
+		objects.DeletePartialMatch(prometheus.Labels{"operator": s.name})
+		upstreams.DeletePartialMatch(prometheus.Labels{"operator": s.name})
+	}
 }
 
 // countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
@@ -146,10 +160,29 @@ func (s *session) countStates(r *record, results []pipeline.Result) {
 		objects.WithLabelValues(s.name, s.pipeline.Downstreams[i].Name, string(state)).Dec()
 	}
 	r.states = nil
+	s.counted.Store(true)
 	for i, result := range results {
 		state := result.Outcome.State
 		objects.WithLabelValues(s.name, s.pipeline.Downstreams[i].Name, string(state)).Inc()
 		r.states = append(r.states, state)
+	}
+}
+
+// countVerdict moves an upstream from what Ready said when it was counted to what it says now; the zero value is nothing.
+// A request about the upstream itself that fails, such as writing its status, is told before that: no status says it.
+func (s *session) countVerdict(r *record, v status.Verdict) {
+	if r.unable != "" && v.Reason != "" {
+		v.Reason = r.unable
+	}
+	if r.verdict == v {
+		return
+	}
+	s.counted.Store(true)
+	if was := r.verdict; was.Reason != "" {
+		upstreams.WithLabelValues(s.name, string(was.Ready), was.Reason).Dec()
+	}
+	if r.verdict = v; v.Reason != "" {
+		upstreams.WithLabelValues(s.name, string(v.Ready), v.Reason).Inc()
 	}
 }
 
@@ -158,6 +191,7 @@ func (s *session) countHook(r *record, state pipeline.State) {
 	if r.hook.state == state {
 		return
 	}
+	s.counted.Store(true)
 	if r.hook.state != "" {
 		objects.WithLabelValues(s.name, pipeline.HookName, string(r.hook.state)).Dec()
 	}

@@ -4,6 +4,8 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +43,7 @@ func waitObserved(t *testing.T, name, state string, n float64) {
 
 // Nothing is written, whatever happens: no object, finalizer, event or status, and no dry run.
 func TestObserveWritesNothing(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n",
 		"events: None", "events: All").Replace(elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), other, ns))
@@ -88,6 +91,7 @@ func TestObserveWritesNothing(t *testing.T) {
 
 // Where the status is ours, it alone is written: it says what stands, and what would be done.
 func TestObserveReports(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := fill(widgetConfig, ns, name)
@@ -128,17 +132,19 @@ func TestObserveReports(t *testing.T) {
 // Beside the operator that it is to replace, it tells of each object whether it would change it, and what; then it takes
 // over.
 func TestObserveBesideAnother(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	stop := sync.OnceFunc(startHandwritten(t, testkit.Config(), ns))
 	defer stop()
 	testkit.Apply(t, ns, widget("same", `{data: {key: value}}`))
 	testkit.Apply(t, ns, widget("other", `{data: {key: value}, exposed: true}`))
 	counter := testkit.NewCounter()
+	theirs := filepath.Base(os.Args[0]) // where no field manager is given, it is the program's name
 	conf := strings.NewReplacer("data: {{ .spec.data }}", `data: {key: {{ if .spec.exposed }}new{{ else }}value{{ end }}}`,
 		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n",
-		"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [engine.test]}"))
+		"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}"))
 	r := start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
-	for object, want := range map[string]string{"same": "nothing but marks of ours would change", "other": "would change .data.key (last written by engine.test)"} {
+	for object, want := range map[string]string{"same": "nothing but marks of ours would change", "other": "would change .data.key (last written by " + theirs + ")"} {
 		waitData(t, ns, object, "key", "value")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
@@ -170,6 +176,7 @@ func TestObserveBesideAnother(t *testing.T) {
 
 // An object that the other operator marked, and that may not be adopted, is not probed: the message says what it takes.
 func TestObserveWithoutAdoption(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	stop := startHandwritten(t, testkit.Config(), ns)
 	defer stop()
@@ -190,6 +197,7 @@ func TestObserveWithoutAdoption(t *testing.T) {
 
 // What the manager of before says in the status is left alone: beside a config that observes, it may be at work still.
 func TestObserveLeavesTheStatusOfBefore(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	made(t, conf, ns, testkit.NewCounter())

@@ -15,6 +15,7 @@ import (
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
 func TestPauseTakesNothingOver(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
@@ -36,6 +37,7 @@ func TestPauseTakesNothingOver(t *testing.T) {
 
 // An inspection that could not be made says nothing for the object.
 func TestForgedMarkUninspected(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	refusal := faults.Answer(500, testkit.On("CREATE", "configmaps"))
@@ -54,6 +56,7 @@ func TestForgedMarkUninspected(t *testing.T) {
 
 // Where the status is a field that any author writes, what it records makes nothing ours.
 func TestForgedStatus(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
 	for _, object := range []string{"hidden", "seen"} {
@@ -78,6 +81,7 @@ func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
 
 // Another upstream's object does not become ours to delete by a second owner reference.
 func TestSecondOwnerReference(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -98,6 +102,7 @@ func TestSecondOwnerReference(t *testing.T) {
 
 // Two downstreams of a kind may change their names for each other's.
 func TestSwappedNames(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("name: {{ .spec.name | default .metadata.name }}", `name: {{ ternary "y" "x" (.spec.exposed | default false) }}`,
 		"    # downstream\n", `  - name: second

@@ -97,9 +97,7 @@ func carries() []carry {
 }
 
 // configs returns the config before, after, and after a rollback.
-func (c carry) configs(t *testing.T, ns, other string) (before, after, back string, was, is conventions) {
-	t.Helper()
-	name := testkit.Unique(t)
+func (c carry) configs(name, ns, other string) (before, after, back string, was, is conventions) {
 	domain := name + ".example.com/"
 	conf := fill(widgetConfig, ns, name)
 	if !c.near {
@@ -128,12 +126,14 @@ const carriedObjects = 8
 // while the process runs; and back again. Every object is the same one afterwards, bears nothing of before, is ours
 // alone, and costs nothing more.
 func TestCarriedOver(t *testing.T) {
+	t.Parallel()
 	for _, c := range carries() {
 		for _, live := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, live %v", c.name, live), func(t *testing.T) {
 				t.Parallel()
 				ns, other := testkit.Namespace(t), testkit.Namespace(t)
-				before, after, back, was, is := c.configs(t, ns, other)
+				operator := testkit.Unique(t)
+				before, after, back, was, is := c.configs(operator, ns, other)
 				at := other
 				if c.near {
 					at = ns
@@ -155,8 +155,7 @@ func TestCarriedOver(t *testing.T) {
 					quiet(t, counter)
 					counter.Reset()
 					if live {
-						r.write("a.yaml", step.conf)
-						r.reload()
+						r.changeTo(operator, step.conf)
 					} else {
 						r.halt()
 						r = start(t, counter.Wrap(testkit.Config()), step.conf).ready()
@@ -214,11 +213,12 @@ func isOf(cm, up *unstructured.Unstructured, of, not conventions) (bool, string)
 			return false, fmt.Sprintf("labels are %v, annotations are %v", cm.GetLabels(), cm.GetAnnotations())
 		}
 	}
-	if reference := strings.Contains(of.owner, "reference: false"); reference && len(cm.GetOwnerReferences()) > 0 {
-		return false, "it bears a reference"
+	referring := cm.GetNamespace() == up.GetNamespace() && !strings.Contains(of.owner, "reference: false")
+	if refs := cm.GetOwnerReferences(); referring != (len(refs) == 1) {
+		return false, fmt.Sprintf("references are %v", refs)
 	}
 	fs := up.GetFinalizers()
-	if not.finalizer != of.finalizer && slices.Contains(fs, not.finalizer) || len(fs) > 1 {
+	if not.finalizer != of.finalizer && slices.Contains(fs, not.finalizer) || len(fs) > 1 || referring == slices.Contains(fs, of.finalizer) {
 		return false, fmt.Sprintf("finalizers are %v", fs)
 	}
 	return true, ""
@@ -257,8 +257,10 @@ func renamed(name string) conventions {
 
 // A deletion that falls into the change is finished by the names of before: nothing is left behind, and nothing held.
 func TestDeletionDuringChange(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{"Delete", "Orphan"} {
 		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
 			r := start(t, testkit.Config(), conf).ready()
@@ -283,6 +285,7 @@ func TestDeletionDuringChange(t *testing.T) {
 
 // A condition that ended with the manager of before does not stay for ever.
 func TestConditionOfManagerBefore(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
@@ -312,6 +315,7 @@ func TestConditionOfManagerBefore(t *testing.T) {
 // A manager that is renamed without telling costs one apply, and loses nothing: what it owned stays co-owned, which is
 // told of a field that is removed then. Told later, it is taken over all the same.
 func TestManagerRenamedUntold(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
@@ -344,6 +348,7 @@ func TestManagerRenamedUntold(t *testing.T) {
 
 // What is made once gets the marks of now, and is not applied again.
 func TestCarriedOnce(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
 	r := start(t, testkit.Config(), conf).ready()
@@ -379,6 +384,7 @@ func TestCarriedOnce(t *testing.T) {
 
 // An initial field that only the manager of before owned keeps the value that it has.
 func TestCarriedInitialFields(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
 	r := start(t, testkit.Config(), conf).ready()
@@ -399,6 +405,7 @@ func TestCarriedInitialFields(t *testing.T) {
 
 // A mark of before that somebody else owns too is taken off all the same, and asked for once.
 func TestCarriedCoOwned(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := fill(widgetConfig, ns, name)

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // maxRounds bounds how often one look decides again after acting. A create, the answer to a probe, a repair and what
@@ -69,6 +70,10 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	}
 	if l.upstream.GetDeletionTimestamp() != nil {
 		return l.finalize(ctx)
+	}
+	// What is made for an upstream that is gone, and that the watch still shows, goes with it: as often as it is made.
+	if wait := l.record.goneFor(l.upstream.GetUID(), l.now); wait > 0 {
+		return wait
 	}
 	l.holdBack()
 	l.findUnseen(ctx)
@@ -161,6 +166,7 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 func (s *session) forget(ref pipeline.Ref) {
 	if r := s.memory.peek(ref); r != nil {
 		s.countStates(r, nil)
+		s.countVerdict(r, status.Verdict{})
 		s.countHook(r, "")
 		s.readers.move(ref, r.inputs, nil)
 		s.memory.forget(ref)
@@ -170,7 +176,7 @@ func (s *session) forget(ref pipeline.Ref) {
 // failedLook is for the read that begin needed and did not get.
 func (s *session) failedLook(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
-	countOutcome(s.name, "", f.Reason)
+	countFailure(s.name, "", f.Reason)
 	s.log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	retry := s.pipeline.Config.Retry
 	return s.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, time.Now())
@@ -180,7 +186,7 @@ func (s *session) namespaceSelected(namespace string) bool {
 	if s.nsSelector == nil || namespace == "" {
 		return true
 	}
-	ns, _ := s.namespaces.get(pipeline.Ref{Name: namespace}).(*unstructured.Unstructured)
+	ns := s.namespaces.namespace(namespace)
 	return ns != nil && s.nsSelector.Matches(labelsOf(ns))
 }
 

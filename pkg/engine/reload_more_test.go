@@ -15,6 +15,7 @@ import (
 // A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
 // what was made counts.
 func TestReloadDuringHook(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := hooked(ns, name)
@@ -23,8 +24,7 @@ func TestReloadDuringHook(t *testing.T) {
 	waitHook(t, ns, "a", "HookRunning")
 	uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
 	for i := range 4 {
-		r.write("a.yaml", strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
-		r.reload()
+		r.changeTo(name, strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
 		waitState(t, name, "Running")
 		testkit.Patch(t, widgets, ns, "a", "somebody", fmt.Sprintf(`{"spec":{"name":"b%d"}}`, i))
 	}
@@ -50,19 +50,15 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 	r := start(t, testkit.Config(), conf).ready()
 	waitState(t, name, "Running")
 	round := func() {
-		r.write("a.yaml", other)
-		r.reload()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_operator_state", name, "reason", "Running") == 1, "not running"
-		})
-		r.write("a.yaml", conf)
-		r.reload()
+		r.changeTo(name, other)
+		waitState(t, name, "Running")
+		r.changeTo(name, conf)
 		waitState(t, name, "Running")
 	}
 	round()
 	<-time.After(time.Second)
 	before := runtime.NumGoroutine()
-	for range 20 {
+	for range 10 { // of two reloads each, all of which have taken over: one that is left behind of five would show
 		round()
 	}
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -73,6 +69,7 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 
 // From Enforce to Observe and back nothing is applied again, and what happened meanwhile is made good.
 func TestReloadToObserveAndBack(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
@@ -109,6 +106,7 @@ func TestReloadToObserveAndBack(t *testing.T) {
 
 // A manager that is renamed at a reload, with previous, is carried over by one takeover each while objects come and go.
 func TestReloadRenamesTheManager(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	counter := testkit.NewCounter()

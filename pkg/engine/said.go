@@ -21,7 +21,7 @@ type said struct {
 // writers of one condition would else go on as fast as the API server lets them.
 const statusContestedAfter = 3
 
-// wait is how long writing the status that has this digest waits for the sake of another writer.
+// statusWait is how long writing the status that has this digest waits for the sake of another writer.
 func (s *session) statusWait(said *said, sum drift.Sum, now time.Time) time.Duration {
 	if said.sum != sum || said.undone < statusContestedAfter {
 		return 0

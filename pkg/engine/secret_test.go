@@ -23,6 +23,7 @@ import (
 // What a Secret that is an input holds is told to nobody: not in a condition, an event or the log, however a template,
 // an expression or the API server complains about it.
 func TestSecretInputIsNotTold(t *testing.T) {
+	t.Parallel()
 	const canary = "Hunter2 canary!"
 	for _, row := range []struct{ reason, key, data string }{
 		{"a function refuses it", "", `{x: {{ (input "settings").data.color | b64dec | semver | toJson | quote }}}`},
@@ -32,6 +33,7 @@ func TestSecretInputIsNotTold(t *testing.T) {
 		{"it is no namespace", `namespace: {{ (input "settings").data.color | quote }}`, "{}"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: blue}, stringData: {color: '"+canary+"'}}")
 			conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
@@ -42,7 +44,7 @@ func TestSecretInputIsNotTold(t *testing.T) {
 					conf = strings.Replace(conf, "name: {{ .metadata.name }}-copy", "name: {{ .metadata.name }}-copy\n        "+row.key, 1)
 				}
 			}
-			at := strings.Index(conf, "data:\n")
+			at := strings.Index(conf, " data:\n") + 1 // not that of the metadata
 			end := strings.Index(conf, "    # downstream")
 			conf = conf[:at] + "data: " + row.data + "\n" + conf[end:]
 			log := startLogged(t, conf)

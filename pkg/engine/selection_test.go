@@ -16,6 +16,7 @@ func watched(conf, selector string) string {
 
 // A namespace that gets or loses the label has its upstreams served or let go.
 func TestNamespaceSelector(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := watched(fill(widgetConfig, ns, name), "namespaceSelector: {matchLabels: {"+name+".example.com/on: \"yes\"}}")
 	faults := testkit.NewFaults()
@@ -32,14 +33,16 @@ func TestNamespaceSelector(t *testing.T) {
 
 // A new namespace may be heard of later than what was made in it.
 func TestNamespaceSelectorLate(t *testing.T) {
+	t.Parallel()
 	name := testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}", 1)
+	conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}, "+
+		"labelSelector: {matchLabels: {of: "+name+"}}", 1) // so that it looks at nobody else's
 	faults := testkit.NewFaults()
 	start(t, faults.Wrap(testkit.Config()), conf).ready()
 	deaf := faults.Drop(testkit.On("WATCH", "namespaces"))
 	faults.Cut(testkit.On("WATCH", "namespaces"))
 	testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
-	testkit.Apply(t, name, widget("a", `{data: {key: value}}`))
+	testkit.Apply(t, name, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {of: "+name+"}}", 1))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return metric(t, "corollary_reconcile_seconds", name) > 0, "it was not looked at"
 	})
@@ -49,6 +52,7 @@ func TestNamespaceSelectorLate(t *testing.T) {
 
 // A label that comes back before its loss is looked at takes nothing away.
 func TestLabelLostAndBack(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
 	faults := testkit.NewFaults()
@@ -77,6 +81,7 @@ func TestLabelLostAndBack(t *testing.T) {
 
 // A mark that names an upstream outside of the watched namespaces makes nobody look there.
 func TestMarkNamesOtherNamespace(t *testing.T) {
+	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}"), other, ns)
 	// Another process serves the other namespace by the same names.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,8 +35,10 @@ type session struct {
 	nsSelector  labels.Selector
 	selector    labels.Selector
 	crew
+	elder       elder // while it counts
 	droppedTold sync.Once
 	ended       sync.Once
+	counted     atomic.Bool // metrics count its objects
 }
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
@@ -46,9 +49,10 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s := newSession(g, p)
-	g.session = s
+	g.begins(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
+	defer s.forgetObjects()
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
@@ -61,7 +65,6 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
-	defer forgetObjects(g.name)
 	waited, elected := s.waitForElection(live)
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return cause(ctx, live)
@@ -100,6 +103,7 @@ func cause(ctx, live context.Context) error {
 
 // work has the workers act until live is done and what they hold is finished.
 func (s *session) work(live context.Context) {
+	defer queues.begin(s.name, s.queue.Len)()
 	s.beginActing()
 	s.hire(live)
 	s.resync(live)
@@ -191,7 +195,7 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	}
 	s.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
-		key := watchKey{GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: s.selector.String(), View: packedView}
+		key := watchKey{Identity: s.acting, GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: s.selector.String(), View: packedView}
 		sub, err := s.engine.watches.subscribe(key, pack, s.upstreamHandler(), heard)
 		if err != nil {
 			return err
@@ -227,7 +231,7 @@ func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error
 		selector = "" // what another writer made bears other labels, or none
 	}
 	for _, ns := range namespacesOf(targetNamespaces(s.pipeline, d), d.Kind.Namespaced) {
-		key := watchKey{GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
+		key := watchKey{Identity: s.acting, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
 		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), heard)
 		if err != nil {
 			return open, err
@@ -237,7 +241,8 @@ func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error
 	return open, nil
 }
 
-// openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels.
+// openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels: those of watch.namespaces,
+// each by its name, so that a right to that one will do; else all.
 func (s *session) openNamespaces(heard func(watchKey, error)) error {
 	selector := s.pipeline.Config.Watch.NamespaceSelector
 	if selector == nil {
@@ -247,12 +252,18 @@ func (s *session) openNamespaces(heard func(watchKey, error)) error {
 	if s.nsSelector, err = metav1.LabelSelectorAsSelector(selector); err != nil {
 		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
 	}
-	key := watchKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
-	sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), heard)
-	if err != nil {
-		return err
+	s.namespaces = stores{}
+	for _, name := range namespacesOf(s.pipeline.Config.Watch.Namespaces, s.pipeline.Upstream.Namespaced) {
+		key := watchKey{Identity: s.acting, GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
+		if name != "" {
+			key.Fields = "metadata.name=" + name
+		}
+		sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), heard)
+		if err != nil {
+			return err
+		}
+		s.namespaces[name] = sub
 	}
-	s.namespaces = stores{"": sub}
 	return nil
 }
 

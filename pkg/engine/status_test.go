@@ -19,6 +19,7 @@ const rule = `validate:
 `
 
 func TestInvalid(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name)+rule, ns, counter)
@@ -52,6 +53,7 @@ func TestInvalid(t *testing.T) {
 
 // A rule that gives an error counts as failed and says so.
 func TestRuleWithError(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -71,6 +73,7 @@ func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 }
 
 func TestRenderFailed(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
 	counter := testkit.NewCounter()
@@ -86,6 +89,7 @@ func TestRenderFailed(t *testing.T) {
 }
 
 func TestReadyRulesAndFields(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := with(fill(widgetConfig, ns, name), "ready:",
 		`  rules: [{rule: "downstream.data.?state.orValue('') == 'done'", message: not done}]`,
@@ -120,6 +124,7 @@ func TestReadyRulesAndFields(t *testing.T) {
 
 // Conditions of other writers survive, and so do other fields of the status.
 func TestOthersStatus(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -147,6 +152,7 @@ func TestOthersStatus(t *testing.T) {
 
 // A CRD whose status lacks our fields is served all the same, without a hot loop.
 func TestStatusThatStoresNothing(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	start(t, counter.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
@@ -161,6 +167,7 @@ func TestStatusThatStoresNothing(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -182,6 +189,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -195,6 +203,7 @@ func TestEvents(t *testing.T) {
 
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))
 	counter := testkit.NewCounter()
@@ -215,6 +224,7 @@ func TestSecretHashIsNotInStatus(t *testing.T) {
 
 // An upstream that goes and comes back between two looks is counted once.
 func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
@@ -235,6 +245,7 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 
 // A restart has nothing to tell of what the status says already.
 func TestNoEventsAtRestart(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
 	counter := testkit.NewCounter()

@@ -32,6 +32,7 @@ type operator struct {
 func (o *operator) start(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	setOperatorState(o.name, o.current.condition.reason)
 	o.current.start(ctx, nil)
 }
 

@@ -26,7 +26,7 @@ type SurveyOptions struct {
 	Documents bool
 	// Ages has findings tell when an object was made.
 	Ages bool
-	// Workers is how many upstreams are worked on at a time; at least 1.
+	// Workers is how many upstreams are worked on at once; at least 1.
 	Workers int
 	// Progress hears how far it is, from one goroutine at a time; nil for nobody.
 	Progress func(Progress)
@@ -63,7 +63,7 @@ func NewSurveyor(cfg *rest.Config, o SurveyOptions) (*Surveyor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Surveyor{engine: e, dynamic: e.client, options: o}, nil
+	return &Surveyor{engine: e, dynamic: e.connections.as(identity{}).objects, options: o}, nil
 }
 
 // Survey is one operator's watches, opened to look around.

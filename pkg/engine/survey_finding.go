@@ -17,6 +17,8 @@ type Finding struct {
 	Upstream *unstructured.Unstructured
 	// Selected is false where the upstream stands and the config does not select it (any more).
 	Selected bool
+	// Inputs are what it reads of other objects.
+	Inputs pipeline.Inputs
 	// Wish is what the upstream asks for; nil where it is being deleted.
 	Wish *pipeline.Wish
 	// Decision is the first that `run` would take, before it asks the API server for anything.
@@ -72,12 +74,6 @@ const (
 	// ChangeConflict: an object that is not ours is in the way.
 	ChangeConflict ChangeAction = "conflict"
 )
-
-// ChangeActions lists every action, in the order in which counts are told.
-func ChangeActions() []ChangeAction {
-	return []ChangeAction{ChangeCreate, ChangeUpdate, ChangeRepair, ChangeRecreate, ChangeSupersede, ChangeDelete, ChangeRelease,
-		ChangeRefuse, ChangeConflict, ChangeWait, ChangeLeave, ChangeNone}
-}
 
 // Writes tells whether the action asks for a write, be it one that is refused.
 func (a ChangeAction) Writes() bool {

@@ -52,7 +52,7 @@ func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
 	if l.upstream.GetDeletionTimestamp() != nil {
 		err = t.deletion(looking)
 	} else {
-		t.finding.Wish = l.record.wish
+		t.finding.Wish, t.finding.Inputs = l.record.wish, l.inputsRead()
 		t.walk(looking)
 		t.conclude()
 		t.findForgotten(looking)
@@ -89,15 +89,12 @@ func (t *tour) walk(ctx context.Context) {
 	}
 }
 
-// guarded counts what the config's guard does, with the reads that it makes. It returns the decision as it is then.
+// guarded counts what the config's guard does, with the questions that it asks. It returns the decision as it is then.
 func (t *tour) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	if t.pipeline.Config.Guard == nil {
 		return d
 	}
-	if t.findStripped(ctx, d) {
-		d = t.pipeline.Decide(t.gather(ctx))
-	}
-	c := t.countIn(d)
+	d, c := t.count(ctx, d)
 	t.finding.Guarded = GuardCount{Standing: c.standing, Changed: c.changed}
 	return d
 }
@@ -257,6 +254,9 @@ func (t *tour) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input)
 	}
 	delete(t.failures, i)
 	c := t.change(o, actionOf(o))
+	if o.Live != nil && o.Live.Former {
+		note += "; what of the fields that are taken over would go is not shown"
+	}
 	c.Note, c.Document = note, t.document(o, in)
 	t.acts[i], t.stands[i] = c, t.assumed(o, c.Document, in)
 	if o.Live == nil {
@@ -264,7 +264,7 @@ func (t *tour) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input)
 		return true
 	}
 	if t.explain(c, nil); c.Before != nil {
-		c.After = patched(c.Before, c.Drift)
+		c.After = patched(c.Before, c.Drift, c.Document)
 		if len(c.Drift) == 0 {
 			c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, ""
 		}

@@ -27,8 +27,10 @@ func letGo(t *testing.T, ns, name string) {
 // The upstream stays until what follows from it is gone, also what an owner reference would clean up; and its status says
 // what it waits for.
 func TestDeletionWaits(t *testing.T) {
+	t.Parallel()
 	for _, row := range []string{"same namespace", "elsewhere"} {
 		t.Run(row, func(t *testing.T) {
+			t.Parallel()
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			conf, at := fill(widgetConfig, ns, name), ns
@@ -62,6 +64,7 @@ func TestDeletionWaits(t *testing.T) {
 }
 
 func TestDeletionWaitsByFewRequests(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, fill(widgetConfig, ns, name)+waiting, ns, counter)
@@ -81,6 +84,7 @@ func TestDeletionWaitsByFewRequests(t *testing.T) {
 
 // What the watch has lost from sight is waited for all the same.
 func TestDeletionWaitsForTheUnseen(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter, faults := testkit.NewCounter(), testkit.NewFaults()
 	start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)+waiting).ready()
@@ -100,6 +104,7 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 }
 
 func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan")+waiting, ns, counter)
@@ -112,8 +117,10 @@ func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
 
 // A config that comes to wait later gets its finalizer on what is in sync already, at one request for each upstream.
 func TestFinalizerComesLater(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", hookText}} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			r := made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -137,6 +144,7 @@ func TestFinalizerComesLater(t *testing.T) {
 
 // A delete that is refused is told, and holds.
 func TestRefusedDeleteIsTold(t *testing.T) {
+	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	start(t, faults.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()

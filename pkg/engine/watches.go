@@ -19,9 +19,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// watchKey is what makes two watches one. Namespace "" is all; Selector is about labels, Fields a field selector; View
-// tells what the transform keeps.
+// watchKey is what makes two watches one. Identity is whose rights they take; Namespace "" is all; Selector is about
+// labels, Fields a field selector; View tells what the transform keeps.
 type watchKey struct {
+	Identity  identity
 	GVR       schema.GroupVersionResource
 	Namespace string
 	Selector  string
@@ -38,8 +39,7 @@ func (k watchKey) String() string {
 
 // watches shares informers by watchKey and stops the ones that nobody uses any more.
 type watches struct {
-	client dynamic.Interface
-	packed dynamic.Interface // brings upstreams packed
+	connections *connections
 
 	mu   sync.Mutex
 	live map[watchKey]*sharedWatch
@@ -65,8 +65,8 @@ type subscription struct {
 	released sync.Once
 }
 
-func newWatches(client, packed dynamic.Interface) *watches {
-	return &watches{client: client, packed: packed, live: map[watchKey]*sharedWatch{}}
+func newWatches(c *connections) *watches {
+	return &watches{connections: c, live: map[watchKey]*sharedWatch{}}
 }
 
 // subscribe joins the watch of key, starting it where nobody has. heard is told of every list and watch, nil for one that
@@ -100,9 +100,10 @@ func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler
 func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedWatch, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
-	client, example := w.client, runtime.Object(&unstructured.Unstructured{})
+	mine := w.connections.as(key.Identity)
+	client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
 	if key.View == packedView {
-		client, example = w.packed, &packed{}
+		client, example = mine.packed, &packed{}
 	}
 	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared), example,
 		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: key.GVR.String()})
@@ -236,6 +237,15 @@ func (s stores) get(ref pipeline.Ref) any {
 	// An in-memory store gives no errors.
 	obj, _, _ := sub.indexer().GetByKey(key)
 	return obj
+}
+
+// namespace finds a Namespace, each of which may be watched by its name.
+func (s stores) namespace(name string) *unstructured.Unstructured {
+	if sub := s[name]; sub != nil {
+		s = stores{"": sub}
+	}
+	ns, _ := s.get(pipeline.Ref{Name: name}).(*unstructured.Unstructured)
+	return ns
 }
 
 func (s stores) live(ref pipeline.Ref) *drift.Live {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-const deadline = 10 * time.Second
+const deadline = 2 * time.Minute
 
 // watching runs a watcher that reads one file whenever it is told to, and hears of no interval in time.
 type watching struct {
@@ -148,14 +148,15 @@ func TestRunWaitsForCalm(t *testing.T) {
 	dir := t.TempDir()
 	w := watch(t, dir, filepath.Join(dir, "app.yaml"), time.Hour)
 	w.until("it never looked twice", func() bool { return w.looks.Load() >= 2 })
-	before := w.looks.Load()
+	before, begin := w.looks.Load(), time.Now()
 	for range 500 {
 		w.write("app.yaml", "one")
 	}
 	w.write("app.yaml", "two")
 	w.eventually("two")
-	if n := w.looks.Load() - before; n > 5 {
-		t.Errorf("it looked %d times", n)
+	most := 5 + int32(time.Since(begin)/calm) // where writing takes long, it may be calm in between
+	if n := w.looks.Load() - before; n > most {
+		t.Errorf("it looked %d times, more than %d", n, most)
 	}
 }
 

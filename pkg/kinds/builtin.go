@@ -1,8 +1,11 @@
 package kinds
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,6 +90,24 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 	}
 	return known
 })
+
+// Builtins returns the kinds that Kubernetes itself has, at all their versions, in the order of group, kind and version.
+// Their schemas are not among it.
+func Builtins() []*Kind {
+	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Kind) int {
+		return cmp.Or(cmp.Compare(a.GVK.Group, b.GVK.Group), cmp.Compare(a.GVK.Kind, b.GVK.Kind), cmp.Compare(a.GVK.Version, b.GVK.Version))
+	})
+}
+
+// IsBuiltin tells whether a kind is one that Kubernetes itself has, and which therefore no CustomResourceDefinition defines.
+func IsBuiltin(kind schema.GroupKind) bool {
+	for gvk := range builtins() {
+		if gvk.GroupKind() == kind {
+			return true
+		}
+	}
+	return false
+}
 
 // isObject tells an object's type from the lists, options and events that a scheme registers beside them.
 func isObject(t reflect.Type) bool {

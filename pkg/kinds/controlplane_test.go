@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,7 +108,7 @@ spec:
   names: {kind: Later, plural: laters}
   scope: Cluster
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: string}}}}}]`)
-	testkit.Eventually(t, 30*time.Second, func() (bool, string) {
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 		k, err := cluster.Kind(gvk)
 		if err != nil {
 			return false, err.Error()
@@ -117,7 +116,7 @@ spec:
 		return k.Schema != nil && !k.Namespaced && !k.HasStatus, "no schema yet"
 	})
 	testkit.Delete(t, definitions, "", "laters.later.example.com")
-	testkit.Eventually(t, 30*time.Second, func() (bool, string) {
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 		cluster.Invalidate(gvk)
 		_, err := cluster.Kind(gvk)
 		return errors.Is(err, ErrUnknown), "still known"
@@ -134,10 +133,14 @@ func TestServerBuiltins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, lists, err := client.ServerGroupsAndResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var lists []*metav1.APIResourceList
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // a group whose last kind has gone is listed for a while, and cannot be read
+		var err error
+		if _, lists, err = client.ServerGroupsAndResources(); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	})
 	source, err := Offline()
 	if err != nil {
 		t.Fatal(err)

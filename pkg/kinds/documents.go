@@ -13,6 +13,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -41,6 +42,29 @@ func (d document) crd() (*apiextensionsv1.CustomResourceDefinition, error) {
 		return nil, fmt.Errorf("reading a CustomResourceDefinition: %w", err)
 	}
 	return crd, nil
+}
+
+// Definitions returns the CustomResourceDefinitions in files and directories, as Offline finds them, word for word. The
+// error joins one for each document that cannot be read.
+func Definitions(dirsOrFiles ...string) ([]*unstructured.Unstructured, error) {
+	docs, errs := readDocuments(dirsOrFiles)
+	var list []*unstructured.Unstructured
+	for _, doc := range docs {
+		crd, err := doc.crd()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", doc.position(), err))
+		}
+		if crd == nil {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(doc.json); err != nil {
+			errs = append(errs, fmt.Errorf("%s: reading a CustomResourceDefinition: %w", doc.position(), err))
+			continue
+		}
+		list = append(list, object)
+	}
+	return list, errors.Join(errs...)
 }
 
 // readDocuments reads every document below the paths, in the order of paths and of names in a directory. A file that

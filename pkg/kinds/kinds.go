@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // Kind is what is known about one kind at one version. It is shared between callers: never change it.
@@ -80,7 +82,7 @@ func nearby(asked schema.GroupVersionKind, have []schema.GroupVersionKind) strin
 			names = append(names, gvk.Kind)
 		}
 	}
-	if name := closest(asked.Kind, names); name != "" {
+	if name := spelling.Closest(asked.Kind, names); name != "" {
 		return "did you mean " + name + "?"
 	}
 	return ""

@@ -74,7 +74,23 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 		unknown.Where = "the set of built-in kinds and given CustomResourceDefinitions"
 	}
 	if unknown.Mend == "" {
-		unknown.Mend = "give the file of its CustomResourceDefinition with --crds"
+		unknown.Mend = namesakes(gvk, have) + "give the file of its CustomResourceDefinition with --crds"
 	}
 	return nil, unknown
+}
+
+// namesakes names kinds of this name in other groups, since one may have been meant; "" where there is none. The kinds are
+// sorted, and of each group the first version stands for all.
+func namesakes(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
+	var groups []string
+	last := ""
+	for _, gvk := range have {
+		if gvk.Kind == asked.Kind && (len(groups) == 0 || gvk.Group != last) {
+			groups, last = append(groups, gvk.GroupVersion().String()), gvk.Group
+		}
+	}
+	if len(groups) == 0 {
+		return ""
+	}
+	return "there is one in " + strings.Join(groups, ", ") + "; if that is not meant, "
 }

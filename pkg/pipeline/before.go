@@ -30,9 +30,6 @@ const HookIndex = -1
 // whatever becomes of the template that named it.
 const hookHash = "hook-"
 
-// proceed is the config's word for going on in spite of a failure or a timeout.
-const proceed = "Proceed"
-
 // Hook is the compiled deletion.before.
 type Hook struct {
 	Config *config.Before
@@ -122,17 +119,17 @@ func (p *Pipeline) HookPassed(r *status.Recorded) bool {
 	case StateHookFinished:
 		return true
 	case StateHookFailed:
-		return p.Hook.Config.OnFailure == proceed
+		return p.Hook.Config.OnFailure == config.BeforeProceed
 	case StateHookTimedOut:
-		return p.Hook.Config.OnTimeout == proceed
+		return p.Hook.Config.OnTimeout == config.BeforeProceed
 	}
 	return false
 }
 
 // HookHeld tells whether a live object of deletion.before bears the config's finalizer, or the one that it named before.
 func (p *Pipeline) HookHeld(live *drift.Live) bool {
-	return live != nil && slices.ContainsFunc(HookFinalizers(live), func(f any) bool {
-		return f != "" && (f == p.Config.Conventions.Finalizer || f == p.FormerFinalizer())
+	return live != nil && slices.ContainsFunc(p.Config.Conventions.Finalizers(), func(name string) bool {
+		return slices.Contains(HookFinalizers(live), any(name))
 	})
 }
 
@@ -171,9 +168,9 @@ func (p *Pipeline) passedHook(f *HookFacts) Outcome {
 		Target: Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}, Message: p.hookText(f.Record) + " has done its work"}
 	switch o.State {
 	case StateHookFailed:
-		o.Message = p.hookText(f.Record) + " failed, and onFailure is " + proceed
+		o.Message = p.hookText(f.Record) + " failed, and onFailure is " + string(config.BeforeProceed)
 	case StateHookTimedOut:
-		o.Message = p.hookText(f.Record) + " was not done in time, and onTimeout is " + proceed
+		o.Message = p.hookText(f.Record) + " was not done in time, and onTimeout is " + string(config.BeforeProceed)
 	}
 	if f.Live != nil {
 		o.UID = f.Live.UID
@@ -269,11 +266,11 @@ func (p *Pipeline) hookMade(in Input, uid types.UID) Outcome {
 func (p *Pipeline) what(o Outcome) string { return p.Hook.Config.Kind + " " + o.Target.String() }
 
 // heldBy says what the policy makes of a failure, and what a person can do about it.
-func (p *Pipeline) heldBy(key, policy, what, other string) string {
-	if policy == proceed {
-		return fmt.Sprintf("%s; %s is %s", what, key, proceed)
+func (p *Pipeline) heldBy(key string, policy config.BeforePolicy, what, other string) string {
+	if policy == config.BeforeProceed {
+		return fmt.Sprintf("%s; %s is %s", what, key, config.BeforeProceed)
 	}
-	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s", what, other, key, proceed)
+	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s", what, other, key, config.BeforeProceed)
 }
 
 // timedOut is what becomes of an outcome after the timeout. Where the policy is to hold, the work goes on: it may still
@@ -282,7 +279,7 @@ func (p *Pipeline) timedOut(o Outcome) Outcome {
 	b := p.Hook.Config
 	text := fmt.Sprintf("not done within %s: %s", time.Duration(b.Timeout), o.Message)
 	o.State, o.Message = StateHookTimedOut, p.heldBy("onTimeout", b.OnTimeout, text, "see to it, or ")
-	if b.OnTimeout == proceed {
+	if b.OnTimeout == config.BeforeProceed {
 		o.Action = ActionNone
 	}
 	return o

@@ -38,6 +38,8 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 		return nil, nil, err
 	}
 	c.names()
+	c.watched()
+	c.told()
 	if c.env, err = c.newEnv(o.Version); err != nil {
 		return nil, nil, fmt.Errorf("preparing the CEL environment: %w", err)
 	}
@@ -96,6 +98,37 @@ func (c *compiler) lookUpKinds(source kinds.Source) error {
 		c.p.Storable = status.Probe(up.Schema)
 	}
 	return c.lookUpHook(source)
+}
+
+// watched holds what is watched to the scope of its kind, where that is known.
+func (c *compiler) watched() {
+	up := c.p.Upstream
+	if up.GVR.Empty() || up.Namespaced {
+		return
+	}
+	refuse := func(key string) {
+		c.fail(key, "leave it out; labelSelector chooses among objects of the cluster", "a cluster-scoped %s is in no namespace", up.GVK.Kind)
+	}
+	if len(c.file.Watch.Namespaces) > 0 {
+		refuse("watch.namespaces")
+	}
+	if c.file.Watch.NamespaceSelector != nil {
+		refuse("watch.namespaceSelector")
+	}
+}
+
+// told warns of a kind that has no place for the status which the config writes, or one that is everybody's.
+func (c *compiler) told() {
+	up := c.p.Upstream
+	if up.GVR.Empty() || up.HasStatus || !c.p.StatusEnabled() {
+		return
+	}
+	problem, mend := fmt.Sprintf("%s has no status subresource: whoever may edit one may write its status", up.GVK.Kind),
+		"add the subresource to the CustomResourceDefinition (subresources: {status: {}})"
+	if kinds.IsBuiltin(up.GVK.GroupKind()) {
+		problem, mend = fmt.Sprintf("%s is a kind of Kubernetes' own and has no status: nothing can be told there", up.GVK.Kind), "write status.enabled: false"
+	}
+	c.p.Warnings = append(c.p.Warnings, *c.file.Errorf("status", mend, "%s", problem))
 }
 
 // lookUp asks the source; an unknown kind is taken for a namespaced one without a schema.
@@ -225,6 +258,7 @@ func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) 
 	}
 	if t != nil {
 		d.inputs.add(c.templateInputs(path, t, holeOf(t, file, first))...)
+		c.fields(d, path, file, first)
 	}
 	c.warnOfTexts(d, path, file, first)
 }
@@ -306,14 +340,15 @@ func (c *compiler) scope(d *Downstream, path string) {
 func (c *compiler) readyRules(d *Downstream, path string, list []config.ReadyRule, lead string) []readyRule {
 	var out []readyRule
 	for i, r := range list {
-		program := c.program(fmt.Sprintf("%s[%d].rule", path, i), func() (*rules.Program, error) {
+		at := fmt.Sprintf("%s[%d].rule", path, i)
+		program := c.program(at, func() (*rules.Program, error) {
 			return c.env.Bool(r.Rule, rules.Downstream, d.Name)
 		})
 		message := r.Message
 		if message == "" {
 			message = lead + ": " + strings.Join(strings.Fields(r.Rule), " ")
 		}
-		out = append(out, readyRule{program: program, message: message})
+		out = append(out, readyRule{path: at, program: program, message: message})
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -78,7 +79,7 @@ func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decisio
 	summary := p.summary(upstream)
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
-	report.Conditions = status.Summarize(summary)
+	report.Verdict, report.Conditions = summary.Verdict(), status.Summarize(summary)
 	if p.Storable == nil {
 		return report
 	}
@@ -133,11 +134,11 @@ func (p *Pipeline) hookFact(o Outcome, fail *Failure) status.Fact {
 	b := p.Hook.Config
 	switch {
 	case o.State == StateHookTimedOut && fail != nil:
-		f.Failed, f.Message = b.OnTimeout != proceed, o.Message+" ("+fail.Message+")"
+		f.Failed, f.Message = b.OnTimeout != config.BeforeProceed, o.Message+" ("+fail.Message+")"
 	case o.State == StateHookTimedOut:
-		f.Failed = b.OnTimeout != proceed
+		f.Failed = b.OnTimeout != config.BeforeProceed
 	case o.State == StateHookFailed:
-		f.Failed = b.OnFailure != proceed
+		f.Failed = b.OnFailure != config.BeforeProceed
 	case fail != nil:
 		f.Reason, f.Message = fail.Reason, fail.Message
 	case o.State == StateConflict, o.State == StateRenderFailed:

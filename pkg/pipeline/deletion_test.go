@@ -23,7 +23,7 @@ var hookTarget = Ref{Namespace: "apps", Name: "web-drain"}
 // hookedPipeline is onePipeline with a deletion.before, with what change does to its config.
 func hookedPipeline(t *testing.T, change func(*config.Operator)) *Pipeline {
 	t.Helper()
-	b := &config.Before{APIVersion: "v1", Kind: "ConfigMap", OnFailure: "Hold", OnTimeout: "Hold", Timeout: config.Duration(time.Hour)}
+	b := &config.Before{APIVersion: "v1", Kind: "ConfigMap", OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold, Timeout: config.Duration(time.Hour)}
 	p := onePipeline(func(op *config.Operator) {
 		if op.Deletion.Before = b; change != nil {
 			change(op)
@@ -67,7 +67,7 @@ func hookRecord(state State, uid types.UID) *status.Recorded {
 
 func TestDecideHook(t *testing.T) {
 	proceed := func(op *config.Operator) {
-		op.Deletion.Before.OnFailure, op.Deletion.Before.OnTimeout = "Proceed", "Proceed"
+		op.Deletion.Before.OnFailure, op.Deletion.Before.OnTimeout = config.BeforeProceed, config.BeforeProceed
 	}
 	late := func(in *Input) { in.Now = now.Add(2 * time.Hour) }
 	running := func(done string) func(*Input) {

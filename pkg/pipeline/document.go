@@ -60,7 +60,7 @@ func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, do
 	}
 	meta, ok := doc["metadata"].(map[string]any)
 	if !ok {
-		return Ref{}, fmt.Errorf("metadata is missing: a name is needed")
+		return Ref{}, fmt.Errorf("metadata is missing: a %s needs a name", d.Config.Kind)
 	}
 	if err := checkMetadata(meta); err != nil {
 		return Ref{}, err
@@ -70,6 +70,9 @@ func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, do
 		return Ref{}, err
 	}
 	name, _ := meta["name"].(string)
+	if name == "" {
+		return Ref{}, fmt.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
+	}
 	if problems := nameProblems(d, name); len(problems) > 0 {
 		return Ref{}, fmt.Errorf("metadata.name %q is no name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
 	}
@@ -85,10 +88,15 @@ func checkMetadata(meta map[string]any) error {
 			return fmt.Errorf("metadata.%s is set: a template may set %s there and nothing else", key, strings.Join(allowedMetadata, ", "))
 		}
 	}
+	for _, key := range []string{"name", "namespace"} {
+		if _, ok := meta[key].(string); !ok && meta[key] != nil {
+			return fmt.Errorf("metadata.%s is %v, not a string: quote it", key, meta[key])
+		}
+	}
 	for _, key := range []string{"labels", "annotations"} {
 		entries, ok := meta[key].(map[string]any)
 		if !ok && meta[key] != nil {
-			return fmt.Errorf("metadata.%s is %T, not a map", key, meta[key])
+			return fmt.Errorf("metadata.%s is %v, not a map: write KEY: VALUE below it", key, meta[key])
 		}
 		texts := make(map[string]string, len(entries))
 		for _, k := range sortedKeys(entries) {
@@ -123,19 +131,18 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 		delete(meta, "namespace")
 		return "", nil
 	}
-	own := upstream.GetNamespace()
-	if asked == "" {
+	own, allowed := p.ownNamespace(upstream), d.Config.TargetNamespaces
+	if asked == "" && (upstream.GetNamespace() != "" || allowed.From == config.NamespacesSame) {
 		asked = own
 	}
-	allowed := d.Config.TargetNamespaces
 	switch {
 	case asked == "":
-		return "", fmt.Errorf("metadata.namespace is missing: the upstream has none, so the template must say where the %s goes", d.Config.Kind)
+		return "", fmt.Errorf("metadata.namespace is missing: the upstream has none: let the template say where the %s goes", d.Config.Kind)
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
 		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", "))
-	case allowed.From == config.NamespacesSame && own != "" && asked != own:
+	case allowed.From == config.NamespacesSame && upstream.GetNamespace() != "" && asked != own:
 		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked, own)
-	case allowed.From == config.NamespacesSame && own == "" && !p.ownNamespace(upstream, asked):
+	case allowed.From == config.NamespacesSame && asked != own:
 		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or say Any", asked)
 	}
 	if problems := utilvalidation.IsDNS1123Label(asked); len(problems) > 0 {
@@ -145,17 +152,17 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 	return asked, nil
 }
 
-// ownNamespace tells whether the upstream is that very Namespace: "the same namespace" of a Namespace is itself.
-func (p *Pipeline) ownNamespace(upstream *unstructured.Unstructured, namespace string) bool {
-	return p.upstreamIsNamespace() && upstream.GetName() == namespace
+// ownNamespace is the namespace that an upstream is in, empty where it is in none: a Namespace is in itself.
+func (p *Pipeline) ownNamespace(upstream *unstructured.Unstructured) string {
+	if p.upstreamIsNamespace() {
+		return upstream.GetName()
+	}
+	return upstream.GetNamespace()
 }
 
 // nameProblems checks a name as its kind wants it. Most kinds take a DNS subdomain; those whose names become host or
 // label names take a DNS label; RBAC names may hold anything that fits a path segment.
 func nameProblems(d *Downstream, name string) []string {
-	if name == "" {
-		return []string{"it is empty"}
-	}
 	gk := d.GVK().GroupKind()
 	switch {
 	case gk.Group == "rbac.authorization.k8s.io":

@@ -27,9 +27,6 @@ type InputSource struct {
 	objectName *rules.Program // nil where the name is fixed
 }
 
-// missingAllow is the config's word for an input that may be missing.
-const missingAllow = "Allow"
-
 // InputView says what of an input is kept: what anything in the config reads of it. Equal views share a watch.
 type InputView struct {
 	// Paths are chains of fields, each kept with everything below it.
@@ -177,7 +174,7 @@ func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) m
 		switch {
 		case obj != nil:
 			in.objects[s.Name] = obj
-		case s.Config.Missing != missingAllow:
+		case s.Config.Missing != config.MissingAllow:
 			in.problems[i] = &waiting{s.missing(refs[i])}
 		}
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,15 +45,30 @@ func would(o Outcome, differences string) string {
 }
 
 // WouldChange says which fields an apply of downstream i's document would change, and who wrote them last, for
-// Verdict.Differences. owner is the upstream's uid; taken is live as it is once the fields of former managers are ours.
+// Verdict.Differences. Those that the document does not have are told apart: many are defaults that stay as they are. owner is the upstream's uid; taken is live as it is once the fields of former managers are ours.
 func (p *Pipeline) WouldChange(owner types.UID, i int, doc map[string]any, live, taken *unstructured.Unstructured) string {
 	view := &p.Downstreams[i].View
 	list := drift.Changed(doc, taken, view)
 	nameWriters(list, drift.Changed(doc, live, view))
-	if list = p.withoutMarks(owner, i, list); len(list) > 0 {
-		return "would change " + drift.Explain(list)
+	var changed, left []drift.Difference
+	for _, d := range p.withoutMarks(owner, i, list) {
+		if d.Want == nil {
+			left = append(left, d)
+		} else {
+			changed = append(changed, d)
+		}
 	}
-	return "nothing but marks of ours would change"
+	var parts []string
+	if len(changed) > 0 {
+		parts = append(parts, "would change "+drift.Explain(changed))
+	}
+	if len(left) > 0 { // only a dry run could tell what of this has a default
+		parts = append(parts, "would leave to the API server's defaults, or take away, "+drift.Explain(left))
+	}
+	if len(parts) == 0 {
+		return "nothing but marks of ours would change"
+	}
+	return strings.Join(parts, "; ")
 }
 
 // nameWriters gives differences that were found after a takeover the writers that wrote them before it: after it they all

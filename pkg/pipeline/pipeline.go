@@ -80,6 +80,7 @@ type textEntry struct {
 }
 
 type readyRule struct {
+	path    string // in the config
 	program *rules.Program
 	message string
 }
@@ -88,6 +89,9 @@ type statusField struct {
 	path    fieldpath.Path
 	program *rules.Program
 }
+
+// Params are the values of the config's parameters, of JSON's types. They are shared: never change them.
+func (p *Pipeline) Params() map[string]any { return p.params }
 
 // GVK returns the downstream's group, version and kind as the config names them.
 func (d *Downstream) GVK() schema.GroupVersionKind {
@@ -122,7 +126,7 @@ func (p *Pipeline) Records() bool {
 	return p.StatusEnabled() && p.Config.Status.Downstreams != "" && (p.Storable == nil || p.Storable.Stores(p.Config.Status.Downstreams))
 }
 
-// sameOwnerScope tells whether an owner reference from a downstream at target to the upstream is legal and wanted:
+// referenceLegal tells whether an owner reference from a downstream at target to the upstream is legal and wanted:
 // a namespaced owner may own in its own namespace only, a cluster-scoped one anywhere. What shall outlive its upstream
 // bears no reference, since the garbage collector would take it.
 func (p *Pipeline) referenceLegal(d *Downstream, upstreamNamespace string, target Ref) bool {

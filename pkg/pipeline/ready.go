@@ -87,7 +87,7 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		return f
 	}
 	if d.observed && !seen(r.Live) {
-		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, "its controller has not seen it yet: status.observedGeneration is not set"
+		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, notSeen
 		return f
 	}
 	if message := firstUnmet(d.ready, vars, budget); message != "" {
@@ -101,6 +101,9 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 	}
 	return f
 }
+
+// notSeen is said of an object that its own controller has not looked at.
+const notSeen = "its controller has not seen it yet: status.observedGeneration is not set"
 
 // seen tells whether the controller of a downstream has written which generation it saw. kstatus takes an object without
 // any status for ready, which a custom resource is not before its own controller has looked at it.
@@ -123,26 +126,40 @@ func (p *Pipeline) message(d *Downstream, fallback string, vars rules.Vars, budg
 	return fallback
 }
 
-// firstTrue finds the first rule that holds. One that gives an error does not: an error never makes anything fail.
+// firstTrue finds the first rule that holds.
 func firstTrue(list []readyRule, vars rules.Vars, budget *rules.Budget) (bool, string) {
 	for _, r := range list {
-		if v, err := r.program.Eval(vars, budget); err == nil && v == true {
+		if r.holds(vars, budget) {
 			return true, r.message
 		}
 	}
 	return false, ""
 }
 
-// firstUnmet finds the first rule that does not hold and says why. One that gives an error does not hold.
+// firstUnmet finds the first rule that does not hold and says why.
 func firstUnmet(list []readyRule, vars rules.Vars, budget *rules.Budget) string {
 	for _, r := range list {
-		v, err := r.program.Eval(vars, budget)
-		if err != nil {
-			return fmt.Sprintf("%s (%v)", r.message, err)
+		if message := r.unmet(vars, budget); message != "" {
+			return message
 		}
-		if v != true {
-			return r.message
-		}
+	}
+	return ""
+}
+
+// holds is for rules that say that something failed. One that gives an error does not hold: an error never makes anything
+// fail.
+func (r *readyRule) holds(vars rules.Vars, budget *rules.Budget) bool {
+	v, err := r.program.Eval(vars, budget)
+	return err == nil && v == true
+}
+
+// unmet says why a rule does not hold; empty where it does. One that gives an error does not.
+func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
+	switch v, err := r.program.Eval(vars, budget); {
+	case err != nil:
+		return fmt.Sprintf("%s (%v)", r.message, err)
+	case v != true:
+		return r.message
 	}
 	return ""
 }

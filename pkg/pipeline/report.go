@@ -22,6 +22,8 @@ type Report struct {
 	Facts []status.Fact
 	// Invalid tells that a rule refuses the upstream.
 	Invalid bool
+	// Verdict is what Ready says, whether or not the config has it written.
+	Verdict status.Verdict
 	// Conditions are ours only.
 	Conditions []metav1.Condition
 	// Status is the whole of our part of the status, cut down to what the kind can store; nil where status is off or
@@ -58,7 +60,7 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 		}
 	}
 	summary.Downstreams = report.Facts
-	report.Conditions = status.Summarize(summary)
+	report.Verdict, report.Conditions = summary.Verdict(), status.Summarize(summary)
 	if p.Storable == nil {
 		return report
 	}

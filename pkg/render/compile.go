@@ -2,9 +2,7 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"sort"
-	"strconv"
 	"sync"
 	"text/template/parse"
 )
@@ -19,6 +17,7 @@ type Template struct {
 	sites     []site
 	position  *position
 	holes     []Hole
+	fields    []Field
 	reads     reads
 	textPos   map[*byte]parse.Pos // where a text node's text stands in the template
 	constant  bool                // nothing but text
@@ -125,48 +124,6 @@ func (c *compiler) done() (*Template, error) {
 func (c *compiler) errorf(pos parse.Pos, mend, format string, args ...any) {
 	line, column := c.pos.at(pos)
 	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Mend: mend})
-}
-
-// parsePrefix is how text/template begins an error: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only
-// the place is taken from it.
-var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
-
-// parseBegan is how text/template ends an error in an action of several lines; it has the line where that begins.
-var parseBegan = regexp.MustCompile(`(?: in action)? started at [^\n]*:(\d+)$`)
-
-// parseError translates an error of the template's syntax.
-func (c *compiler) parseError(text string, err error) error {
-	out := &Error{Problem: err.Error()}
-	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
-		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
-		out.Problem = out.Problem[m[1]:]
-	}
-	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
-		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
-		out.Problem = out.Problem[:m[0]] + " in the action that begins here and goes on below"
-		out.Mend = "close it with " + c.options.Right
-	}
-	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
-		out.Mend = "a flow mapping's own brace needs a space before " + c.options.Left
-	}
-	if out.Mend == "" && c.lacksEnd(text) {
-		out.Mend = "an if, range, with, define or block has no " + c.options.Left + " end " + c.options.Right
-	}
-	return out
-}
-
-// lacksEnd tells whether the text is a template once what it begins is closed.
-func (c *compiler) lacksEnd(text string) bool {
-	const most = 5
-	for range most {
-		text += c.options.Left + "end" + c.options.Right
-		tree := parse.New(c.name)
-		tree.Mode = parse.SkipFuncCheck
-		if _, err := tree.Parse(text, c.options.Left, c.options.Right, map[string]*parse.Tree{}); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // isConstant reports a tree that holds only text.

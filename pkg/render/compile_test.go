@@ -9,6 +9,47 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func TestSyntaxErrorsSayHowToMend(t *testing.T) {
+	for _, c := range []struct{ reason, template, want string }{
+		{"Helm's authors know only keys that are plain words", `a: {{ .labels.a/b }}`, "is read by `index`"},
+		{"a hyphen is no part of a field's name", `a: {{ .labels.a-b }}`, "is read by `index`"},
+		{"as in CEL and Go", `a: {{ .labels["a"] }}`, "is read by `index`"},
+		{"one brace is lost easily", `a: {{ .a }`, "close it with }}"},
+		{"as in CEL and Go", `a: {{ if .a == 1 }}x{{ end }}`, "eq A B"},
+		{"as in CEL and Go", `a: {{ if !.a }}x{{ end }}`, "not A"},
+		{"as in CEL and Go", `a: {{ if .a || .b }}x{{ end }}`, "or A B"},
+		{"as in CEL and Go", `a: {{ if .a && .b }}x{{ end }}`, "and A B"},
+		{"as in CEL and Go", `a: {{ if .a > 1 }}x{{ end }}`, "gt A B"},
+		{"as in CEL and Go", `a: {{ if .a < 1 }}x{{ end }}`, "lt A B"},
+		{"as in CEL", `a: {{ .a ? 1 : 2 }}`, "ternary"},
+		{"as in CEL and Go", `a: {{ .a + .b }}`, "add A B"},
+		{"as in YAML", `a: {{ 'bc' }}`, "double quotes"},
+		{"a variable of another template", `a: {{ $b }}`, "$name := VALUE"},
+		{"one end too many", `a: {{ .b }}{{ end }}`, "that it would close"},
+		{"an else without if", `a: {{ .b }}{{ else }}`, "that it belongs to"},
+		{"an empty action", `a: {{ }}`, "write a value"},
+		{"the dot forgotten", `a: {{ metadata.name }}`, "a field begins with a dot: .metadata"},
+		{"CEL's name of the upstream", `a: {{ self.metadata.name }}`, "the upstream is the dot"},
+		{"a word of YAML", `a: {{ null }}`, "omitempty"},
+		{"no function is like it", `a: {{ frobnicate .a }}`, "those of text/template and sprig"},
+		{"a field before a function", `a: {{ .a upper }}`, "begins with its function"},
+		{"one argument too few", `a: {{ .a | replace "b" }}`, "replace takes 3 arguments and is given 2"},
+		{"one argument too many", `a: {{ upper .a .b }}`, "upper takes 1 argument and is given 2"},
+		{"a call that is no argument yet", `a: {{ upper trim .b }}`, "stands in parentheses"},
+		{"any number, but not none", `a: {{ and }}`, "and takes at least 1 argument and is given 0"},
+		{"a fallback without a value", `a: {{ .a | default }}`, "write `.spec.field | default VALUE`"},
+		{"on a path that no upstream may take", `a: {{ if .a }}{{ lower }}{{ end }}`, "lower takes 1 argument"},
+	} {
+		_, err := Compile(c.template, Options{})
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %s: got %v, want an error", c.reason, c.template, err)
+		} else if !strings.Contains(err.Error(), c.want) || e.Mend == "" || e.Line != 1 {
+			t.Errorf("%s: %s:\n%v\nwant a mend, and in it %s", c.reason, c.template, err, c.want)
+		}
+	}
+}
+
 func TestHolesSayWhereStructureEnters(t *testing.T) {
 	tmpl := compiled(t, `{{ define "name" }}{{ .metadata.name }}-x{{ end -}}
 {{ define "port" }}{{ .port }}{{ end -}}

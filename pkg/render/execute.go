@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"text/template/parse"
 )
 
 // Execute renders the document for d. The error is an *Error whose line is in the author's template; among others:
@@ -131,6 +132,17 @@ func (t *Template) executionError(err error) error {
 	var p *problem
 	if errors.As(err, &p) {
 		out.Problem, out.Mend = p.text, p.mend
+	} else if action := t.actionAt(out.Line, out.Column); action != "" {
+		out.Problem = action + ": " + out.Problem
 	}
 	return out
+}
+
+// actionAt gives the source of the action that a place is in, on one line, "" where the place is not known.
+func (t *Template) actionAt(line, column int) string {
+	if line < 1 || column < 1 || line > len(t.position.starts) {
+		return ""
+	}
+	at := min(t.position.starts[line-1]+column-1, len(t.position.text))
+	return strings.Join(strings.Fields(t.position.action(parse.Pos(at), t.options.Left, t.options.Right)), " ")
 }

@@ -6,7 +6,8 @@ import (
 	"text/template/parse"
 
 	"github.com/Masterminds/sprig/v3"
-	"github.com/agnivade/levenshtein"
+
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // functions are what templates can call, besides text/template's own and those that need the execution (runFunctions).
@@ -23,7 +24,7 @@ var functions = func() map[string]any {
 	return out
 }()
 
-// resultTypes of text/template's own functions.
+// builtinResults are the result types of text/template's own functions.
 var builtinResults = map[string]reflect.Type{
 	"and": nil, "or": nil, "index": nil,
 	"html": stringType, "js": stringType, "urlquery": stringType, "print": stringType, "printf": stringType, "println": stringType,
@@ -66,8 +67,9 @@ func isFunction(name string) bool {
 	return ok
 }
 
-// call checks a call of a function: that there is one of the name, and what is known of its arguments.
-func (c *compiler) call(cmd *parse.CommandNode, name string) {
+// call checks a call of a function: that there is one of the name, and what is known of its arguments. Given is how
+// many those are, with the one from before the |.
+func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	if reason, no := refused[name]; no {
 		c.errorf(cmd.Pos, reason[1], "the function %s is not available: %s", name, reason[0])
 		return
@@ -77,14 +79,11 @@ func (c *compiler) call(cmd *parse.CommandNode, name string) {
 		return
 	}
 	if !isFunction(name) {
-		mend := "the functions are those of text/template and sprig"
-		if near := nearestFunction(name); near != "" {
-			mend = "did you mean " + near + "?"
-		}
-		c.errorf(cmd.Pos, mend, "there is no function %s", name)
+		c.errorf(cmd.Pos, unknownFunctionMend(name), "there is no function %s", name)
 		return
 	}
 	c.used[name] = true
+	c.arguments(cmd.Pos, name, given)
 	if len(cmd.Args) < 2 {
 		return
 	}
@@ -98,10 +97,26 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 		return
 	}
 	mend := "write {{ define }} for it in this template"
-	if near := nearest(name, slices.DeleteFunc(sortedKeys(c.trees), func(n string) bool { return n == c.name })); near != "" {
+	if near := spelling.Closest(name, slices.DeleteFunc(sortedKeys(c.trees), func(n string) bool { return n == c.name })); near != "" {
 		mend = "did you mean " + near + "?"
 	}
 	c.errorf(pos, mend, "there is no template %q", name)
+}
+
+// unknownFunctionMend says what was meant by a word that is no function.
+func unknownFunctionMend(name string) string {
+	switch name {
+	case "self", "params", "inputs", "downstream", "downstreams":
+		return "that is CEL; in a template the upstream is the dot, as in .metadata.name, and there are param \"NAME\" and input \"NAME\""
+	case "metadata", "spec", "status", "apiVersion", "kind", "data":
+		return "a field begins with a dot: ." + name
+	case "null", "None", "none":
+		return "for nothing, write nothing; `omitempty` removes a key whose value is missing"
+	}
+	if near := nearestFunction(name); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "the functions are those of text/template and sprig"
 }
 
 func nearestFunction(name string) string {
@@ -110,18 +125,7 @@ func nearestFunction(name string) string {
 	names = append(names, slices.DeleteFunc(sortedKeys(runFunctions), func(n string) bool { return n[0] == '_' })...)
 	names = append(names, sortedKeys(builtinResults)...)
 	names = append(names, "omitempty")
-	return nearest(name, names)
-}
-
-// nearest gives the name that differs in the fewest letters, "" where all differ in more than a third.
-func nearest(name string, names []string) string {
-	best, distance := "", len(name)/3+1
-	for _, n := range names {
-		if d := levenshtein.ComputeDistance(name, n); d < distance || d == distance && best == "" {
-			best, distance = n, d
-		}
-	}
-	return best
+	return spelling.Closest(name, names)
 }
 
 // mayBeNull reports a function whose result may be null.
@@ -161,6 +165,20 @@ var nullArguments = map[string]func(i, n int) bool{
 	"has":     func(i, _ int) bool { return i == 0 }, "mustHas": func(i, _ int) bool { return i == 0 },
 	"without": from(1), "mustWithout": from(1),
 	"dig": func(i, n int) bool { return i == n-2 },
+}
+
+// looksUpKey reports a call whose first argument is a map in which a key is looked up.
+func looksUpKey(name string, args []parse.Node) bool {
+	switch name {
+	case "get", "hasKey", "pick", "omit":
+		return true
+	case "index":
+		if len(args) > 2 {
+			_, isText := constString(args[2])
+			return isText
+		}
+	}
+	return false
 }
 
 func anyArgument(int, int) bool { return true }

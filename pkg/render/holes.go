@@ -30,7 +30,7 @@ type sighting struct {
 	path                   string
 }
 
-// hole judges a hole by where it was seen. One that no probe saw is taken for a whole value.
+// asHole judges a hole by where it was seen. One that no probe saw is taken for a whole value.
 func (s *site) asHole(seen sighting) Hole {
 	h := Hole{Line: s.line, Column: s.column, Text: s.source, Path: seen.path, Key: seen.key}
 	unseen := !seen.seen

@@ -17,6 +17,7 @@ type prober struct {
 	*compiler
 	branches []*parse.BranchNode
 	sights   []sighting
+	written  fieldCount
 }
 
 // printer is one probe.
@@ -34,7 +35,7 @@ type printer struct {
 
 // probe runs the probes and notes the holes and errors that they find.
 func (c *compiler) probe() {
-	p := &prober{compiler: c, sights: make([]sighting, len(c.sites))}
+	p := &prober{compiler: c, sights: make([]sighting, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
 	for _, name := range sortedKeys(c.trees) {
 		p.collect(c.trees[name].Root)
 	}
@@ -53,6 +54,7 @@ func (c *compiler) probe() {
 		c.errs = append(c.errs, err)
 	}
 	p.judge()
+	c.fields = p.written.result()
 }
 
 // common gives the error that every probe found, at the same place: that is no matter of the path taken.
@@ -99,6 +101,7 @@ func (p *prober) run(taken func(*parse.BranchNode) bool, splice byte) *Error {
 	tree, err := parseSkeleton(q.buf)
 	if err == nil {
 		p.sight(q, tree.root, "")
+		p.written.read(q, tree.root)
 		for _, r := range q.recs {
 			p.sights[r.site].seen = true
 		}

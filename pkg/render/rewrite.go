@@ -125,7 +125,7 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 	name := function(cmd)
 	if name == "" {
 		if len(cmd.Args) > 1 || piped {
-			c.errorf(cmd.Pos, "", "%s is not a function", cmd.Args[0])
+			c.errorf(cmd.Pos, "a call begins with its function: upper .a, or .a | upper", "%s is not a function", cmd.Args[0])
 			return []*parse.CommandNode{cmd}
 		}
 		if call := c.value(cmd.Args[0], need); call != nil {
@@ -133,14 +133,15 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 		}
 		return []*parse.CommandNode{cmd}
 	}
-	c.call(cmd, name)
 	total := len(cmd.Args) - 1
 	if piped {
 		total++
 	}
+	c.call(cmd, name, total)
 	for i, arg := range cmd.Args[1:] {
 		if call := c.value(arg, !takesNull(name, i, total)); call != nil {
 			cmd.Args[i+1] = pipeNode(arg.Position(), call)
+			c.sites[len(c.sites)-1].isMap = i == 0 && looksUpKey(name, cmd.Args)
 		}
 	}
 	if growing[name] {
@@ -208,14 +209,14 @@ func (c *compiler) chain(n parse.Node) (base parse.Node, path []string, pos pars
 			inner = pipeNode(n.Pos, c.callNode(fnGet, id, n.Pos, inner))
 		}
 		if id, ok := inner.(*parse.IdentifierNode); ok {
-			c.call(commandNode(id.Pos, id), id.Ident)
+			c.call(commandNode(id.Pos, id), id.Ident, 0)
 		}
 		return inner, n.Field, n.Pos
 	case *parse.PipeNode:
 		c.pipe(n)
 		return n, nil, n.Pos
 	case *parse.IdentifierNode:
-		c.call(commandNode(n.Pos, n), n.Ident)
+		c.call(commandNode(n.Pos, n), n.Ident, 0)
 	}
 	return n, nil, n.Position()
 }

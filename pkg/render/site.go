@@ -34,6 +34,7 @@ type site struct {
 	line, column int
 	text         string   // the expression as the author wrote it: ".spec.tag"
 	path         []string // the fields to read below the base; nil: the base itself
+	isMap        bool     // an argument that a function looks a key up in
 
 	// For holes only:
 	tree       string // the template it is in
@@ -71,12 +72,18 @@ var helmsOwn = map[string]bool{"Values": true, "Release": true, "Chart": true, "
 
 // missing is the error for a value that is not there.
 func (s *site) missing() error {
-	mend := "set it, or give the template a `default`"
+	instead := "…"
+	if s.isMap {
+		instead = "dict"
+	}
+	mend := "set it, or write `(" + s.text + " | default " + instead + ")` in its place"
 	if s.hole {
 		mend = "set it, or let the template say `| default …` or `| omitempty`"
 	}
 	switch top, _, _ := strings.Cut(strings.TrimPrefix(s.text, "."), "."); {
-	case strings.HasPrefix(s.text, "param ") || strings.HasPrefix(s.text, "input "):
+	case strings.HasPrefix(s.text, "input "):
+		mend = "there is no such object, which the config allows: write `(" + s.text + " | default dict)` in its place"
+	case strings.HasPrefix(s.text, "param "):
 		mend = "the config declares none of that name: write the value into the template, or let the upstream say it"
 	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
 		mend = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"

@@ -207,7 +207,7 @@ func (b *builder) mapping(n *yaml.Node) (*node, error) {
 }
 
 func (b *builder) entry(k, v *yaml.Node) (entry, error) {
-	e := entry{splice: -1}
+	e := entry{splice: -1, line: k.Line}
 	for k.Kind == yaml.AliasNode {
 		k = k.Alias
 	}

@@ -32,6 +32,7 @@ type entry struct {
 	holes  []part // the key has holes
 	splice int    // the record whose entries go here; -1: none
 	value  *node
+	line   int // in the skeleton
 }
 
 // skeleton is a parsed skeleton with what it weighs in the cache.

@@ -54,6 +54,35 @@ func contains(m traits.Mapper, key ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
+// list is a list whose items are always shown by its adapter: CEL's own gives them away as they are to macros with two
+// variables.
+type list struct{ traits.Lister }
+
+func newList(adapter types.Adapter, items []any) *list {
+	return &list{types.NewDynamicList(adapter, items)}
+}
+
+// Fold implements traits.Foldable.
+func (l *list) Fold(f traits.Folder) {
+	size, _ := l.Size().(types.Int)
+	for i := range size {
+		if !f.FoldEntry(i, l.Get(i)) {
+			return
+		}
+	}
+}
+
+// IsZeroValue implements traits.Zeroer, which optional.ofNonZeroValue asks.
+func (l *list) IsZeroValue() bool { return l.Size() == types.IntZero }
+
+// ConvertToType implements ref.Val.
+func (l *list) ConvertToType(t ref.Type) ref.Val {
+	if t == types.ListType {
+		return l
+	}
+	return l.Lister.ConvertToType(t)
+}
+
 // keyedList is a list that its schema calls a set, or a map by some of its items' fields: two are equal in any order,
 // and adding merges. Kubernetes' own lists know how; this one gives them the work.
 type keyedList struct {

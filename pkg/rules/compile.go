@@ -50,7 +50,7 @@ func (s *scope) check(expr string) (*cel.Ast, *CompileError) {
 	s.provider.forget()
 	parsed, issues := s.env.Parse(expr)
 	if issues.Err() != nil {
-		return nil, syntaxError(issues.Errors()[0])
+		return nil, syntaxError(expr, issues.Errors()[0])
 	}
 	checked, issues := s.env.Check(parsed)
 	if issues.Err() != nil {

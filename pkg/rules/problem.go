@@ -10,26 +10,10 @@ import (
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
-)
+	"github.com/google/cel-go/common/types"
 
-// plainer puts the parser's words into plain ones. Nothing is decided by the text.
-var plainer = strings.NewReplacer(
-	"Syntax error: ", "",
-	"mismatched input '<EOF>'", "the expression ends too early",
-	"no viable alternative at input '<EOF>'", "the expression ends too early",
-	"no viable alternative at input ", "it cannot go on after ",
-	"mismatched input ", "unexpected ",
-	"extraneous input ", "unexpected ",
-	"token recognition error at: ", "cannot read what begins with ",
-	"'<EOF>'", "the end of the expression",
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
-
-// syntaxError turns an error of CEL's parser into one that a person reads.
-func syntaxError(err *cel.Error) *CompileError {
-	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of everything that could have stood there
-	return &CompileError{Line: err.Location.Line(), Column: err.Location.Column() + 1,
-		Problem: "syntax error: " + plainer.Replace(text)}
-}
 
 // typeError turns the first of the type checker's errors into one that a person reads; that oldSelf is used goes first,
 // since nothing else needs mending then. What was wrong is told by the expression at which the error stands.
@@ -48,7 +32,7 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 	switch {
 	case at == nil:
 	case at.Kind() == ast.IdentKind:
-		s.unknownVariable(problem, at.AsIdent())
+		s.unknownVariable(problem, at.AsIdent(), expr)
 	case at.Kind() == ast.SelectKind:
 		s.unknownField(problem, at.AsSelect().FieldName())
 		problem.Column += distance(expr, first.Location, at.AsSelect().FieldName())
@@ -56,6 +40,8 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 		field := at.AsCall().Args()[1].AsLiteral().Value().(string)
 		s.unknownField(problem, field)
 		problem.Column += distance(expr, first.Location, field)
+	case isText(at):
+		badPattern(problem, at.AsLiteral().Value().(string))
 	case at.Kind() == ast.CallKind:
 		s.badCall(problem, at.AsCall())
 		problem.Column -= backToName(expr, first.Location, at.AsCall().FunctionName())
@@ -64,26 +50,39 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 }
 
 // unknownVariable describes a name that stands for nothing.
-func (s *scope) unknownVariable(problem *CompileError, name string) {
+func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	names := s.kind.variables()
 	problem.Problem = name + " is not known here"
 	problem.Mend = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {
 	case name == "oldSelf":
-		problem.Mend = "there is no old object when one is reconciled: a rule about a change belongs into the" +
+		problem.Mend = "there is no old object when one is reconciled: a rule about a change belongs in the" +
 			" CustomResourceDefinition's x-kubernetes-validations or a ValidatingAdmissionPolicy"
 	case name == "object":
 		problem.Mend = "say self"
+	case fieldsOfAll[strings.TrimPrefix(name, ".")] && s.kind == Downstream:
+		field := strings.TrimPrefix(name, ".")
+		problem.Mend = "say downstream." + field + ", or self." + field + " for the upstream's"
+	case fieldsOfAll[strings.TrimPrefix(name, ".")]:
+		problem.Mend = "say self." + strings.TrimPrefix(name, ".")
 	case name == varDownstream && s.kind == Status:
 		problem.Mend = "say downstreams.NAME"
 	case name == varDownstreams && s.kind == Downstream:
 		problem.Mend = "this expression sees its own downstream alone: say downstream"
 	default:
-		if meant := closest(name, names); meant != "" {
+		if meant := spelling.Closest(name, names); meant != "" {
 			problem.Mend = "did you mean " + meant + "?"
+		} else if plainText.MatchString(expr) {
+			problem.Mend = "text stands in quotes: '" + expr + "'; else " + problem.Mend
 		}
 	}
 }
+
+// plainText is a whole expression that reads like a name rather than like CEL.
+var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*$`)
+
+// fieldsOfAll are what any object may have at its root: an expression that begins with one lacks its variable.
+var fieldsOfAll = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "spec": true, "status": true, "data": true}
 
 // unknownField describes a field that its object has not; the problem stays as it is where the field is not what is
 // wrong.
@@ -97,7 +96,7 @@ func (s *scope) unknownField(problem *CompileError, field string) {
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
 	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
 		problem.Mend = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
-	} else if meant := closest(field, has); meant != "" {
+	} else if meant := spelling.Closest(field, has); meant != "" {
 		problem.Mend = "did you mean " + meant + "?"
 	} else if len(has) > 0 && len(has) <= 12 {
 		problem.Mend = "it has " + strings.Join(has, ", ")
@@ -114,6 +113,8 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 				" has is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
 			problem.Mend = "what stands before the question mark is a bool, and both results are of one type"
+		case len(call.Args()) == 2 && slices.ContainsFunc(call.Args(), isNull):
+			problem.Mend = "whether a field is there is asked by has(self.spec.field)"
 		case len(call.Args()) == 2:
 			problem.Mend = "compare, add or combine values of one type: convert with int(…), double(…) or string(…)"
 		}
@@ -129,9 +130,27 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 			names = append(names, known)
 		}
 	}
-	if meant := closest(name, names); meant != "" {
+	if meant := spelling.Closest(name, names); meant != "" {
 		problem.Mend = "did you mean " + meant + "?"
+	} else if own := ownNames[name]; own != "" && s.env.HasFunction(own) {
+		problem.Mend = "CEL calls it " + own
 	}
+}
+
+// ownNames are CEL's functions by what other languages call them, where spelling does not tell.
+var ownNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
+	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii", "lower": "lowerAscii", "toUpper": "upperAscii", "upper": "upperAscii"}
+
+// badPattern says what is wrong with a text that should be a regular expression; the problem stays as it is where the
+// text is one.
+func badPattern(problem *CompileError, pattern string) {
+	if _, err := regexp.Compile(pattern); err != nil {
+		problem.Problem = fmt.Sprintf("%q is no regular expression: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+}
+
+func isNull(e ast.Expr) bool {
+	return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.NullValue
 }
 
 func isText(e ast.Expr) bool {

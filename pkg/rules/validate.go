@@ -110,6 +110,33 @@ func (v *Validator) Validate(vars Vars, b *Budget) []Failure {
 	return failures
 }
 
+// Failure is what the i-th rule has against an object where it is false and its message does not depend on the object.
+func (v *Validator) Failure(i int) Failure {
+	r := &v.rules[i]
+	return Failure{Index: i, FieldPath: r.fieldPath, Reason: r.reason, Message: r.message}
+}
+
+// Part is one of the expressions of a Validation.
+type Part int
+
+// The parts of a Validation.
+const (
+	PartRule Part = iota
+	PartMessageExpression
+)
+
+// ReadsOf is Reads of one part of the i-th rule; nothing where the rule has no such part.
+func (v *Validator) ReadsOf(i int, part Part, variable string) (paths [][]string, whole bool) {
+	p := v.rules[i].rule
+	if part == PartMessageExpression {
+		p = v.rules[i].messageExpression
+	}
+	if p == nil {
+		return nil, false
+	}
+	return p.Reads(variable)
+}
+
 // Reads tells what the rules and message expressions read of a variable, as (*Program).Reads does.
 func (v *Validator) Reads(variable string) (paths [][]string, whole bool) {
 	for i := range v.rules {

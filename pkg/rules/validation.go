@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // Names of a Validation's fields, as they are in the configuration.
@@ -120,7 +121,7 @@ func (c *validationCompiler) reason() Reason {
 		}
 		slices.Sort(names)
 		mend := "it is one of " + strings.Join(names, ", ")
-		if meant := closest(string(given), names); meant != "" {
+		if meant := spelling.Closest(string(given), names); meant != "" {
 			mend = "did you mean " + meant + "?"
 		}
 		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is no reason", given), mend})
@@ -179,7 +180,7 @@ func missing(parent fieldpath.Path, name string, n *node) *ValueError {
 	for known := range n.properties {
 		names = append(names, known)
 	}
-	if meant := closest(name, names); meant != "" {
+	if meant := spelling.Closest(name, names); meant != "" {
 		problem.Mend = "did you mean " + meant + "?"
 	}
 	return problem

@@ -37,7 +37,7 @@ func (n *node) value(v any) ref.Val {
 // list shows a list. Sets and lists with map keys compare and add up as such; where some part of the items has no
 // schema they are plain lists.
 func (n *node) list(v []any) ref.Val {
-	list := types.NewDynamicList(typed{n.items}, v)
+	list := newList(typed{n.items}, v)
 	if kind := n.XListType(); (kind == "set" || kind == "map") && !n.mixed {
 		return &keyedList{Lister: list, items: v, node: n}
 	}
@@ -64,7 +64,7 @@ func (plain) NativeToValue(v any) ref.Val {
 	case map[string]any:
 		return &plainMap{newSortedMap(plain{}, v)}
 	case []any:
-		return types.NewDynamicList(plain{}, v)
+		return newList(plain{}, v)
 	case string:
 		return types.String(v)
 	case int64:

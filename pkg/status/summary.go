@@ -50,21 +50,19 @@ const maxMessage = 2048
 // while true, and never both, as kstatus and those who build on it expect: Ready True reads Current, Stalled reads Failed,
 // and anything else InProgress. Equal input gives equal messages: they are sorted and hold no times.
 func Summarize(in Summary) []metav1.Condition {
-	ready := metav1.Condition{Type: in.Types.Ready, Status: metav1.ConditionTrue, Reason: ReasonReady}
+	verdict := in.Verdict()
+	ready := metav1.Condition{Type: in.Types.Ready, Status: verdict.Ready, Reason: verdict.Reason}
 	valid := metav1.Condition{Type: in.Types.Valid, Status: metav1.ConditionTrue, Reason: ReasonValid}
-	worst, rank := worstOf(in.Downstreams)
+	_, rank := worstOf(in.Downstreams)
 	switch {
 	case len(in.Invalid) > 0:
 		message := join(in.Invalid)
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalid, message
+		ready.Message = message
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, ReasonInvalid, message
 	case rank < rankReady:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, worst.reason(), messages(in.Downstreams, rankReady)
+		ready.Message = messages(in.Downstreams, rankReady)
 	default:
 		ready.Message = messages(in.Downstreams, rankReady+1)
-		if worst.Reason != "" {
-			ready.Reason = worst.Reason
-		}
 	}
 	out := []metav1.Condition{ready, valid}
 	switch {
@@ -74,6 +72,27 @@ func Summarize(in Summary) []metav1.Condition {
 		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
 	}
 	return written(out, in.Generation)
+}
+
+// Verdict is what Ready says, whether or not a condition of that type is written. Its zero value says nothing.
+type Verdict struct {
+	Ready metav1.ConditionStatus
+	// Reason is one of the documented words.
+	Reason string
+}
+
+// Verdict tells whether the upstream is ready, and why: for being invalid, else as its worst downstream says.
+func (in Summary) Verdict() Verdict {
+	worst, rank := worstOf(in.Downstreams)
+	switch {
+	case len(in.Invalid) > 0:
+		return Verdict{metav1.ConditionFalse, ReasonInvalid}
+	case rank < rankReady:
+		return Verdict{metav1.ConditionFalse, worst.reason()}
+	case worst.Reason != "":
+		return Verdict{metav1.ConditionTrue, worst.Reason}
+	}
+	return Verdict{metav1.ConditionTrue, ReasonReady}
 }
 
 // Ranks order facts from worst to best.

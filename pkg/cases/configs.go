@@ -1,0 +1,140 @@
+package cases
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// NearestConfig is the file that a case without a config is about: the nearest one of this name, from its folder upward.
+const NearestConfig = "operator.yaml"
+
+// loaded is what the files that a case names hold. Where there are problems it has no operators.
+type loaded struct {
+	operators []pipeline.Compiled
+	kinds     kinds.Source
+	problems  config.Errors
+}
+
+// configs loads and compiles the configs of a case, once however many cases name them. The error is about the case, not about
+// what is in the configs.
+func (r *Runner) configs(c *testCase) (*loaded, error) {
+	files, err := r.files(c)
+	if err != nil {
+		return nil, err
+	}
+	crds := r.CRDs
+	if len(c.crds) > 0 {
+		crds = inFolder(c.dir(), c.crds)
+	}
+	key := strings.Join(files, "\x00") + "\x01" + strings.Join(crds, "\x00")
+	if made, ok := r.made[key]; ok {
+		return made, nil
+	}
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, c.mistake("crds", "%s", err)
+	}
+	made, err := load(files, source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.path, err)
+	}
+	if r.made == nil {
+		r.made = map[string]*loaded{}
+	}
+	r.made[key] = made
+	return made, nil
+}
+
+func (r *Runner) files(c *testCase) ([]string, error) {
+	switch {
+	case c.config != "":
+		files := inFolder(c.dir(), []string{c.config})
+		if _, err := os.Stat(files[0]); err != nil {
+			return nil, c.mistake("config", "reading the config: %s", err)
+		}
+		return files, nil
+	case len(r.Configs) > 0:
+		return r.Configs, nil
+	}
+	dir, err := filepath.Abs(c.dir())
+	if err != nil {
+		return nil, err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, NearestConfig)); err == nil {
+			up, err := filepath.Rel(dir, at)
+			return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), err
+		}
+		if at == filepath.Dir(at) {
+			return nil, fmt.Errorf("%s: no config is named, and no folder above holds %s: add config: ../FILE, or give -c", c.path, NearestConfig)
+		}
+	}
+}
+
+func inFolder(dir string, names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		if out[i] = name; !filepath.IsAbs(name) {
+			out[i] = filepath.Join(dir, name)
+		}
+	}
+	return out
+}
+
+// load does without the environment: a case comes out the same for everybody.
+func load(configs []string, source kinds.Source) (*loaded, error) {
+	files, problems := config.Load(config.Options{Files: configs})
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err
+}
+
+// told are the config's problems as a case expects them: files are named as seen from the case.
+func (cc *loaded) told(c *testCase) []string {
+	var out []string
+	for _, e := range cc.problems {
+		here := *e
+		if rel, err := filepath.Rel(c.dir(), e.File); err == nil {
+			here.File = filepath.ToSlash(rel)
+		}
+		out = append(out, here.Error())
+	}
+	return out
+}
+
+// watching finds the operator that a case is about.
+func (cc *loaded) watching(c *testCase, gvk string, matches func(pipeline.Compiled) bool) (pipeline.Compiled, error) {
+	var names []string
+	var found []pipeline.Compiled
+	for _, o := range cc.operators {
+		names = append(names, o.Pipeline.Name)
+		if (c.operator == "" || o.Pipeline.Name == c.operator) && matches(o) {
+			found = append(found, o)
+		}
+	}
+	switch {
+	case c.operator != "" && !slices.Contains(names, c.operator):
+		return pipeline.Compiled{}, fmt.Errorf("no operator is called %s: %s", c.operator, thereIs(names))
+	case len(found) == 0:
+		return pipeline.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
+	case len(found) > 1:
+		return pipeline.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: say which is meant with operator: %s", found[0].Pipeline.Name, found[1].Pipeline.Name, found[0].Pipeline.Name)
+	}
+	return found[0], nil
+}
+
+// thereIs tells what could have been written.
+func thereIs(names []string) string {
+	if len(names) == 1 {
+		return "there is " + names[0]
+	}
+	return "there are " + strings.Join(names, ", ")
+}

@@ -1,0 +1,220 @@
+package cases
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/spelling"
+)
+
+// narrowed is what came out, cut down to what the expectation names: where both are equal, the case holds, and where
+// they are not, it is what the expectation should have said. An expectation that says nothing asks for everything.
+func (c *testCase) narrowed(out came) map[string]any {
+	tree, brief := out.tree, out.worthSaying()
+	if len(c.expect) == 0 {
+		return brief
+	}
+	got := map[string]any{}
+	for key, want := range c.expect {
+		have, there := tree[key]
+		switch want := want.(type) {
+		case nil:
+			got[key] = have
+			if key == "status" {
+				got[key] = brief[key]
+			}
+		case map[string]any:
+			put(got, key, narrowMap(key, want, have), there)
+		case []any:
+			put(got, key, narrowList(key, want, have), there)
+			put(got, key, want, !there && len(want) == 0) // none came, as expected
+		default:
+			put(got, key, have, there)
+		}
+	}
+	if errs, ok := tree["errors"]; ok && got["errors"] == nil {
+		got["errors"] = errs // an error is never left out
+	}
+	return got
+}
+
+// worthSaying leaves out of what came out that nothing was to be done, and the identifiers of downstreams in the status:
+// they say nothing that the rest does not.
+func (out came) worthSaying() map[string]any {
+	brief := maps.Clone(out.tree)
+	downstreams, _ := brief["downstreams"].(map[string]any)
+	if list, _ := brief["leftovers"].([]any); len(list) == 0 && len(downstreams) > 0 {
+		delete(brief, "leftovers")
+	}
+	if list, _ := brief["conditions"].([]any); len(list) == 0 {
+		delete(brief, "conditions")
+	}
+	if brief["finalizer"] == "None" {
+		delete(brief, "finalizer")
+	}
+	if rest := drift.Without(brief, out.identifiers); len(rest) > 0 {
+		brief = rest
+	}
+	return brief
+}
+
+func narrowMap(key string, want map[string]any, have any) any {
+	m, _ := have.(map[string]any)
+	if m == nil || len(want) == 0 {
+		return have
+	}
+	switch key {
+	case "before":
+		return narrowDownstream(want, m)
+	case "downstreams":
+	default:
+		return asFarAs(want, m)
+	}
+	out := map[string]any{}
+	for name, wanted := range want {
+		d, there := m[name].(map[string]any)
+		w, _ := wanted.(map[string]any)
+		if there && len(w) > 0 {
+			out[name] = narrowDownstream(w, d)
+		} else if there {
+			out[name] = d
+		}
+	}
+	return out
+}
+
+// narrowDownstream keeps what is asked of a downstream. Its document is compared as a whole, its fields one by one.
+func narrowDownstream(want, have map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, wanted := range want {
+		fields, _ := wanted.(map[string]any)
+		if key != "fields" {
+			value, there := have[key]
+			put(out, key, value, there || wanted == nil)
+			continue
+		}
+		found := map[string]any{}
+		for path := range fields {
+			found[path] = nil
+			if steps, err := fieldpath.Parse(path); err == nil {
+				found[path], _ = fieldpath.Get(have["document"], steps)
+			}
+		}
+		put(out, key, found, have["document"] != nil)
+	}
+	return out
+}
+
+// asFarAs keeps of maps the keys that want has. Lists are compared whole.
+func asFarAs(want, have map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, wanted := range want {
+		value, there := have[key]
+		w, _ := wanted.(map[string]any)
+		h, _ := value.(map[string]any)
+		if len(w) > 0 && h != nil {
+			value = asFarAs(w, h)
+		}
+		put(out, key, value, there || wanted == nil)
+	}
+	return out
+}
+
+func narrowList(key string, want []any, have any) any {
+	list, _ := have.([]any)
+	switch key {
+	case "errors", "invalid":
+		return partsOf(want, list)
+	case "conditions":
+		return sameTypes(want, list)
+	case "leftovers":
+		return narrowItems(want, list)
+	}
+	return have
+}
+
+// partsOf compares texts: one that is a part of what came out holds for it, so that a case need not repeat a long one.
+func partsOf(want, have []any) []any {
+	rest := slices.Clone(have)
+	out := []any{}
+	for _, w := range want {
+		part, _ := w.(string)
+		i := slices.IndexFunc(rest, func(h any) bool {
+			whole, _ := h.(string)
+			return part != "" && strings.Contains(whole, part)
+		})
+		if i >= 0 {
+			out, rest = append(out, w), slices.Delete(rest, i, i+1)
+		}
+	}
+	return append(out, rest...)
+}
+
+// sameTypes finds the condition of each type that is asked for.
+func sameTypes(want, have []any) []any {
+	if len(want) == 0 {
+		return have
+	}
+	out := []any{}
+	for _, w := range want {
+		wanted, _ := w.(map[string]any)
+		for _, h := range have {
+			if condition, _ := h.(map[string]any); condition["type"] == wanted["type"] {
+				out = append(out, asFarAs(wanted, condition))
+			}
+		}
+	}
+	return out
+}
+
+func narrowItems(want, have []any) []any {
+	out := []any{}
+	for i, h := range have {
+		item, _ := h.(map[string]any)
+		if i < len(want) {
+			if wanted, _ := want[i].(map[string]any); len(wanted) > 0 {
+				item = asFarAs(wanted, item)
+			}
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// unclearAsks finds what an expectation names and the config does not have.
+func (c *testCase) unclearAsks(out came) []error {
+	if out.downstreams == nil {
+		return nil
+	}
+	r := &reader{path: c.path}
+	_, node := child(c.root, "expect")
+	downstreams := section{r, node, c.expect, "expect"}.section("downstreams")
+	for _, name := range slices.Sorted(maps.Keys(downstreams.value)) {
+		if !slices.Contains(out.downstreams, name) {
+			mend := thereIs(out.downstreams)
+			if near := spelling.Closest(name, out.downstreams); near != "" {
+				mend = "did you mean " + near + "?"
+			}
+			r.problem(downstreams.line(name), "%s is no downstream of the config: %s", downstreams.path(name), mend)
+		}
+		downstreams.section(name).section("fields").paths()
+	}
+	section{r, node, c.expect, "expect"}.section("before").section("fields").paths()
+	return r.errors()
+}
+
+// paths holds the keys to be paths of fields.
+func (s section) paths() {
+	for _, path := range slices.Sorted(maps.Keys(s.value)) {
+		if _, err := fieldpath.Parse(path); err != nil {
+			s.problem(s.line(path), "%s: %v", s.at, err)
+		}
+	}
+}
+
+func same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -1,0 +1,135 @@
+package cases
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// Kind is what a case file says of itself, beside the API version of configs.
+const Kind = "Case"
+
+// testCase is one case of the test command, as its file says it. A file is one YAML document: what goes in, and under
+// expect what should come out.
+type testCase struct {
+	path string // of the file
+	text []byte
+	root *yaml.Node // the mapping of the file, for lines
+
+	config   string   // file or directory, relative to the case; empty: found by others
+	crds     []string // likewise
+	operator string   // which of several operators that watch the kind
+	upstream map[string]any
+	inputs   []map[string]any
+	live     []liveEntry
+	// namespaceLabels are those of the upstream's namespace; nil where the case does not say them.
+	namespaceLabels map[string]string
+	now             string
+	expect          map[string]any
+}
+
+// liveEntry is one object that stands when the upstream is looked at.
+type liveEntry struct {
+	line int
+	// object is any object, as an API server would return it.
+	object map[string]any
+	// applied names a downstream: the object is what our last apply of it left.
+	applied string
+	// upstream is what the upstream said then, where that differs: a merge patch.
+	upstream map[string]any
+	// changes is what others have written since: a merge patch, status included. by is their field manager.
+	changes map[string]any
+	by      string
+	// immutable: the API server refuses to change what was applied.
+	immutable bool
+}
+
+// The keys of a case file, by where they stand.
+var (
+	fileKeys       = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels", "now", "expect"}
+	liveKeys       = []string{"object", "applied", "upstream", "changes", "by", "immutable"}
+	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
+	downstreamKeys = []string{"state", "message", "document", "fields"}
+	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
+	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
+)
+
+// read reads a case file. Every problem is told at once, each with file and line.
+func read(path string) (*testCase, []error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, []error{fmt.Errorf("reading a case: %w", err)}
+	}
+	c := &testCase{path: path, text: text}
+	return c, c.parse()
+}
+
+func (c *testCase) parse() []error {
+	values, err := c.decode()
+	if err != nil {
+		return []error{fmt.Errorf("%s: %w", c.path, err)}
+	}
+	r := &reader{path: c.path}
+	s := section{r, c.root, values, ""}
+	if isCase, why := head(values); !isCase {
+		s.problem(1, "%s", why)
+		return r.errors()
+	}
+	s.known(fileKeys)
+	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
+	c.crds, c.upstream, c.expect = s.texts("crds"), s.object("upstream"), s.object("expect")
+	c.inputs = s.objects("inputs")
+	for _, entry := range s.sections("live") {
+		c.live = append(c.live, entry.liveEntry())
+	}
+	if labels := s.object("namespaceLabels"); labels != nil {
+		c.namespaceLabels = map[string]string{}
+		for key := range labels {
+			c.namespaceLabels[key] = s.section("namespaceLabels").text(key)
+		}
+	}
+	s.section("expect").expectation()
+	return r.errors()
+}
+
+// decode reads the text twice: once for values, as every other file with objects is read, and once for lines.
+func (c *testCase) decode() (map[string]any, error) {
+	var document yaml.Node
+	asJSON, err := sigsyaml.YAMLToJSONStrict(c.text)
+	if err == nil {
+		err = yaml.Unmarshal(c.text, &document)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	var value any
+	if err := utiljson.Unmarshal(asJSON, &value); err != nil {
+		return nil, err
+	}
+	values, ok := value.(map[string]any)
+	if !ok || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		_, why := head(nil)
+		return nil, errors.New(why)
+	}
+	c.root = document.Content[0]
+	return values, nil
+}
+
+// head tells whether a file says of itself that it is a case, and if not, what it should say.
+func head(values map[string]any) (bool, string) {
+	if values["apiVersion"] == config.APIVersion && values["kind"] == Kind {
+		return true, ""
+	}
+	return false, fmt.Sprintf("it is no case: begin with apiVersion: %s and kind: %s", config.APIVersion, Kind)
+}
+
+// dir is the folder that the paths in the case are relative to.
+func (c *testCase) dir() string { return filepath.Dir(c.path) }

@@ -1,0 +1,172 @@
+package cases
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/corollary-dev/corollary/pkg/yamltext"
+)
+
+// updated returns the case's text with the expectation made what came out. Everything else stays to the byte, comments
+// too, and so do the parts of the expectation that hold.
+func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
+	e := &editor{treeWriter: w, lines: strings.SplitAfter(string(c.text), "\n")}
+	k, v := child(c.root, "expect")
+	if k == nil {
+		e.add(len(e.lines), 0, []string{"expect"}, got)
+	} else {
+		var end int
+		e.between(c.root, func(key *yaml.Node, stop int) {
+			if key == k {
+				end = stop
+			}
+		}, len(e.lines))
+		e.value([]string{"expect"}, k, v, end, c.expect, got)
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	out := &testCase{path: c.path, text: []byte(e.text())}
+	if problems := out.parse(); len(problems) > 0 || !same(out.expect, got) || !same(c.given(), out.given()) {
+		return nil, fmt.Errorf("%s: what came out cannot be written into this file: write expect as a block of its own, without anchors", c.path)
+	}
+	return out.text, nil
+}
+
+// given is all of a case but what it expects.
+func (c *testCase) given() map[string]any {
+	values, err := c.decode()
+	if err != nil {
+		return nil
+	}
+	delete(values, "expect")
+	return values
+}
+
+// editor changes lines of a case.
+type editor struct {
+	treeWriter
+	lines []string
+	edits []lineEdit
+	err   error
+}
+
+// lineEdit replaces the lines from one to before another, counted from zero.
+type lineEdit struct {
+	from, to int
+	text     string
+}
+
+func (e *editor) text() string {
+	slices.SortStableFunc(e.edits, func(a, b lineEdit) int { return b.from - a.from })
+	lines := slices.Clone(e.lines)
+	for _, edit := range e.edits {
+		if edit.from > 0 && edit.from <= len(lines) && lines[edit.from-1] != "" && !strings.HasSuffix(lines[edit.from-1], "\n") {
+			lines[edit.from-1] += "\n"
+		}
+		lines = slices.Replace(lines, edit.from, edit.to, edit.text)
+	}
+	return strings.Join(lines, "")
+}
+
+// between tells of each key of a block where it ends: before the next key, or where the block does, less the empty lines
+// and comments that belong to what follows.
+func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), end int) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, stop := node.Content[i], end
+		if i+2 < len(node.Content) {
+			stop = node.Content[i+2].Line - 1
+		}
+		for stop > key.Line && besides(e.lines[stop-1], key.Column-1) {
+			stop--
+		}
+		tell(key, stop)
+	}
+}
+
+// besides tells an empty line, or a comment that is not indented deeper than a key.
+func besides(line string, indent int) bool {
+	text := strings.TrimSpace(line)
+	return text == "" || strings.HasPrefix(text, "#") && strings.Index(line, "#") <= indent
+}
+
+// value makes the value of a key what it should be. Maps of a case are changed key by key.
+func (e *editor) value(path []string, k, v *yaml.Node, end int, want, have any) {
+	if same(want, have) {
+		return
+	}
+	order, ours := e.order(path)
+	wanted, _ := want.(map[string]any)
+	has, _ := have.(map[string]any)
+	if !ours || v.Kind != yaml.MappingNode || v.Style&yaml.FlowStyle != 0 || len(wanted) == 0 || len(has) == 0 {
+		e.edits = append(e.edits, lineEdit{k.Line - 1, end, e.written(path, k.Column-1, have)})
+		return
+	}
+	e.between(v, func(key *yaml.Node, stop int) {
+		value, stays := has[key.Value]
+		if !stays {
+			e.edits = append(e.edits, lineEdit{key.Line - 1, stop, ""})
+			return
+		}
+		_, node := child(v, key.Value)
+		e.value(append(slices.Clone(path), key.Value), key, node, stop, wanted[key.Value], value)
+	}, end)
+	added := maps.Clone(has)
+	maps.DeleteFunc(added, func(key string, _ any) bool { _, old := wanted[key]; return old })
+	for _, key := range keysInOrder(added, order) {
+		e.add(end, v.Column-1, append(slices.Clone(path), key), added[key])
+	}
+}
+
+// add writes a key before a line.
+func (e *editor) add(line, indent int, path []string, value any) {
+	text := e.written(path, indent, value)
+	if len(path) == 1 && line > 0 {
+		text = "\n" + text
+	}
+	for i := range e.edits {
+		if e.edits[i].from == line && e.edits[i].to == line {
+			e.edits[i].text += text
+			return
+		}
+	}
+	e.edits = append(e.edits, lineEdit{line, line, text})
+}
+
+func (e *editor) written(path []string, indent int, value any) string {
+	text, err := e.entry(path, value)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	return yamltext.Indent(text, strings.Repeat(" ", indent))
+}
+
+// replaceFile writes a file at once or not at all, with the mode that it had.
+func replaceFile(path string, text []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".case-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // where it was renamed there is none
+	_, err = f.Write(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), info.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return err
+}

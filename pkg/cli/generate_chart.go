@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
+)
+
+type generateChartOptions struct {
+	streams IO
+	configs configFlags
+	crds    []string
+}
+
+func newGenerateChart(streams IO) *cobra.Command {
+	o := &generateChartOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "chart-values -c CONFIG",
+		Short: "Print the values of the Helm chart for configs",
+		Long: `Print values for the Helm chart: each config as operatorFiles.NAME, byte for byte, and
+what it names (templateFile, conventionsFile) under files. The name of a file that
+lies above its config is changed to one beside it, where the chart mounts it.
+
+With --crds, kinds whose resource is not the regular plural, and cluster-scoped ones,
+are listed under kinds, so that the chart grants rights to the right resources.`,
+		Example: `  corollary generate chart-values -c apps/ --crds crds/ > values.yaml
+  helm upgrade --install corollary charts/corollary -n corollary --create-namespace -f values.yaml`,
+		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	o.configs.bind(cmd)
+	_ = cmd.Flags().MarkHidden("set") // it is refused, and told what to do instead
+	bindCRDs(cmd, &o.crds)
+	return cmd
+}
+
+func (o *generateChartOptions) run() error {
+	switch {
+	case len(o.configs.set) > 0:
+		return usagef("--set has no place here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> under the chart's env")
+	case o.configs.readsStdin():
+		return usagef("-c - has no place here: name the file, so that what it names is found")
+	}
+	files, source, err := o.configs.offline(o.streams, o.crds)
+	if err != nil {
+		return err
+	}
+	values, err := generate.ChartValues(files, os.ReadFile, source)
+	if err != nil {
+		return err
+	}
+	text, err := yamltext.Of(values)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", count(len(files), "operator"), text); err != nil {
+		return fmt.Errorf("writing the values: %w", err)
+	}
+	return nil
+}

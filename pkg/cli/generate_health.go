@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
+)
+
+type generateHealthOptions struct {
+	streams IO
+	configs configFlags
+	// write prints what one tool is told.
+	write func(out *bytes.Buffer, list []generate.Health) error
+}
+
+func newGenerateArgoCD(streams IO) *cobra.Command {
+	o := &generateHealthOptions{streams: streams, write: writeArgoCD}
+	return o.command("argocd-health", "Print the health checks of the watched kinds for Argo CD",
+		`Print a health check in Lua for each kind that configs watch, as a patch of Argo CD's
+ConfigMap argocd-cm. Without one, Argo CD takes a custom resource for healthy as soon
+as it exists.
+
+Healthy is what every operator of the kind calls ready; Degraded, what waits for
+somebody to act; Suspended, what is paused; and Progressing all else: a status
+that speaks of an older generation, or none yet.`,
+		`  corollary generate argocd-health -c apps/ > health.yaml
+  kubectl -n argocd patch configmap argocd-cm --patch-file health.yaml`)
+}
+
+func newGenerateFlux(streams IO) *cobra.Command {
+	o := &generateHealthOptions{streams: streams, write: writeFlux}
+	return o.command("flux-health", "Print the health checks of the watched kinds for Flux",
+		`Print spec.healthCheckExprs for a Flux Kustomization that applies the kinds that
+configs watch.
+
+Flux reads the usual conditions (Ready, Reconciling, Stalled) by itself; expressions
+add what it cannot know: other names, several operators on one kind, failures of a
+config that gives Stalled no name, and that an object without any status is not
+ready yet.`,
+		`  corollary generate flux-health -c apps/ > health.yaml
+  kubectl -n flux-system patch kustomization apps --type merge --patch-file health.yaml`)
+}
+
+func (o *generateHealthOptions) command(name, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{Use: name + " -c CONFIG", Short: short, Long: long, Example: example,
+		Args: noArguments("configs are named with -c"),
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	o.configs.bind(cmd)
+	return cmd
+}
+
+func (o *generateHealthOptions) run() error {
+	files, problems, err := o.configs.load(o.streams)
+	if err := refuse(o.streams, problems, err); err != nil {
+		return err
+	}
+	list, silent := generate.HealthOf(files)
+	for _, name := range silent {
+		fmt.Fprintf(o.streams.Err, "note: operator %s writes no status (status.enabled is false): nothing can be told from its upstreams\n", name)
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("no operator of %s writes a status, so there is no health to tell", count(len(files), "config"))
+	}
+	var out bytes.Buffer
+	if err := o.write(&out, list); err != nil {
+		return err
+	}
+	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("writing the health checks: %w", err)
+	}
+	return nil
+}
+
+func writeArgoCD(out *bytes.Buffer, list []generate.Health) error {
+	data := map[string]any{}
+	for _, h := range list {
+		script, err := h.ArgoCD()
+		if err != nil {
+			return err
+		}
+		data[h.ArgoCDKey()] = script
+	}
+	out.WriteString("# For the ConfigMap argocd-cm in Argo CD's namespace: how well a resource is.\n")
+	text, err := yamltext.Of(map[string]any{"data": data})
+	out.WriteString(text)
+	return err
+}
+
+func writeFlux(out *bytes.Buffer, list []generate.Health) error {
+	var entries []any
+	var standard []string
+	for _, h := range list {
+		entries = append(entries, h.Flux())
+		if h.Standard() {
+			standard = append(standard, h.Kind.Kind)
+		}
+	}
+	out.WriteString("# For a Kustomization (kustomize.toolkit.fluxcd.io) that applies these kinds; it needs spec.wait or spec.healthChecks.\n")
+	if len(standard) > 0 {
+		fmt.Fprintf(out, "# The conditions of %s have the usual names, which Flux reads without this too.\n", strings.Join(standard, ", "))
+	}
+	text, err := yamltext.Of(map[string]any{"spec": map[string]any{"healthCheckExprs": entries}})
+	out.WriteString(text)
+	return err
+}

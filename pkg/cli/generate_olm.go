@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
+)
+
+type generateOLMOptions struct {
+	streams IO
+	configs configFlags
+	crds    []string
+	samples []string
+	dir     string
+	force   bool
+	bundle  generate.BundleOptions
+}
+
+func newGenerateOLM(streams IO) *cobra.Command {
+	o := &generateOLMOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "olm-bundle -c CONFIG --package NAME --version VERSION --image IMAGE --dir DIR",
+		Short: "Write a bundle for the Operator Lifecycle Manager",
+		Long: `Write a bundle in the format registry+v1: a ClusterServiceVersion with the rights that
+configs need, the configs as a ConfigMap, the definitions of the watched kinds that
+are among --crds, annotations, and the Dockerfile of the image that carries them.
+
+OLM grants rights in its own namespace or in the whole cluster, and only to accounts
+of the bundle: rights in other namespaces become cluster-wide, which a note says, and
+configs with serviceAccount are refused.`,
+		Example: `  corollary generate olm-bundle -c apps/ --crds crds/ -f samples/ --dir bundle \
+    --package app-operator --version 1.2.3 --image registry.example.com/corollary:1.2.3`,
+		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	o.configs.bind(cmd)
+	bindCRDs(cmd, &o.crds)
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&o.samples, "filename", "f", nil, "File or directory with custom resources that a console offers to begin with; may be repeated")
+	flags.StringVar(&o.bundle.Package, "package", "", "Name of the package, and of all that the bundle installs")
+	flags.StringVar(&o.bundle.Version, "version", "", "Version of the package, such as 1.2.3")
+	flags.StringVar(&o.bundle.Image, "image", "", "Container image of Corollary")
+	flags.StringSliceVar(&o.bundle.Channels, "channels", []string{"stable"}, "Channels that offer the bundle, the default one first")
+	flags.StringVar(&o.bundle.Replaces, "replaces", "", "Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
+	flags.StringVar(&o.dir, "dir", "", "Directory to write into")
+	flags.BoolVar(&o.force, "force", false, "Write over files that are there")
+	completeFiles(cmd, "filename", "yaml", "yml", "json")
+	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
+	return cmd
+}
+
+// check refuses what cannot be meant, before anything is read.
+func (o *generateOLMOptions) check() error {
+	for _, needed := range []struct{ flag, value string }{
+		{"--package NAME", o.bundle.Package}, {"--version VERSION", o.bundle.Version}, {"--image IMAGE", o.bundle.Image}, {"--dir DIR", o.dir},
+	} {
+		if needed.value == "" {
+			return usagef("a bundle needs %s", needed.flag)
+		}
+	}
+	if problems := validation.IsDNS1123Label(o.bundle.Package); len(problems) > 0 {
+		return usagef("--package %q is no name for a package: %s", o.bundle.Package, problems[0])
+	}
+	if _, err := semver.StrictNewVersion(o.bundle.Version); err != nil {
+		return usagef("--version %q is no semantic version such as 1.2.3", o.bundle.Version)
+	}
+	switch {
+	case len(o.bundle.Channels) == 0:
+		return usagef("--channels is empty: name one, such as stable")
+	case len(o.configs.set) > 0:
+		return usagef("--set has no place here: the bundle holds the config files as they are")
+	case o.configs.readsStdin():
+		return usagef("-c - has no place here: name the file, so that what it names is found")
+	}
+	return nil
+}
+
+func (o *generateOLMOptions) run() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	files, source, err := o.configs.offline(o.streams, o.crds)
+	if err != nil {
+		return err
+	}
+	o.bundle.Kinds = source
+	if err := o.read(); err != nil {
+		return err
+	}
+	made, notes, err := generate.Bundle(files, o.bundle)
+	var refused *config.Error
+	if errors.As(err, &refused) {
+		return refuse(o.streams, config.Errors{refused}, nil)
+	}
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
+	}
+	return o.write(made)
+}
+
+// read reads what is given beside the configs.
+func (o *generateOLMOptions) read() error {
+	var err error
+	if o.bundle.Definitions, err = kinds.Definitions(o.crds...); err != nil {
+		return err
+	}
+	samples, errs := readUpstreams(o.samples, o.streams.In)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, s := range samples {
+		o.bundle.Samples = append(o.bundle.Samples, s.object)
+	}
+	o.bundle.Read = os.ReadFile
+	return nil
+}
+
+func (o *generateOLMOptions) write(made []generate.BundleFile) error {
+	var list []written
+	for _, f := range made {
+		text := f.Text
+		if f.Content != nil {
+			var err error
+			if text, err = yamltext.Of(f.Content); err != nil {
+				return err
+			}
+		}
+		list = append(list, written{file: f.Path, text: text})
+	}
+	names, err := writeNew(o.dir, list, o.force, "name another directory with --dir")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		fmt.Fprintln(o.streams.Out, name)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+type generatePolicyOptions struct {
+	streams  IO
+	configs  configFlags
+	crds     []string
+	accounts []string
+	users    []string
+	prefix   string
+}
+
+func newGeneratePolicy(streams IO) *cobra.Command {
+	o := &generatePolicyOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "policy -c CONFIG",
+		Short: "Print admission policies: rules at the door, marks for the operator alone",
+		Long: `Print two ValidatingAdmissionPolicies and their bindings for each operator.
+
+OPERATOR-rules refuses to write an upstream that the rules under validate would call
+invalid, in the same words. It lets through what is being deleted, and any update
+that changes nothing that the rules read.
+
+OPERATOR-marks lets nobody but the operator mark an object of its downstreams' kinds
+as its own: with the owner annotation, the hash, its constant labels, or an owner
+reference to an upstream. Everything else of such objects can be edited as before.
+It is printed if it is known who the operator is: from serviceAccount in the config,
+or from --service-account.
+
+What has no counterpart, such as a rule that reads inputs, is left out; standard
+error and a comment say so. Give the CustomResourceDefinitions with --crds: a policy
+sees plain JSON, so an expression must say where they make a value a time or a
+number.`,
+		Example: `  corollary generate policy -c app.yaml --crds crds/ | kubectl apply -f -
+
+  # Marks are for the ServiceAccount that the process runs as, and for a tool that restores backups
+  corollary generate policy -c app.yaml --crds crds/ --service-account platform/corollary \
+    --allow-user system:serviceaccount:velero:velero`,
+		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	o.configs.bind(cmd)
+	bindCRDs(cmd, &o.crds)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.accounts, "service-account", nil, "NAMESPACE/NAME of a ServiceAccount that operators work as; may be repeated")
+	flags.StringVar(&o.prefix, "name-prefix", "", "Text before the names of policies and bindings: they are the cluster's, and two teams may have operators of one name")
+	flags.StringArrayVar(&o.users, "allow-user", nil, "Name of another user who may write marks; may be repeated")
+	return cmd
+}
+
+func (o *generatePolicyOptions) run() error {
+	if problems := validation.IsDNS1123Subdomain(o.prefix + "x"); len(problems) > 0 {
+		return usagef("--name-prefix %q does not begin a name: write small letters, digits, dots and hyphens, such as team-a-", o.prefix)
+	}
+	given, err := identities(o.accounts)
+	if err != nil {
+		return err
+	}
+	list, err := compileOffline(o.streams, &o.configs, o.crds)
+	if err != nil {
+		return err
+	}
+	var all []generate.Manifest
+	var operators []string
+	for _, p := range list {
+		made, err := o.policies(p, given, siblings(p, list))
+		if err != nil {
+			return err
+		}
+		all, operators = append(all, made...), append(operators, p.Name)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("there is nothing to refuse: no config has a rule that a policy could hold, nor is it known who writes the marks")
+	}
+	text, err := manifests("What the API server shall refuse for "+strings.Join(operators, ", ")+": made of the configs by corollary generate policy.", all)
+	if err != nil {
+		return err
+	}
+	if _, err := o.streams.Out.Write(text); err != nil {
+		return fmt.Errorf("writing the policies: %w", err)
+	}
+	return nil
+}
+
+// policies are those of one operator.
+func (o *generatePolicyOptions) policies(p *pipeline.Pipeline, given, others []generate.Identity) ([]generate.Manifest, error) {
+	made, err := generate.RulesPolicy(p, o.prefix)
+	if err != nil {
+		return nil, err
+	}
+	notes := made.Notes
+	list := made.Manifests
+	accounts := slices.Clone(given)
+	if sa := p.Config.ServiceAccount; sa != nil {
+		accounts = append([]generate.Identity{{Namespace: sa.Namespace, Name: sa.Name}}, accounts...)
+	}
+	if len(accounts) == 0 {
+		notes = append(notes, "anybody may write its marks: name who it works as with --service-account NAMESPACE/NAME")
+	} else {
+		marks, err := generate.MarksPolicy(p, generate.MarksOptions{Prefix: o.prefix, Accounts: accounts, Users: o.users, Siblings: others})
+		if err != nil {
+			return nil, err
+		}
+		notes, list = append(notes, marks.Notes...), append(list, marks.Manifests...)
+	}
+	for i, note := range notes {
+		if !slices.Contains(notes[:i], note) {
+			fmt.Fprintf(o.streams.Err, "note: operator %s: %s\n", p.Name, note)
+		}
+	}
+	return list, nil
+}
+
+// siblings are those whom other operators of the same upstream kind work as.
+func siblings(of *pipeline.Pipeline, list []*pipeline.Pipeline) []generate.Identity {
+	var others []generate.Identity
+	for _, p := range list {
+		same := p.Upstream.GVK.GroupKind() == of.Upstream.GVK.GroupKind()
+		if sa := p.Config.ServiceAccount; same && p != of && sa != nil {
+			others = append(others, generate.Identity{Namespace: sa.Namespace, Name: sa.Name})
+		}
+	}
+	return others
+}
+
+// identities reads NAMESPACE/NAME.
+func identities(texts []string) ([]generate.Identity, error) {
+	var list []generate.Identity
+	for _, text := range texts {
+		namespace, name, ok := strings.Cut(text, "/")
+		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return nil, usagef("--service-account %q names no ServiceAccount: write NAMESPACE/NAME", text)
+		}
+		list = append(list, generate.Identity{Namespace: namespace, Name: name})
+	}
+	return list, nil
+}
+
+// compileOffline makes pipelines of configs with what files tell of kinds. Errors of the configs are written.
+func compileOffline(streams IO, configs *configFlags, crds []string) ([]*pipeline.Pipeline, error) {
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, err
+	}
+	files, problems, err := configs.load(streams)
+	if err != nil {
+		return nil, err
+	}
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	return pipelinesOf(list), refuse(streams, problems, err)
+}
+
+func pipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
+	var pipelines []*pipeline.Pipeline
+	for _, c := range list {
+		pipelines = append(pipelines, c.Pipeline)
+	}
+	return pipelines
+}

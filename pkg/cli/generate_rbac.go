@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	yaml "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
+)
+
+type generateRBACOptions struct {
+	streams   IO
+	configs   configFlags
+	crds      []string
+	name      string
+	namespace string
+	account   string
+	lease     string
+}
+
+func newGenerateRBAC(streams IO) *cobra.Command {
+	o := &generateRBACOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "rbac -c CONFIG -n NAMESPACE",
+		Short: "Print the rights that the configs need, and no more",
+		Long: `Print the ServiceAccounts, roles and bindings with which "corollary run" can carry out
+the configs, and can do nothing else: one role for each operator and namespace, and a
+ClusterRole only for what is watched in all namespaces or has none. There is no
+wildcard, and nothing about Secrets unless a config names them.
+
+The rights of an operator that has a serviceAccount go to that account, and the
+process may act as it. What the process needs for itself is in roles of their own.
+
+Print them anew where a config changes, and apply them before it. Those of before are
+still needed where the new config names other kinds or namespaces, until nothing is
+left there.`,
+		Example: `  corollary generate rbac -c app.yaml -n platform | kubectl apply -f -
+
+  # For several replicas, with definitions that tell scope and plural of custom kinds
+  corollary generate rbac -c /etc/corollary -n platform --leader-election-id my-operator --crds crds/`,
+		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		RunE: func(*cobra.Command, []string) error { return o.run() },
+	}
+	o.configs.bind(cmd)
+	bindCRDs(cmd, &o.crds)
+	flags := cmd.Flags()
+	flags.StringVar(&o.name, "name", "corollary", "What the names of roles and bindings begin with")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "Namespace that the process runs in; there is no default")
+	flags.StringVar(&o.account, "service-account", "", "Name of the ServiceAccount that it runs as; by default --name")
+	flags.StringVar(&o.lease, "leader-election-id", "", "Name of its Lease, as \"corollary run\" has it; without one there is no leader election")
+	return cmd
+}
+
+// check refuses what cannot be meant.
+func (o *generateRBACOptions) check() error {
+	if o.account == "" {
+		o.account = o.name
+	}
+	if o.namespace == "" {
+		return usagef("it is not said where the process runs: add --namespace NAMESPACE")
+	}
+	given := map[string]string{"name": o.name, "namespace": o.namespace, "service-account": o.account}
+	if o.lease != "" {
+		given["leader-election-id"] = o.lease
+	}
+	for _, flag := range slices.Sorted(maps.Keys(given)) {
+		check := validation.IsDNS1123Subdomain
+		if flag == "namespace" {
+			check = validation.IsDNS1123Label
+		}
+		if problems := check(given[flag]); len(problems) > 0 {
+			return usagef("--%s %q is no name for it: %s", flag, given[flag], problems[0])
+		}
+	}
+	return nil
+}
+
+func (o *generateRBACOptions) run() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	files, source, err := o.configs.offline(o.streams, o.crds)
+	if err != nil {
+		return err
+	}
+	rights, err := generate.Rights(files, generate.RBACOptions{
+		Kinds: source, Process: generate.Identity{Namespace: o.namespace, Name: o.account}, Lease: o.lease,
+	})
+	if err != nil {
+		return err
+	}
+	for _, note := range rights.Notes {
+		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
+	}
+	text, err := manifests("What corollary run needs for "+strings.Join(names(files), ", ")+": made of the configs by corollary generate rbac.",
+		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
+	if err != nil {
+		return err
+	}
+	if _, err := o.streams.Out.Write(text); err != nil {
+		return fmt.Errorf("writing the rights: %w", err)
+	}
+	return nil
+}
+
+// manifests are documents for kubectl apply -f -, with a comment above the first of them.
+func manifests(head string, list []generate.Manifest) ([]byte, error) {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# %s\n", head)
+	for _, m := range list {
+		n, err := yamltext.Node(m.Object)
+		if err != nil {
+			return nil, err
+		}
+		commentRules(n, m.Rules)
+		text, err := yamltext.Write(n)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("---\n")
+		for _, line := range m.Comment {
+			fmt.Fprintf(&out, "# %s\n", line)
+		}
+		out.WriteString(text)
+	}
+	return out.Bytes(), nil
+}
+
+// commentRules puts a comment above each of an object's rules, unless the one above it says the same.
+func commentRules(object *yaml.Node, comments []string) {
+	for i := 0; i+1 < len(object.Content); i += 2 {
+		if object.Content[i].Value != "rules" {
+			continue
+		}
+		for j, rule := range object.Content[i+1].Content {
+			if j < len(comments) && (j == 0 || comments[j] != comments[j-1]) {
+				rule.HeadComment = comments[j]
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
+)
+
+type generateValidationsOptions struct {
+	streams IO
+	configs configFlags
+	crds    []string
+}
+
+func newGenerateValidations(streams IO) *cobra.Command {
+	o := &generateValidationsOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "crd-validations -c CONFIG",
+		Short: "Print the rules as a CustomResourceDefinition has them",
+		Long: `Print the rules under validate as x-kubernetes-validations, to be pasted at the root
+of the schema in an entry of spec.versions of the kind's CustomResourceDefinition.
+Parameters are written in. Configs that watch one kind are printed as one.
+
+A definition's rules see less than the operator: a rule is left out if it reads inputs,
+the status, or anything in metadata but the name. Standard error and a comment say so.
+
+With the CustomResourceDefinition itself among --crds, the rules are checked against it
+as the API server will do it: rules cannot read what its schema leaves open, and a rule
+that goes through lists, maps or texts without bounds is too expensive. The exit code
+is 1 if the API server would refuse the definition.`,
+		Example: `  corollary generate crd-validations -c app.yaml --crds crds/`,
+		Args:    noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		RunE:    func(*cobra.Command, []string) error { return o.run() },
+	}
+	o.configs.bind(cmd)
+	bindCRDs(cmd, &o.crds)
+	return cmd
+}
+
+func (o *generateValidationsOptions) run() error {
+	list, err := compileOffline(o.streams, &o.configs, o.crds)
+	if err != nil {
+		return err
+	}
+	all, err := generate.CRDValidations(list)
+	if err != nil {
+		return err
+	}
+	refused, err := o.fit(all)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	for _, v := range all {
+		for _, note := range v.Notes {
+			fmt.Fprintf(o.streams.Err, "note: %s\n", note)
+		}
+		if len(v.Rules) == 0 {
+			continue
+		}
+		if out.Len() > 0 {
+			out.WriteString("---\n")
+		}
+		if err := writeValidations(&out, v); err != nil {
+			return err
+		}
+	}
+	if out.Len() == 0 {
+		return fmt.Errorf("there is nothing to print: no config has a rule that a definition could hold")
+	}
+	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("writing the rules: %w", err)
+	}
+	return refusal(o.streams, refused)
+}
+
+// fit holds rules to the definitions of their kinds, where these are among the files, and returns what the API server would
+// refuse them for.
+func (o *generateValidationsOptions) fit(all []*generate.Validations) (refused []string, err error) {
+	definitions, err := kinds.Definitions(o.crds...)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range definitions {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+			return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", u.GetName(), err)
+		}
+		for _, v := range all {
+			if crd.Spec.Group != v.Kind.Group || crd.Spec.Names.Kind != v.Kind.Kind {
+				continue
+			}
+			why, err := v.Fit(crd)
+			if err != nil {
+				return nil, err
+			}
+			refused = append(refused, why...)
+		}
+	}
+	return refused, nil
+}
+
+// refusal writes what the API server would refuse the definitions for, and returns the error that the command ends with.
+func refusal(streams IO, refused []string) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	for _, why := range refused {
+		fmt.Fprintln(streams.Err, why)
+	}
+	return fmt.Errorf("with these rules the API server would refuse the definition")
+}
+
+// writeValidations prints what is to be pasted for one kind.
+func writeValidations(out *bytes.Buffer, v *generate.Validations) error {
+	fmt.Fprintf(out, "# %s of %s, for operator %s:\n# to be merged into the entry of spec.versions whose name is %s.\n",
+		v.Kind.Kind, v.Kind.GroupVersion(), strings.Join(v.Operators, ", "), v.Kind.Version)
+	for _, note := range v.Notes {
+		fmt.Fprintf(out, "# note: %s\n", note)
+	}
+	rules := make([]any, len(v.Rules))
+	for i := range v.Rules {
+		rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.Rules[i])
+		if err != nil {
+			return fmt.Errorf("writing the rules: %w", err)
+		}
+		rules[i] = rule
+	}
+	text, err := yamltext.Of(map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}})
+	out.WriteString(text)
+	return err
+}

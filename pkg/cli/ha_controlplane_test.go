@@ -1,0 +1,207 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// How long the Lease of a first leader is good for: short enough for a test to wait for its end, and long enough for a busy
+// machine, which may be late to renew, since nobody starts a process again that lost its Lease. Whoever follows has more time,
+// and would be too late for any of these tests if it asked for the Lease as often as it renews it.
+const (
+	leaseLength   = 20 * time.Second
+	renewDeadline = 15 * time.Second
+)
+
+var (
+	firstElection = timings(leaseLength, renewDeadline, 500*time.Millisecond)
+	nextElection  = timings(90*time.Second, 60*time.Second, 2*leaseLength)
+)
+
+func timings(lease, deadline, retry time.Duration) []string {
+	return []string{"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", deadline.String(), "--leader-election-retry-period", retry.String()}
+}
+
+// member is one of several processes in an election. Everything it does, it does as a user of its own, by which the API
+// server's audit log tells it from the others.
+type member struct {
+	*process
+	user string
+}
+
+// startMember starts a process that campaigns in the namespace, and works for it.
+func startMember(t *testing.T, cfg *rest.Config, ns, name string, args ...string) *member {
+	t.Helper()
+	user := name + "-of-" + ns
+	args = append([]string{"--as", user, "--as-group", "system:masters", "-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, args...)
+	return &member{process: startRun(t, cfg, ns, args...), user: user}
+}
+
+func (m *member) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := m.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wrote lists what the member wrote that the API server began with after a moment, the Lease aside.
+func (m *member) wrote(t *testing.T, after time.Time) []testkit.Request {
+	t.Helper()
+	return testkit.Audit(t, testkit.By(m.user), testkit.Request.Mutating, func(r testkit.Request) bool {
+		return r.Resource != "leases" && r.Received.After(after)
+	})
+}
+
+func eventuallyLeads(t *testing.T, m *member) {
+	t.Helper()
+	eventuallySays(t, m.process, `"msg":"Successfully acquired lease"`)
+}
+
+// pair is a leader, a standby whose caches are warm, and the namespace that they work for.
+type pair struct {
+	ns              string
+	leader, standby *member
+}
+
+func startLeader(t *testing.T, cfg *rest.Config) *pair {
+	t.Helper()
+	p := &pair{ns: testkit.Namespace(t)}
+	p.leader = startMember(t, cfg, p.ns, "first", firstElection...)
+	return p
+}
+
+// addStandby waits until the leader leads, and starts the other one.
+func (p *pair) addStandby(t *testing.T) {
+	t.Helper()
+	eventuallyLeads(t, p.leader)
+	p.standby = startMember(t, testkit.Config(), p.ns, "second", nextElection...)
+}
+
+// ready waits until both do what they are for.
+func (p *pair) ready(t *testing.T) {
+	t.Helper()
+	eventuallySays(t, p.standby.process, `"reason":"Standby"`)
+	testkit.Apply(t, p.ns, blueWidget)
+	eventuallyColor(t, p.ns, "blue")
+}
+
+func (p *pair) turn(t *testing.T, color string) {
+	t.Helper()
+	testkit.Apply(t, p.ns, strings.ReplaceAll(blueWidget, "blue", color))
+}
+
+func (p *pair) holder(t *testing.T) string {
+	t.Helper()
+	name, _, _ := unstructured.NestedString(testkit.Get(t, leases, p.ns, "widgets-leader").Object, "spec", "holderIdentity")
+	return name
+}
+
+func startPair(t *testing.T) *pair {
+	t.Helper()
+	p := startLeader(t, testkit.Config())
+	p.addStandby(t)
+	p.ready(t)
+	return p
+}
+
+// atOnce is what a busy machine makes of that. It is less than a Lease takes to run out.
+const atOnce = leaseLength / 2
+
+// TestStandbyTakesOver from a leader that was killed, within a lease's length, and from one that was stopped, at once.
+func TestStandbyTakesOver(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		how    string
+		signal syscall.Signal
+		within time.Duration
+	}{
+		{"killed", syscall.SIGKILL, leaseLength + atOnce}, // the Lease may have been renewed just before
+		{"stopped", syscall.SIGTERM, atOnce},
+	} {
+		p := startPair(t)
+		begin := time.Now()
+		p.leader.signal(t, test.signal)
+		p.turn(t, "red")
+		eventuallyColor(t, p.ns, "red")
+		if code := p.leader.wait(t); test.signal == syscall.SIGTERM && code != 0 {
+			t.Errorf("%s: exit code %d", test.how, code)
+		}
+		p.turn(t, "green") // what came first the leader may have done still, before it heard the signal
+		eventuallyColor(t, p.ns, "green")
+		written := p.standby.wrote(t, begin)
+		if len(written) == 0 {
+			t.Errorf("%s: nobody has done it", test.how)
+			continue
+		}
+		took := written[0].Received.Sub(begin)
+		t.Logf("%s: the first write of the next leader came after %s", test.how, took.Round(time.Millisecond))
+		if took > test.within {
+			t.Errorf("%s: the standby took %s, more than %s", test.how, took, test.within)
+		}
+		// Nobody is left to take it: it shows that the Lease was given back.
+		p.standby.interrupt(t)
+		if code := p.standby.wait(t); code != 0 {
+			t.Errorf("%s: exit code %d of the next leader", test.how, code)
+		}
+		if holder := p.holder(t); holder != "" {
+			t.Errorf("%s: after a clean stop %s holds the Lease", test.how, holder)
+		}
+	}
+}
+
+// load creates and changes Widgets of a namespace until it is stopped.
+type load struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func startLoad(t *testing.T, ns string, every time.Duration) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{cancel: cancel}
+	client := testkit.Dynamic(t).Resource(widgets).Namespace(ns)
+	l.done.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if err := applyWidget(ctx, client, fmt.Sprintf("load-%d", i%40), fmt.Sprintf("c%d", i)); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	t.Cleanup(l.stop)
+	return l
+}
+
+func (l *load) stop() {
+	l.cancel()
+	l.done.Wait()
+}
+
+func applyWidget(ctx context.Context, client dynamic.ResourceInterface, name, color string) error {
+	body := fmt.Sprintf(`{"apiVersion": "tools.example.com/v1", "kind": "Widget", "metadata": {"name": %q}, "spec": {"color": %q}}`, name, color)
+	force := true
+	_, err := client.Patch(ctx, name, types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: "test", Force: &force})
+	return err
+}

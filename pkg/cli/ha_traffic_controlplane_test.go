@@ -1,0 +1,183 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/leadership"
+)
+
+// resting is how many Widgets nobody touches, and how many ConfigMaps the rival writes over, each once.
+const resting = 60
+
+// traffic makes Widgets, changes some, and writes over ConfigMaps of others. It remembers when each of that was, when it was
+// acted on, and how often each ConfigMap was written.
+type traffic struct {
+	ns     string
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu sync.Mutex
+	// waiting is what has not been acted on yet, by ConfigMap: since when, by the number of the change.
+	waiting map[string]map[int]time.Time
+	// asked is how many changes there were of a ConfigMap's content, written how many versions of it were stored.
+	asked, written map[string]int
+	acted          int
+	longest        time.Duration
+	slowest        string
+}
+
+func startTraffic(t *testing.T, ns string) *traffic {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &traffic{ns: ns, cancel: cancel, waiting: map[string]map[int]time.Time{}, asked: map[string]int{}, written: map[string]int{}}
+	client := testkit.Dynamic(t).Resource(configMaps).Namespace(ns)
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for event := range changes.ResultChan() {
+			if cm, ok := event.Object.(*unstructured.Unstructured); ok {
+				w.saw(cm)
+			}
+		}
+	}()
+	w.work.Go(func() {
+		if err := w.run(ctx.Done(), t); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(w.stop)
+	return w
+}
+
+func (w *traffic) stop() {
+	w.cancel()
+	w.work.Wait()
+}
+
+// run does one thing after the other until stopped, and breaks none off. The color of a Widget is the number of its change.
+func (w *traffic) run(stopped <-chan struct{}, t *testing.T) error {
+	upstreams := testkit.Dynamic(t).Resource(widgets).Namespace(w.ns)
+	for i := 1; ; i++ {
+		moment := time.After(20 * time.Millisecond)
+		select {
+		case <-stopped:
+			return nil
+		case <-moment:
+		}
+		name := fmt.Sprintf("made-%d", i)
+		switch {
+		case i%6 == 0 && i/6 <= resting:
+			if err := w.harm(t, fmt.Sprintf("harmed-%d", i/6-1)); err != nil {
+				return err
+			}
+			continue
+		case i%2 == 0:
+			name = fmt.Sprintf("changed-%d", i/2%10)
+		}
+		w.ask(name, i)
+		if err := applyWidget(t.Context(), upstreams, name, strconv.Itoa(i)); err != nil {
+			return err
+		}
+	}
+}
+
+// harm writes over a ConfigMap, which is to get back its color.
+func (w *traffic) harm(t *testing.T, name string) error {
+	w.ask(name, 0)
+	_, err := testkit.Dynamic(t).Resource(configMaps).Namespace(w.ns).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"data": {"color": "harmed"}}`), metav1.PatchOptions{FieldManager: "rival"})
+	return err
+}
+
+func (w *traffic) ask(name string, change int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting[name] == nil {
+		w.waiting[name] = map[int]time.Time{}
+	}
+	w.waiting[name][change] = time.Now()
+	w.asked[name]++
+}
+
+// saw takes in a version of a ConfigMap. It answers the change that it is of and those before.
+func (w *traffic) saw(cm *unstructured.Unstructured) {
+	color, _, _ := unstructured.NestedString(cm.Object, "data", "color")
+	if color == "harmed" {
+		return
+	}
+	number, _ := strconv.Atoi(color) // grey is 0
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := cm.GetName()
+	w.written[name]++
+	for change, since := range w.waiting[name] {
+		if change > number {
+			continue
+		}
+		delete(w.waiting[name], change)
+		w.acted++
+		if took := time.Since(since); took > w.longest {
+			w.longest, w.slowest = took, fmt.Sprintf("change %d of %s", change, name)
+		}
+	}
+}
+
+// goesOn waits until some more has been acted on.
+func (w *traffic) goesOn(t *testing.T) {
+	t.Helper()
+	acted := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.acted
+	}
+	before := acted()
+	testkit.Eventually(t, patience, func() (bool, string) { return acted() >= before+20, "nothing is acted on any more" })
+}
+
+// check holds that all was acted on soon, and that nothing was written more often than it was changed.
+func (w *traffic) check(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) { // what the API server has, the watch may not have shown yet
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for name, changes := range w.waiting {
+			if len(changes) > 0 {
+				return false, fmt.Sprintf("%d changes of %s were not acted on", len(changes), name)
+			}
+		}
+		return true, ""
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, n := range w.written {
+		if n > w.asked[name] || n < w.asked[name] && !strings.HasPrefix(name, "changed") { // two changes may be one write
+			t.Errorf("%s was changed %d times and written %d times", name, w.asked[name], n)
+		}
+	}
+	t.Logf("%d changes were acted on, that which waited longest (%s) after %s", w.acted, w.slowest, w.longest.Round(time.Millisecond))
+	// A Lease that ran out rather than being handed over would show: it is good for that long after its last renewal, which
+	// was less than two periods before.
+	usual := leadership.DefaultTimings()
+	if bound := usual.LeaseDuration - 2*usual.RetryPeriod; w.longest > bound {
+		t.Errorf("%s waited for %s, more than %s", w.slowest, w.longest, bound)
+	}
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// holder tells whose an object is that stands in the way of a downstream: who writes it, and what owns it. Whoever is to
+// settle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
+func (w *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c engine.Change, line func(string, ...any)) {
+	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
+		return
+	}
+	object, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace, Name: c.Target.Name})
+	if err != nil {
+		return
+	}
+	for _, text := range holdersOf(object) {
+		line("what stands there %s", text)
+	}
+}
+
+// holdersOf tells who has to do with an object, in words that go on after "what stands there".
+func holdersOf(object *unstructured.Unstructured) (texts []string) {
+	if writers := writersOf(object.GetManagedFields()); len(writers) > 0 {
+		texts = append(texts, "was written by "+strings.Join(writers, ", "))
+	}
+	for _, owner := range object.GetOwnerReferences() {
+		texts = append(texts, "is owned by "+owner.Kind+" "+owner.Name)
+	}
+	return texts
+}
+
+// writersOf names the managers of an object's own fields, the last one to write first.
+func writersOf(entries []metav1.ManagedFieldsEntry) []string {
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" || e.Manager == "" })
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		if a.Time == nil || b.Time == nil {
+			return 0
+		}
+		return b.Time.Compare(a.Time.Time)
+	})
+	var names []string
+	for _, e := range entries {
+		if !slices.Contains(names, e.Manager) {
+			names = append(names, e.Manager)
+		}
+	}
+	return names
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// notReady tells why an object that stands as it was applied is not ready, each rule with its place in the config, and who
+// can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
+func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, line func(string, ...any)) {
+	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StatePaused
+	if !applied || c.Live == nil || c.Theirs || c.Leftover || c.Index < 0 {
+		return
+	}
+	mend := "see to it"
+	hindrances := p.Hindrances(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
+	for _, h := range hindrances {
+		word := "not ready"
+		if h.Failed {
+			word = "failed"
+		}
+		if h.Rule != "" {
+			mend = "see to it, or mend the rule"
+			word += ", says " + w.place(f.Operator, h.Rule)
+		}
+		line("%s: %s", word, h.Message)
+	}
+	if c.State == pipeline.StateInSync && (len(hindrances) > 0 || c.Live.Status != kstatus.CurrentStatus) {
+		line("all is applied, and no write of the operator will change that: %s: kubectl describe %s", mend, describing(p, c))
+	}
+}
+
+// place is the file and line of a text in an operator's config.
+func (w *explanation) place(operator, path string) string {
+	for _, f := range w.files {
+		if f.Metadata.Name == operator {
+			file, line := f.TextPos(path)
+			return fmt.Sprintf("%s:%d", file, line)
+		}
+	}
+	return path
+}
+
+// describing is what kubectl describe takes for an object.
+func describing(p *pipeline.Pipeline, c engine.Change) string {
+	gvr := p.Downstreams[c.Index].Kind.GVR
+	text := gvr.GroupResource().String() + " " + c.Target.Name
+	if c.Target.Namespace != "" {
+		text += " -n " + c.Target.Namespace
+	}
+	return text
+}

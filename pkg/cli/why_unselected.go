@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// unseen tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
+// and at its namespace tells what of the config's watch passes it over.
+func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pipeline.Ref) (bool, error) {
+	p := v.Pipeline()
+	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s %s (operator %s)", p.Upstream.GVK.Kind, at, p.Name)))
+	upstream, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		fmt.Fprintln(w.w, "  nothing follows from it: it does not exist")
+		return true, nil
+	case err != nil:
+		return true, err
+	}
+	reasons := w.passedOver(ctx, w.files[n], upstream)
+	if len(reasons) == 0 {
+		reasons = []string{"it was made by this very operator, which makes nothing of what it has made"}
+	}
+	for _, reason := range reasons {
+		fmt.Fprintln(w.w, "  "+harmless(oneLine("nothing follows from it: "+reason)))
+	}
+	return true, nil
+}
+
+// passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
+// its place in the config; none where it satisfies all.
+func (w *explanation) passedOver(ctx context.Context, f *config.File, upstream *unstructured.Unstructured) []string {
+	var reasons []string
+	watch, ns := f.Watch, upstream.GetNamespace()
+	place := func(path string) string {
+		file, line := f.TextPos(path)
+		return fmt.Sprintf("%s:%d: %s", file, line, path)
+	}
+	if ns != "" && len(watch.Namespaces) > 0 && !slices.Contains(watch.Namespaces, ns) {
+		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s wants %s", ns, place("watch.namespaces"), either(watch.Namespaces)))
+	}
+	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
+		reasons = append(reasons, fmt.Sprintf("it has %s; %s wants %s", r.found, place("watch.labelSelector"), r.wanted))
+	}
+	if ns == "" || watch.NamespaceSelector == nil {
+		return reasons
+	}
+	have, err := w.namespaceLabels(ctx, ns)
+	if err != nil {
+		return append(reasons, fmt.Sprintf("%s may not fit namespace %s, which cannot be read: %s", place("watch.namespaceSelector"), ns, apply.Classify(err).Message))
+	}
+	for _, r := range unmet(watch.NamespaceSelector, have) {
+		reasons = append(reasons, fmt.Sprintf("its namespace %s has %s; %s wants %s", ns, r.found, place("watch.namespaceSelector"), r.wanted))
+	}
+	return reasons
+}
+
+// namespaceLabels reads the labels of a namespace by a list of it alone, which takes no more rights than to watch it.
+func (w *explanation) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	list, err := w.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return list.Items[0].GetLabels(), nil
+}
+
+// unmet lists the requirements of a selector that labels do not satisfy, each with what they have instead.
+func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ wanted, found string }) {
+	if s == nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return nil // the loader lets no such config through
+	}
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		if r.Matches(labels.Set(have)) {
+			continue
+		}
+		found := "no label " + r.Key()
+		if value, ok := have[r.Key()]; ok {
+			found = "label " + r.Key() + "=" + value
+		}
+		list = append(list, struct{ wanted, found string }{r.String(), found})
+	}
+	return list
+}
+
+// deselected tells why an upstream that has downstreams is not selected any more.
+func (w *explanation) deselected(ctx context.Context, f *engine.Finding, line func(string, ...any)) {
+	i := slices.IndexFunc(w.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
+	reasons := w.passedOver(ctx, w.files[i], f.Upstream)
+	for _, reason := range reasons {
+		line("the config does not select it (any more): %s", reason)
+	}
+	if len(reasons) == 0 { // it has changed since it was looked at
+		line("the config does not select it (any more)")
+	}
+}

@@ -1,0 +1,71 @@
+package crdschema_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/crdschema"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// TestLacking: what is told to be missing, put into the definition, leaves nothing missing.
+func TestLacking(t *testing.T) {
+	wanted := crdschema.Status(".status.made.downstreams")
+	for _, test := range []struct {
+		status string // the schema of .status in the definition
+		paths  []string
+		reason string
+	}{
+		{"{type: object, x-kubernetes-preserve-unknown-fields: true}", nil, "anything can be stored"},
+		{"{type: object}", []string{".status.conditions", ".status.made", ".status.observedGeneration"}, "nothing can be stored: each is named once"},
+		{"{type: object, properties: {observedGeneration: {type: integer}, made: {type: object, properties: {}}, conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}",
+			[]string{".status.made.downstreams"}, "a list that stores anything is left alone, and the rest of a map is named"},
+		{"{type: object, properties: {observedGeneration: {type: integer}, made: {type: object, x-kubernetes-preserve-unknown-fields: true}, conditions: {type: array, items: {type: object, properties: {type: {type: string}, status: {type: string}, reason: {type: string}, message: {type: string}, lastTransitionTime: {type: string}}}}}}",
+			[]string{".status.conditions.observedGeneration"}, "items of a list take no step"},
+	} {
+		have := crdschema.Node{}
+		if err := yaml.Unmarshal([]byte(test.status), &have); err != nil {
+			t.Fatal(err)
+		}
+		lacking, paths := crdschema.Lacking(wanted, storable(t, have))
+		if diff := cmp.Diff(test.paths, paths); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+		if (lacking == nil) != (test.paths == nil) {
+			t.Errorf("%s: got %v", test.reason, lacking)
+		}
+		crdschema.Merge(have, lacking)
+		if _, paths := crdschema.Lacking(wanted, storable(t, have)); len(paths) > 0 {
+			t.Errorf("%s: %v are still missing from %v", test.reason, paths, have)
+		}
+	}
+}
+
+// storable is what a kind with this schema of .status stores.
+func storable(t *testing.T, of crdschema.Node) *status.Storable {
+	t.Helper()
+	text, err := json.Marshal(crdschema.Object(crdschema.Node{"status": of}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s spec.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	return status.Probe(&s)
+}
+
+// TestMergeCopies: what was merged is nobody else's.
+func TestMergeCopies(t *testing.T) {
+	from := crdschema.Node{"a": crdschema.Node{"b": "c"}}
+	into := crdschema.Node{}
+	crdschema.Merge(into, from)
+	into["a"].(crdschema.Node)["b"] = "changed"
+	if diff := cmp.Diff(crdschema.Node{"a": crdschema.Node{"b": "c"}}, from); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

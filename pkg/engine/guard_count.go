@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// assess looks at one upstream as reconcile does, and counts in the place of acting. It returns after how long to look
+// again at what no watch tells of.
+func (s *session) assess(ctx context.Context, ref pipeline.Ref) time.Duration {
+	var c counted
+	defer func() { s.tally.note(ref, c) }()
+	l, err := s.begin(ctx, ref)
+	if err != nil {
+		return s.failedLook(ref, err)
+	}
+	s.memory.found(ref)
+	switch {
+	case l == nil:
+		return 0
+	case l.upstream.GetDeletionTimestamp() == nil:
+		_, c = l.count(ctx, l.firstDecision(ctx))
+		l.record.wish.Forget()
+		if !l.believed.IsZero() {
+			return time.Duration(s.pipeline.Config.Retry.MaxDelay)
+		}
+	case s.cleansUp():
+		return l.finalize(ctx)
+	}
+	return 0
+}
+
+// firstDecision is what is decided before the API server is asked for anything but what the status says that stands.
+func (l *look) firstDecision(ctx context.Context) pipeline.Decision {
+	l.findUnseen(ctx)
+	return l.pipeline.Decide(l.gather(ctx))
+}
+
+// count finds out what would be changed or deleted of what stands, and returns the decision as it is with what was learned
+// by that. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may be of
+// nothing but the API server's own spelling.
+func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, counted) {
+	if l.findStanding(ctx, d) {
+		d = l.pipeline.Decide(l.gather(ctx))
+	}
+	supposed := l.suppose(ctx, d)
+	settled := false
+	for i := range supposed.Outcomes {
+		if o := &supposed.Outcomes[i]; l.isDoubtful(*o) && !l.wouldRepair(ctx, *o) {
+			o.State, o.Action, settled = pipeline.StateInSync, pipeline.ActionNone, true
+		}
+	}
+	if settled {
+		d = l.pipeline.Decide(l.gather(ctx))
+	}
+	return d, l.countIn(supposed)
+}
+
+// suppose is the decision with all that bears our mark taken for ours. Whether it is takes a dry run, which acting asks
+// for; here it counts as if it were, which is the safe side.
+func (l *look) suppose(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+	var in pipeline.Input
+	for _, o := range d.Outcomes {
+		if o.Action != pipeline.ActionInspect {
+			continue
+		}
+		if in.Upstream == nil {
+			in = l.gather(ctx)
+		}
+		in.Facts[o.Downstream].Trusted = true
+	}
+	if in.Upstream == nil {
+		return d
+	}
+	return l.pipeline.Decide(in)
+}
+
+// countIn counts what a decision changes or deletes of what stands. What is not ours counts where it is about to become
+// so.
+func (l *look) countIn(d pipeline.Decision) counted {
+	var c counted
+	note := func(o pipeline.Outcome, changes bool) {
+		c.standing++
+		if !changes {
+			return
+		}
+		if c.changed++; c.changed == 1 {
+			c.first = fmt.Sprintf("%s: %s", l.pipeline.Downstreams[o.Downstream].Name, o.State)
+		}
+	}
+	for _, o := range d.Outcomes {
+		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
+			note(o, rewrites(o))
+		}
+	}
+	for _, o := range d.Leftovers {
+		if !o.Live.Deleting {
+			note(o, o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && makesWay(d.Outcomes[o.Downstream]))
+		}
+	}
+	return c
+}
+
+// rewrites tells whether a standing object would be changed: since something else is wanted of it, since it is adopted, or
+// since it is no longer as it was applied.
+func rewrites(o pipeline.Outcome) bool {
+	switch o.State {
+	case pipeline.StateUpdate, pipeline.StateRecreate, pipeline.StateRepair:
+		return o.Action != pipeline.ActionNone
+	}
+	return false
+}
+
+// isDoubtful tells of a repair that it may turn out to change nothing. One of an object that bears no hash or mark, one of
+// another form, or nothing of our manager's, does for certain.
+func (l *look) isDoubtful(o pipeline.Outcome) bool {
+	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
+		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.Former && pipeline.Marked(o.Live, l.upstream.GetUID())
+}
+
+// wouldRepair tells whether a repair would change anything of ours, or take anything away. The answer is remembered as if
+// the repair had been made, so that one which changes nothing costs no request later. Where it cannot be told, it would.
+func (l *look) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
+	i, live := o.Downstream, o.Live
+	t, question := &l.record.targets[i], whetherSettled(live, l.record.wish.Downstreams[i].Hash)
+	switch b := l.elders(i, live.UID); {
+	case b != nil && *b == live.P && live.Hash == question.hash:
+		t.settled = &settled{question, true}
+	case t.settled == nil || t.settled.question != question:
+		same, err := l.wouldStay(ctx, o)
+		if err != nil {
+			l.log.Info("whether a repair would change anything cannot be told, and it is counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
+			return true
+		}
+		t.settled = &settled{question, same}
+	}
+	if t.settled.same {
+		sum := live.P
+		l.record.setBaseline(i, live.UID, &sum)
+	}
+	return !t.settled.same
+}
+
+// wouldStay asks by dry runs whether an apply, and the removal of what others added to exclusive fields, would leave our
+// fields as they are: the API server may spell them in its own way, or add keys of its own.
+func (l *look) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
+	i, live := o.Downstream, o.Live
+	at, view := l.target(i, o.Target), &l.pipeline.Downstreams[i].View
+	doc, err := l.document(l.record.wish, i, live)
+	if err != nil {
+		return false, err
+	}
+	resp, err := l.client.DryRunApply(ctx, at, live.UID, doc)
+	if err != nil {
+		return false, err
+	}
+	would, err := view.Live(resp)
+	if err != nil || would.P != live.P || would.Hash != live.Hash {
+		return false, err
+	}
+	extras := l.extras(i, would, resp, doc)
+	if len(extras) == 0 {
+		return true, nil
+	}
+	if resp, err = l.client.DryRunNull(ctx, at, live.UID, resp.GetResourceVersion(), extras); err != nil {
+		return false, err
+	}
+	would, err = view.Live(resp)
+	return err == nil && would.P == live.P, err
+}
+
+// findStanding reads what the caches do not show and what acting would find in its way. What the status says was made at a
+// target may have lost the labels that are watched, as when the config's have changed; where the status records nothing,
+// only reading the target tells, and so it does of what others made, which may be adopted. It tells whether something was
+// found.
+func (l *look) findStanding(ctx context.Context, d pipeline.Decision) bool {
+	found, recorded, records := false, l.recorded(), l.pipeline.Records()
+	for i, o := range d.Outcomes {
+		downstream := l.pipeline.Downstreams[i]
+		rec, adopts := recordedAs(recorded, downstream.Name), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
+		var uid types.UID
+		switch {
+		case o.State != pipeline.StateCreate:
+			continue
+		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
+			uid = rec.UID
+		case records && !adopts:
+			continue
+		}
+		live, err := l.readLive(ctx, i, o.Target)
+		switch {
+		case err != nil:
+			l.log.Info("what may stand cannot be read and is not counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
+		case live != nil && (adopts || l.isOwn(live, uid)):
+			l.record.remember(i, live, l.now)
+			found = true
+		case uid != "":
+			l.record.letGo(uid, l.now)
+		}
+	}
+	return found
+}
+
+// makesWay tells whether an outcome is about to give what it supersedes a successor.
+func makesWay(o pipeline.Outcome) bool {
+	return o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate
+}

@@ -1,0 +1,165 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// everyConfigMap changes each standing downstream as somebody does who is not the operator.
+func everyConfigMap(t *testing.T, ns, patch string) {
+	t.Helper()
+	for i := range guardedWidgets {
+		testkit.Patch(t, configMaps, ns, named(i), "somebody", patch)
+	}
+}
+
+// waitsForAll expects a guard to wait since every downstream would be written.
+func waitsForAll(t *testing.T, name string) {
+	t.Helper()
+	waitState(t, name, "GuardWaiting")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_standing", name)
+		return changes == guardedWidgets && all == guardedWidgets, fmt.Sprintf("it counts %v of %v", changes, all)
+	})
+}
+
+// waitsForAllAt is waitsForAll at a start, where nothing is written meanwhile.
+func waitsForAllAt(t *testing.T, name string, counter *testkit.Counter) {
+	t.Helper()
+	waitsForAll(t, name)
+	if n := counter.Mutating(); n != 0 {
+		t.Errorf("%d writes while the guard waits: %v", n, counter.Requests(testkit.Request.Mutating))
+	}
+}
+
+// questions counts the requests that are about one object, other than those of some kinds.
+func questions(c *testkit.Counter, other ...string) int {
+	return len(c.Requests(func(r testkit.Request) bool {
+		return r.Resource != "" && r.Resource != "leases" && r.Verb != "LIST" && r.Verb != "WATCH" && !slices.Contains(other, r.Key())
+	}))
+}
+
+// What others did to objects, and a config left alone, is a change where another config would undo it.
+func TestGuardCountsRepairs(t *testing.T) {
+	t.Parallel()
+	const theirs, more = `{"data":{"key":"theirs"}}`, `{"data":{"more":"theirs"}}`
+	reports, enforces := "    drift: {policy: Report}\n    # downstream\n", "    # downstream\n"
+	for _, row := range []struct {
+		reason, before, after, patch string
+		dryRuns                      int
+	}{
+		{"drift was reported only", reports, enforces, theirs, guardedWidgets},
+		{"drift was ignored", "    drift: {policy: Ignore}\n    # downstream\n", enforces, theirs, guardedWidgets},
+		{"what was made was left alone", "    updatePolicy: CreateOnly\n    # downstream\n", enforces, theirs, guardedWidgets},
+		{"keys that others add were left alone", enforces, "    drift: {exclusiveFields: [.data]}\n    # downstream\n", more, 2 * guardedWidgets},
+		{"drift came while nobody looked: which config left it so cannot be told", enforces, enforces, theirs, guardedWidgets},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := guardedBy(fill(widgetConfig, ns, name), "")
+			standing(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
+			everyConfigMap(t, ns, row.patch)
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config()), strings.Replace(conf, "    # downstream\n", row.after, 1))
+			waitsForAllAt(t, name, counter)
+			if n := questions(counter); n != row.dryRuns {
+				t.Errorf("counting cost %d requests, want %d dry runs: %v", n, row.dryRuns, counter.Snapshot())
+			}
+			for i := range guardedWidgets {
+				waitData(t, ns, named(i), strings.Split(row.patch, `"`)[3], "theirs")
+			}
+		})
+	}
+}
+
+// A reload that has drift repaired waits like a start, while the config of before goes on reporting it.
+func TestGuardCountsRepairsAtReload(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	reporting := strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1)
+	r := standing(t, ns, reporting)
+	everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
+	for i := range guardedWidgets { // it has seen them all
+		testkit.Eventually(t, patience, func() (bool, string) {
+			state := downstreamsOf(testkit.Get(t, widgets, ns, named(i)))["config"]["state"]
+			return fmt.Sprint(state) == "Drifted", fmt.Sprintf("%s is %v", named(i), state)
+		})
+	}
+	r.write("a.yaml", conf)
+	r.reload()
+	waitsForAll(t, name)
+	r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+	r.reload()
+	for i := range guardedWidgets {
+		waitData(t, ns, named(i), "key", "value")
+	}
+}
+
+// What others made is not seen by a watch that selects our own labels: it is read, and counts where it would be adopted.
+func TestGuardCountsAdoptions(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, from, to string
+		waits            bool
+	}{
+		{"nobody owns them", "", "", true},
+		{"their makers' fields become ours", "adoptionPolicy: IfUnowned", "adoptionPolicy: IfUnowned\n    adopt: {fieldManagers: [helm]}", true},
+		{"they belong to somebody else: a conflict", "name: w-", "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x, controller: true}], name: w-", false},
+		{"they are not to be adopted: a conflict", "adoptionPolicy: IfUnowned", "adoptionPolicy: Never", false},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := guardedBy(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned"), "")
+			for i := range guardedWidgets {
+				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+				post(t, ns, "helm", strings.Replace("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+named(i)+"}, data: {key: theirs}}", row.from, row.to, 1))
+			}
+			conf = strings.Replace(conf, row.from, row.to, 1)
+			counter := testkit.NewCounter()
+			r := start(t, counter.Wrap(testkit.Config()), conf)
+			if !row.waits {
+				r.ready()
+				return
+			}
+			waitsForAllAt(t, name, counter)
+			if n := questions(counter, readDownstream); n != 0 { // what was found is read again in a while
+				t.Errorf("counting takes a read for each and nothing else: %v", counter.Snapshot())
+			}
+			r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+			r.reload()
+			for i := range guardedWidgets {
+				waitData(t, ns, named(i), "key", "value")
+			}
+		})
+	}
+}
+
+// What bears our mark and nothing records counts as if it were ours: whether it is takes a dry run for each.
+func TestGuardCountsUnrecorded(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	r := start(t, testkit.Config(), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
+	for i := range guardedWidgets {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+	}
+	for i := range guardedWidgets {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	r.halt()
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), withKey(conf, "version", "two"))
+	waitsForAllAt(t, name, counter)
+	if n := questions(counter); n != 0 {
+		t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())
+	}
+}

@@ -1,0 +1,159 @@
+package generate
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// ChartValues are the values of the Helm chart for configs: operatorFiles, files and kinds. read gives the content of a file.
+//
+// Configs go in byte for byte, since Helm would turn large integers of values into floats. Only names of files change: one
+// that lies above its config is mounted beside it, and a template that would be read as a config there is mounted in a folder.
+//
+// kinds names those that the chart could not guess the resource or the scope of, as far as source knows them. An error names
+// the operator, and a file that cannot be read or two that would be mounted as one.
+func ChartValues(files []*config.File, read func(path string) ([]byte, error), source kinds.Source) (map[string]any, error) {
+	v := newChartValues(read)
+	for _, f := range files {
+		if err := v.add(f); err != nil {
+			return nil, fmt.Errorf("operator %s: %w", f.Metadata.Name, err)
+		}
+	}
+	values := map[string]any{"operatorFiles": v.operators}
+	if len(v.files) > 0 {
+		values["files"] = v.files
+	}
+	if odd := oddKinds(files, source); len(odd) > 0 {
+		values["kinds"] = odd
+	}
+	return values, nil
+}
+
+// chartValues gathers configs and the files that they name.
+type chartValues struct {
+	read             func(path string) ([]byte, error)
+	flat             bool // all files stand beside the configs, none in a folder
+	operators, files map[string]any
+	from             map[string]string // where each of files comes from
+}
+
+func newChartValues(read func(path string) ([]byte, error)) *chartValues {
+	return &chartValues{read: read, operators: map[string]any{}, files: map[string]any{}, from: map[string]string{}}
+}
+
+func (v *chartValues) add(f *config.File) error {
+	text, err := v.read(f.Path)
+	if err != nil {
+		return fmt.Errorf("reading its config: %w", err)
+	}
+	renamed := map[string]string{}
+	for _, name := range f.Named() {
+		place, mounted := f.Place(name), beside(name)
+		if name != f.ConventionsFile {
+			mounted = inFolder(mounted)
+		}
+		if v.flat {
+			mounted = path.Base(mounted)
+		}
+		if from, taken := v.from[mounted]; taken && from != place {
+			return fmt.Errorf("%s and %s would both be mounted as %s: rename one of them", from, place, mounted)
+		}
+		content, err := v.read(place)
+		if err != nil {
+			return fmt.Errorf("reading what its config names: %w", err)
+		}
+		v.from[mounted], v.files[mounted] = place, string(content)
+		if mounted != path.Clean(filepath.ToSlash(name)) {
+			renamed[name] = mounted
+		}
+	}
+	if len(renamed) > 0 {
+		if text, err = rename(text, renamed); err != nil {
+			return fmt.Errorf("changing the names of files in its config: %w", err)
+		}
+	}
+	v.operators[f.Metadata.Name] = string(text)
+	return nil
+}
+
+// beside is the name of a file within the directory of its config: the name itself, or its last part for one above.
+func beside(name string) string {
+	clean := path.Clean(filepath.ToSlash(name))
+	if path.IsAbs(clean) || filepath.IsAbs(name) || clean == ".." || strings.HasPrefix(clean, "../") {
+		return path.Base(clean)
+	}
+	return clean
+}
+
+// inFolder is the name of a template where it is not read as a config: each *.yaml beside the configs is.
+func inFolder(name string) string {
+	if ext := path.Ext(name); !strings.Contains(name, "/") && (ext == ".yaml" || ext == ".yml") {
+		return "templates/" + name
+	}
+	return name
+}
+
+// rename changes the names of files in the text of a config, comments kept.
+func rename(text []byte, names map[string]string) ([]byte, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("reading it: %w", err)
+	}
+	renameIn(&document, names)
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&document); err != nil {
+		return nil, fmt.Errorf("writing it: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func renameIn(n *yaml.Node, names map[string]string) {
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && (n.Content[i-1].Value == "templateFile" || n.Content[i-1].Value == "conventionsFile") {
+			if to, ok := names[child.Value]; ok {
+				child.Value = to
+			}
+		}
+		renameIn(child, names)
+	}
+}
+
+// oddKinds are the custom kinds that configs name whose resource is not the regular plural, which are cluster-scoped or have
+// no status subresource, as the chart's value kinds takes them. Kinds that source does not know are left out.
+func oddKinds(files []*config.File, source kinds.Source) map[string]any {
+	odd := map[string]any{}
+	for _, f := range files {
+		for _, gvk := range f.Kinds() {
+			known, err := source.Kind(gvk)
+			if err != nil || known.Schema == nil { // built-in kinds, of which the chart knows itself, have none here
+				continue
+			}
+			regular, _ := meta.UnsafeGuessKindToResource(gvk)
+			entry := map[string]any{}
+			if regular.Resource != known.GVR.Resource {
+				entry["resource"] = known.GVR.Resource
+			}
+			if !known.Namespaced {
+				entry["namespaced"] = false
+			}
+			if !known.HasStatus {
+				entry["status"] = false
+			}
+			if len(entry) > 0 {
+				odd[gvk.GroupKind().String()] = entry
+			}
+		}
+	}
+	return odd
+}

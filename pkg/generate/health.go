@@ -1,0 +1,66 @@
+package generate
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Health is what shows whether the objects of an upstream kind are healthy: the conditions of every operator that watches it.
+type Health struct {
+	// Kind is the upstream kind.
+	Kind schema.GroupVersionKind
+	// Operators are those that write conditions into it, in the order of the configs.
+	Operators []OperatorHealth
+}
+
+// OperatorHealth is what one operator writes about health.
+type OperatorHealth struct {
+	// Name of the operator.
+	Name string
+	// Types are the names of its conditions. Ready is never empty, the others are where the config does not name them.
+	Types status.Types
+}
+
+// HealthOf gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs. silent
+// names the operators that write no status, and so say nothing.
+func HealthOf(files []*config.File) (list []Health, silent []string) {
+	for _, f := range files {
+		if enabled := f.Status.Enabled; enabled != nil && !*enabled {
+			silent = append(silent, f.Metadata.Name)
+			continue
+		}
+		kind := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
+		i := slices.IndexFunc(list, func(h Health) bool { return h.Kind.GroupKind() == kind.GroupKind() })
+		if i < 0 {
+			i = len(list)
+			list = append(list, Health{Kind: kind})
+		}
+		c := f.Status.Conditions
+		list[i].Operators = append(list[i].Operators, OperatorHealth{Name: f.Metadata.Name,
+			Types: status.Types{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}})
+	}
+	return list, silent
+}
+
+// Standard tells whether tools that know the usual conditions (kstatus, and with it Flux and kubectl wait) read the health
+// right by themselves: one operator, whose conditions bear the usual names.
+func (h Health) Standard() bool {
+	if len(h.Operators) != 1 {
+		return false
+	}
+	t := h.Operators[0].Types
+	return t.Ready == "Ready" && (t.Stalled == "Stalled" || t.Stalled == "") && (t.Reconciling == "Reconciling" || t.Reconciling == "")
+}
+
+// stalling are the reasons of Ready that come with Stalled: nothing goes on before somebody acts. Where a config gives Stalled
+// no name, they stand in for it.
+var stalling = []string{
+	status.ReasonInvalid, status.ReasonFailed,
+	string(pipeline.StateRenderFailed), string(pipeline.StateConflict), string(pipeline.StateContested),
+	string(pipeline.StateHookFailed), string(pipeline.StateHookTimedOut),
+}

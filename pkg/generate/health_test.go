@@ -1,0 +1,240 @@
+package generate_test
+
+import (
+	"strings"
+	"testing"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/fluxcd/pkg/apis/kustomize"
+	fluxcel "github.com/fluxcd/pkg/runtime/cel"
+	lua "github.com/yuin/gopher-lua"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// conditions of the operators that the table tells of.
+var (
+	usual = status.Types{Ready: "Ready", Valid: "Valid", Reconciling: "Reconciling", Stalled: "Stalled"}
+	few   = status.Types{Ready: "Ready"}
+	own   = status.Types{Ready: `App"Ready`, Valid: "AppValid", Stalled: "AppStalled"}
+)
+
+// TestHealth: what Argo CD and Flux make of the status that Corollary itself writes.
+func TestHealth(t *testing.T) {
+	wait := status.Fact{Name: "deployment", Progressing: true, Reason: status.ReasonProgressing, Message: "Available: 1/2"}
+	broken := status.Fact{Name: "deployment", Failed: true, Reason: status.ReasonFailed, Message: "quota"}
+	conflict := status.Fact{Name: "deployment", Failed: true, Reason: string(pipeline.StateConflict), Message: "not ours"}
+	refused := status.Fact{Name: "deployment", Progressing: true, Reason: "Forbidden", Message: "no right"}
+	paused := status.Fact{Name: "deployment", Progressing: true, Reason: string(pipeline.StatePaused), Message: "paused"}
+	resting := status.Fact{Name: "deployment", Ready: true, Reason: string(pipeline.StatePaused), Message: "paused"}
+	well := status.Fact{Name: "deployment", Ready: true}
+	for _, row := range []struct {
+		reason    string
+		types     []status.Types
+		says      []status.Summary // of each operator; none: it has written nothing yet
+		deleting  bool
+		seen      int64 // the generation that the status speaks of, 2 where it is 0
+		argo      string
+		message   string // Argo CD's begins with it
+		flux      kstatus.Status
+		otherwise bool // kstatus by itself reads it in another way
+	}{
+		{reason: "ready", types: []status.Types{usual}, says: one(well), argo: "Healthy", flux: kstatus.CurrentStatus},
+		{reason: "ready, and only Ready has a name", types: []status.Types{few}, says: one(well), argo: "Healthy", flux: kstatus.CurrentStatus},
+		{reason: "on its way", types: []status.Types{usual}, says: one(wait), argo: "Progressing", message: "deployment: Available: 1/2", flux: kstatus.InProgressStatus},
+		{reason: "a refused request is tried again", types: []status.Types{few}, says: one(refused), argo: "Progressing", message: "deployment: no right", flux: kstatus.InProgressStatus},
+		{reason: "failed", types: []status.Types{usual}, says: one(broken), argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus},
+		{reason: "failed, told by the reason alone", types: []status.Types{few}, says: one(broken), argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "a conflict needs somebody", types: []status.Types{few}, says: one(conflict), argo: "Degraded", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "an invalid object", types: []status.Types{usual}, says: []status.Summary{{Invalid: []string{"at most 20"}}}, argo: "Degraded", message: "at most 20", flux: kstatus.FailedStatus},
+		{reason: "paused", types: []status.Types{usual}, says: one(paused), argo: "Suspended", message: "deployment: paused", flux: kstatus.InProgressStatus},
+		{reason: "paused while ready", types: []status.Types{usual}, says: one(resting), argo: "Suspended", message: "deployment: paused", flux: kstatus.CurrentStatus},
+		{reason: "nothing is written yet", types: []status.Types{usual}, argo: "Progressing", message: "operator a has not seen", flux: kstatus.InProgressStatus, otherwise: true},
+		{reason: "the status speaks of an older spec", types: []status.Types{usual}, says: one(well), seen: 1, argo: "Progressing", message: "operator a has not seen", flux: kstatus.InProgressStatus},
+		{reason: "a failure of an older spec says nothing", types: []status.Types{usual}, says: one(broken), seen: 1, argo: "Progressing", flux: kstatus.InProgressStatus},
+		{reason: "being deleted", types: []status.Types{usual}, says: one(well), deleting: true, argo: "Progressing", message: "it is being deleted", flux: kstatus.CurrentStatus, otherwise: true},
+		{reason: "stuck while being deleted", types: []status.Types{usual}, says: one(broken), deleting: true, argo: "Degraded", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "names of its own, one with a quote", types: []status.Types{own}, says: one(well), argo: "Healthy", flux: kstatus.CurrentStatus},
+		{reason: "names of its own, failed", types: []status.Types{own}, says: one(broken), argo: "Degraded", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "the worse of two operators counts", types: []status.Types{usual, own}, says: append(one(well), one(broken)...), argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "one of two has written nothing", types: []status.Types{usual, own}, says: one(well), argo: "Progressing", message: "operator b has not seen", flux: kstatus.InProgressStatus, otherwise: true},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			health := healthOf(t, row.types)
+			object := spoken(t, row.types, row.says, max(row.seen, 0), row.deleting)
+			script, err := health.ArgoCD()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, message := runLua(t, script, object); got != row.argo || !strings.HasPrefix(message, row.message) {
+				t.Errorf("Argo CD: %s, %q; want %s, %q\n%s", got, message, row.argo, row.message, script)
+			}
+			if got := fluxSays(t, health, object); got != row.flux {
+				t.Errorf("Flux: %s, want %s\n%v", got, row.flux, health.Flux())
+			}
+			if !health.Standard() {
+				return
+			}
+			result, err := kstatus.Compute(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (result.Status == row.flux) == row.otherwise {
+				t.Errorf("kstatus by itself: %s, Flux by the expressions: %s, told to differ: %t", result.Status, row.flux, row.otherwise)
+			}
+		})
+	}
+}
+
+func one(facts ...status.Fact) []status.Summary { return []status.Summary{{Downstreams: facts}} }
+
+func healthOf(t *testing.T, types []status.Types) generate.Health {
+	t.Helper()
+	var files []*config.File
+	for i, c := range types {
+		f := &config.File{}
+		f.Metadata.Name = string(rune('a' + i))
+		f.Watch = config.Watch{APIVersion: "tools.example.com/v1", Kind: "App"}
+		f.Status.Conditions = config.Conditions{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}
+		files = append(files, f)
+	}
+	list, silent := generate.HealthOf(files)
+	if len(list) != 1 || len(silent) != 0 {
+		t.Fatalf("%d kinds, silent: %v; want one kind", len(list), silent)
+	}
+	return list[0]
+}
+
+// spoken is an object of generation 2 with the status that the operators write.
+func spoken(t *testing.T, types []status.Types, says []status.Summary, seen int64, deleting bool) *unstructured.Unstructured {
+	t.Helper()
+	if seen == 0 {
+		seen = 2
+	}
+	object := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "App", "metadata": map[string]any{"name": "x", "generation": int64(2)}}
+	if deleting {
+		object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	}
+	var list []any
+	for i, summary := range says {
+		summary.Types, summary.Generation = types[i], seen
+		for _, c := range status.Summarize(summary) {
+			c.LastTransitionTime = metav1.Unix(0, 0)
+			item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, item)
+		}
+	}
+	object["status"] = map[string]any{}
+	if len(list) > 0 {
+		object["status"] = map[string]any{"observedGeneration": seen, "conditions": list}
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// runLua runs a health check as Argo CD does: with the same interpreter, the same libraries, and obj as a table.
+func runLua(t *testing.T, script string, object *unstructured.Unstructured) (health, message string) {
+	t.Helper()
+	l := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer l.Close()
+	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+		if err := l.CallByParam(lua.P{Fn: l.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.SetGlobal("obj", luaValue(l, object.Object))
+	if err := l.DoString(script); err != nil {
+		t.Fatalf("%v\n%s", err, script)
+	}
+	table, ok := l.Get(-1).(*lua.LTable)
+	if !ok {
+		t.Fatalf("it returns %s, not a table\n%s", l.Get(-1).Type(), script)
+	}
+	return table.RawGetString("status").String(), table.RawGetString("message").String()
+}
+
+func luaValue(l *lua.LState, value any) lua.LValue {
+	switch v := value.(type) {
+	case string:
+		return lua.LString(v)
+	case bool:
+		return lua.LBool(v)
+	case int64:
+		return lua.LNumber(v)
+	case []any:
+		table := l.CreateTable(len(v), 0)
+		for _, item := range v {
+			table.Append(luaValue(l, item))
+		}
+		return table
+	case map[string]any:
+		table := l.CreateTable(0, len(v))
+		for key, item := range v {
+			table.RawSetString(key, luaValue(l, item))
+		}
+		return table
+	}
+	return lua.LNil
+}
+
+// fluxSays evaluates the expressions by Flux's own code.
+func fluxSays(t *testing.T, health generate.Health, object *unstructured.Unstructured) kstatus.Status {
+	t.Helper()
+	entry := health.Flux()
+	evaluator, err := fluxcel.NewStatusEvaluator(&kustomize.HealthCheckExpressions{
+		Current: entry["current"].(string), Failed: entry["failed"].(string)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := evaluator.Evaluate(t.Context(), object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Status
+}
+
+// TestHealthOfTheCoreGroup: its kinds have no group in Argo CD's key, and Services no generation.
+func TestHealthOfTheCoreGroup(t *testing.T) {
+	f := &config.File{}
+	f.Metadata.Name, f.Watch, f.Status.Conditions.Ready = "a", config.Watch{APIVersion: "v1", Kind: "Service"}, "Ready"
+	list, _ := generate.HealthOf([]*config.File{f})
+	if key := list[0].ArgoCDKey(); key != "resource.customizations.health.Service" {
+		t.Errorf("the key is %s", key)
+	}
+	script, err := list[0].ArgoCD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]struct {
+		argo string
+		flux kstatus.Status
+	}{"True": {"Healthy", kstatus.CurrentStatus}, "False": {"Progressing", kstatus.InProgressStatus}} {
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "x"},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": value, "reason": "Progressing"}}}}}
+		if got, message := runLua(t, script, object); got != want.argo {
+			t.Errorf("Ready is %s: Argo CD: %s, %q; want %s", value, got, message, want.argo)
+		}
+		if got := fluxSays(t, list[0], object); got != want.flux {
+			t.Errorf("Ready is %s: Flux: %s, want %s", value, got, want.flux)
+		}
+	}
+}
+
+// TestNoHealth: an operator that writes no status tells nothing of an object's health.
+func TestNoHealth(t *testing.T) {
+	off := false
+	f := &config.File{}
+	f.Metadata.Name, f.Status.Enabled = "quiet", &off
+	list, silent := generate.HealthOf([]*config.File{f})
+	if len(list) != 0 || len(silent) != 1 || silent[0] != "quiet" {
+		t.Errorf("kinds %v, silent %v; want none, and quiet", list, silent)
+	}
+}

@@ -1,0 +1,290 @@
+//go:build controlplane
+
+package generate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+var (
+	apps        = schema.GroupVersionResource{Group: "generate.example.com", Version: "v1", Resource: "apps"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+)
+
+// silent is a log that nobody reads.
+var silent = funcr.New(func(string, string) {}, funcr.Options{})
+
+// markedConfig makes a Deployment of each App, which the Deployment controller makes a ReplicaSet of.
+const markedConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NAME}
+watch: {apiVersion: generate.example.com/v1, kind: App, namespaces: [NS]}
+downstreams:
+  - name: deployment
+    apiVersion: apps/v1
+    kind: Deployment
+    template: |
+      metadata: {name: {{ .metadata.name }}}
+      spec:
+        replicas: {{ .spec.replicas }}
+        selector: {matchLabels: {app: {{ .metadata.name }}}}
+        template:
+          metadata: {labels: {app: {{ .metadata.name }}}}
+          spec: {containers: [{name: app, image: {{ .spec.image }}}]}
+conventions:
+  fieldManager: NAME
+  labels: {NAME.example.com/managed: "yes", app.kubernetes.io/part-of: shop, NAME.example.com/app: "{{ .metadata.name }}"}
+  hash: {annotation: NAME.example.com/hash}
+  owner: {annotation: NAME.example.com/owner}
+  finalizer: NAME.example.com/cleanup
+status:
+  conditions: {ready: Ready}
+  downstreams: .status.downstreams
+events: None
+retry: {minDelay: 1s, maxDelay: 2s}
+`
+
+// forged is a Deployment with what makes it look like the operator's.
+const forged = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, %s}, "spec": {"selector": {"matchLabels": {"app": "x"}},
+  "template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "app", "image": "evil"}]}}}}`
+
+// marked is an operator with its policy, and a user who may do everything with Deployments.
+type marked struct {
+	t         *testing.T
+	ns, name  string
+	files     []*config.File
+	user      dynamic.ResourceInterface
+	uid       types.UID // of App a
+	operating *rest.Config
+}
+
+func newMarked(t *testing.T) *marked {
+	t.Helper()
+	m := &marked{t: t, ns: testkit.Namespace(t), name: testkit.Unique(t)}
+	path := filepath.Join(t.TempDir(), "operator.yaml")
+	if err := os.WriteFile(path, []byte(m.fill(markedConfig)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, problems := config.Load(config.Options{Files: []string{path}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	m.files = files
+	user, err := dynamic.NewForConfig(testkit.User(t, "somebody", rbacv1.PolicyRule{
+		APIGroups: []string{"apps"}, Resources: []string{"deployments", "deployments/status", "deployments/scale"}, Verbs: []string{"*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.user = user.Resource(deployments).Namespace(m.ns)
+	up := testkit.Apply(t, m.ns, `{apiVersion: generate.example.com/v1, kind: App, metadata: {name: a}, spec: {image: "web:1", replicas: 1}}`)
+	m.uid = up.GetUID()
+	// The operator works as a ServiceAccount, by a user who may act as everybody.
+	m.operating = rest.CopyConfig(testkit.Config())
+	m.operating.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + m.ns + ":operator", Groups: []string{"system:masters"}}
+	return m
+}
+
+func (m *marked) fill(text string) string {
+	return strings.NewReplacer("NS", m.ns, "NAME", m.name).Replace(text)
+}
+
+// enforce applies the policy and waits until it is in force.
+func (m *marked) enforce() {
+	m.t.Helper()
+	source, err := kinds.Offline("testdata/crds")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	policy, err := generate.MarksPolicy(compile(m.t, m.files[0], source), generate.MarksOptions{Accounts: []generate.Identity{{Namespace: m.ns, Name: "operator"}}})
+	if err != nil || len(policy.Notes) > 0 {
+		m.t.Fatal(err, policy.Notes)
+	}
+	apply(m.t, policy.Manifests)
+	testkit.Eventually(m.t, patience, func() (bool, string) {
+		err := m.create(m.t.Context(), "probe", m.fill(`"annotations": {"NAME.example.com/owner": "x"}`), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil, "the policy is not in force"
+	})
+}
+
+// create creates a Deployment with that metadata as the user.
+func (m *marked) create(ctx context.Context, name, metadata string, o metav1.CreateOptions) error {
+	u := testkit.Parse(m.t, fmt.Sprintf(forged, name, metadata))
+	_, err := m.user.Create(ctx, u, o)
+	return err
+}
+
+// start runs the operator until the test ends.
+func (m *marked) start() {
+	m.t.Helper()
+	mgr, err := manager.New(m.operating, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: silent})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if _, err := engine.New(m.operating, mgr, m.files, engine.Options{Workers: 2, Log: silent}); err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	m.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			m.t.Error(err)
+		}
+	})
+}
+
+// deployment waits for the Deployment to be as it should.
+func (m *marked) deployment(why string, ok func(u *unstructured.Unstructured) bool) *unstructured.Unstructured {
+	m.t.Helper()
+	var found *unstructured.Unstructured
+	testkit.Eventually(m.t, patience, func() (bool, string) {
+		found = testkit.Find(m.t, deployments, m.ns, "a")
+		return ok(found), why
+	})
+	return found
+}
+
+// refused tells whether the policy refuses a request, and fails the test where something else does.
+func (m *marked) refused(err error) bool {
+	m.t.Helper()
+	if err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is for operator "+m.name+" alone to set, change and take away")) {
+		m.t.Errorf("not refused by the policy: %v", err)
+	}
+	return err != nil
+}
+
+// TestMarks: nobody but the operator marks an object of its downstreams' kinds as its own, or takes the marks away; the
+// operator does its whole work, and everybody else what they do.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	m := newMarked(t)
+	controls := fmt.Sprintf(`{"apiVersion": "generate.example.com/v1", "kind": "App", "name": "a", "uid": %q, "controller": true}`, m.uid)
+	plain := strings.Replace(controls, `, "controller": true`, "", 1)
+	other := strings.Replace(controls, "generate.example.com", "other.example.com", 1)
+	creations := []struct {
+		reason, metadata string
+		refused          bool
+	}{
+		{"no mark", `"labels": {"a": "b"}, "annotations": {"c": "d"}`, false},
+		{"the owner annotation", `"annotations": {"NAME.example.com/owner": "x"}`, true},
+		{"even an empty one", `"annotations": {"NAME.example.com/owner": ""}`, true},
+		{"the hash", `"annotations": {"NAME.example.com/hash": "x"}`, true},
+		{"the constant labels", `"labels": {"NAME.example.com/managed": "yes", "app.kubernetes.io/part-of": "shop"}`, true},
+		{"one of them, which others may have too", `"labels": {"app.kubernetes.io/part-of": "shop"}`, false},
+		{"a label that differs from object to object", `"labels": {"NAME.example.com/app": "a"}`, false},
+		{"an upstream that controls it", `"ownerReferences": [` + controls + `]`, true},
+		{"an upstream that it only goes with", `"ownerReferences": [` + plain + `]`, false},
+		{"a kind of that name of another group", `"ownerReferences": [` + other + `]`, false},
+		{"all of them", `"labels": {"NAME.example.com/managed": "yes", "app.kubernetes.io/part-of": "shop"}, "annotations": {"NAME.example.com/hash": "x"}, "ownerReferences": [` + controls + `]`, true},
+	}
+	try := func(c string) bool {
+		return m.refused(m.create(t.Context(), "forged", m.fill(c), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
+	}
+	for _, c := range creations {
+		if try(c.metadata) {
+			t.Errorf("%s: refused without the policy", c.reason)
+		}
+	}
+	m.enforce()
+	for _, c := range creations {
+		if got := try(c.metadata); got != c.refused {
+			t.Errorf("%s: refused %v, want %v", c.reason, got, c.refused)
+		}
+	}
+	m.start()
+	m.deployment("not made", func(u *unstructured.Unstructured) bool { return u != nil })
+	m.editing(plain)
+	m.living()
+}
+
+// editing is what the user does to the operator's Deployment.
+func (m *marked) editing(plain string) {
+	for _, c := range []struct {
+		reason, patch, subresource string
+		refused                    bool
+	}{
+		{"a field", `{"spec": {"revisionHistoryLimit": 3}}`, "", false},
+		{"a label and an annotation", `{"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}`, "", false},
+		{"a finalizer", `{"metadata": {"finalizers": ["example.com/hold"]}}`, "", false},
+		{"without finalizer", `{"metadata": {"finalizers": null}}`, "", false},
+		{"the scale", `{"spec": {"replicas": 2}}`, "scale", false},
+		{"the status", `{"status": {"observedGeneration": 1}}`, "status", false},
+		{"an owner of another kind", `{"metadata": {"ownerReferences": [REFS, {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}]}}`, "", false},
+		{"another hash", `{"metadata": {"annotations": {"NAME.example.com/hash": "x"}}}`, "", true},
+		{"no hash", `{"metadata": {"annotations": {"NAME.example.com/hash": null}}}`, "", true},
+		{"no hash, by way of the status", `{"metadata": {"annotations": {"NAME.example.com/hash": null}}}`, "status", true},
+		{"an owner annotation", `{"metadata": {"annotations": {"NAME.example.com/owner": "x"}}}`, "", true},
+		{"without a constant label", `{"metadata": {"labels": {"app.kubernetes.io/part-of": null}}}`, "", true},
+		{"another value", `{"metadata": {"labels": {"NAME.example.com/managed": "no"}}}`, "", true},
+		{"without owner", `{"metadata": {"ownerReferences": null}}`, "", true},
+		{"another upstream", `{"metadata": {"ownerReferences": [REFS, ` + strings.Replace(plain, `"name": "a"`, `"name": "b"`, 1) + `]}}`, "", true},
+	} {
+		live := testkit.Get(m.t, deployments, m.ns, "a")
+		patch := strings.ReplaceAll(m.fill(c.patch), "REFS", reference(live))
+		var sub []string
+		if c.subresource != "" {
+			sub = []string{c.subresource}
+		}
+		_, err := m.user.Patch(m.t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+		if got := m.refused(err); got != c.refused {
+			m.t.Errorf("%s: refused %v, want %v", c.reason, got, c.refused)
+		}
+	}
+}
+
+// reference is the object's first owner reference as JSON.
+func reference(u *unstructured.Unstructured) string {
+	r := u.GetOwnerReferences()[0]
+	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "name": %q, "uid": %q, "controller": true}`, r.APIVersion, r.Kind, r.Name, r.UID)
+}
+
+// living is the operator's and Kubernetes' own work: update, repair, copies of labels and annotations, make again, clean up.
+func (m *marked) living() {
+	t := m.t
+	testkit.Patch(t, apps, m.ns, "a", "somebody", `{"spec": {"image": "web:2"}}`)
+	m.deployment("not updated", func(u *unstructured.Unstructured) bool { return strings.Contains(fmt.Sprint(u.Object), "web:2") })
+	testkit.Eventually(t, patience, func() (bool, string) {
+		list := testkit.List(t, replicaSets, m.ns, "")
+		return len(list) >= 2 && list[0].GetAnnotations()[m.name+".example.com/hash"] != "", fmt.Sprintf("%d ReplicaSets", len(list))
+	})
+	if err := m.user.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("deleting is free: %v", err)
+	}
+	m.deployment("not made again", func(u *unstructured.Unstructured) bool { return u != nil && u.GetDeletionTimestamp() == nil })
+	// Orphaning: the garbage collector takes the owner reference away.
+	orphan := metav1.DeletePropagationOrphan
+	if err := testkit.Dynamic(t).Resource(apps).Namespace(m.ns).Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return testkit.Find(t, apps, m.ns, "a") == nil, "the upstream is still there"
+	})
+	m.deployment("its owner reference is not taken away", func(u *unstructured.Unstructured) bool { return u == nil || len(u.GetOwnerReferences()) == 0 })
+}

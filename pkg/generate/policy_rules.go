@@ -1,0 +1,226 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// RulesPolicy is the policy by which the API server refuses what the rules under validate call invalid, when it is written.
+// prefix stands before its name.
+//
+// A denial says what the condition would: field, reason and message of the first rule that fails. What is being deleted is
+// let through, and so is an update that changes nothing of what the rules read: an object that was there before the
+// policy, or that a new rule makes invalid, can still be annotated, released and deleted.
+func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) {
+	a := &AdmissionPolicy{}
+	if len(p.Config.Validate) == 0 {
+		return a, nil
+	}
+	set, err := rulesOf(p, rules.Dialect{Self: "object", Plain: true, Params: "variables"})
+	if err != nil {
+		return nil, err
+	}
+	var list []admissionv1.Validation
+	for _, r := range set.list {
+		v, why, less := set.validation(r)
+		if why != "" {
+			a.note("validate[%d] is left out: it %s", r.index, why)
+			continue
+		}
+		if less != "" {
+			a.note("validate[%d]: its messageExpression is left out: it %s", r.index, less)
+		}
+		list = append(list, v)
+	}
+	if len(list) == 0 {
+		return a, nil
+	}
+	kind := a.kind(&p.Upstream)
+	spec := admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{onWrites(kind, kind.GVR.Resource)}},
+		MatchConditions:  set.conditions(),
+		Validations:      list,
+	}
+	if spec.Variables, err = set.variables(); err != nil {
+		return nil, err
+	}
+	purpose := fmt.Sprintf("Refuses objects of kind %s that operator %s would call invalid.", p.Upstream.GVK.Kind, p.Name)
+	return a, a.add(prefix+p.Name+"-rules", purpose, spec, watched(p))
+}
+
+// ruleSet are the rules of a config on their way to another evaluator.
+type ruleSet struct {
+	pipeline   *pipeline.Pipeline
+	validator  *rules.Validator
+	translator *rules.Translator
+	list       []rule
+	// used are those that have got there.
+	used []int
+}
+
+// rule is one of a config's rules.
+type rule struct {
+	index int
+	rules.Validation
+	// fails is what it says, where that does not depend on the object.
+	fails rules.Failure
+}
+
+// rulesOf compiles a config's rules once more: a Pipeline does not give them away.
+func rulesOf(p *pipeline.Pipeline, d rules.Dialect) (*ruleSet, error) {
+	env, err := rules.NewEnv(rules.EnvOptions{Self: p.Upstream.Schema})
+	if err != nil {
+		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
+	}
+	set := &ruleSet{pipeline: p}
+	var given []rules.Validation
+	for _, r := range p.Config.Validate {
+		given = append(given, rules.Validation{Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression,
+			FieldPath: r.FieldPath, Reason: rules.Reason(r.Reason)})
+	}
+	var problems []rules.IndexedError
+	if set.validator, problems = rules.CompileValidation(env, given); len(problems) > 0 {
+		return nil, fmt.Errorf("operator %s: validate%w", p.Name, problems[0])
+	}
+	if set.translator, err = env.Translator(d); err != nil {
+		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
+	}
+	for i, v := range given {
+		set.list = append(set.list, rule{index: i, Validation: v, fails: set.validator.Failure(i)})
+	}
+	return set, nil
+}
+
+// validation is a rule as a policy has it; why says why it has no counterpart, less why its messageExpression has none.
+func (s *ruleSet) validation(r rule) (v admissionv1.Validation, why, less string) {
+	if why = s.unknownAtTheDoor(r, rules.PartRule); why != "" {
+		return v, why, ""
+	}
+	invalid := metav1.StatusReasonInvalid // what the API server answers to whatever breaks a rule of a CRD
+	v = admissionv1.Validation{Message: r.fails.String(), Reason: &invalid}
+	var err error
+	if v.Expression, err = s.translator.Bool(r.Rule); err != nil {
+		return v, reasonOf(err), ""
+	}
+	s.used = append(s.used, r.index)
+	if r.MessageExpression == "" {
+		return v, "", ""
+	}
+	if less = s.unknownAtTheDoor(r, rules.PartMessageExpression); less == "" {
+		prefix := r.fails
+		prefix.Message = ""
+		v.MessageExpression, err = s.translator.Message(r.MessageExpression, prefix.String())
+		less = reasonOf(err)
+	}
+	return v, "", less
+}
+
+// unknownAtTheDoor says what a part of a rule reads that is not known when an object is written, or means something else
+// then; "" where there is nothing of it.
+func (s *ruleSet) unknownAtTheDoor(r rule, part rules.Part) string {
+	if paths, whole := s.validator.ReadsOf(r.index, part, "inputs"); whole || len(paths) > 0 {
+		return "reads inputs"
+	}
+	paths, _ := s.validator.ReadsOf(r.index, part, "self")
+	for _, path := range paths {
+		switch {
+		case len(path) > 0 && path[0] == "status":
+			return "reads the status, which is no part of what is written"
+		case len(path) > 1 && path[0] == "metadata" && path[1] == "resourceVersion":
+			return "reads metadata.resourceVersion, which a new object does not have yet"
+		}
+	}
+	return ""
+}
+
+// reasonOf says why an expression could not be written.
+func reasonOf(err error) string {
+	var without *rules.UntranslatableError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &without):
+		return without.Problem
+	}
+	return "cannot be written: " + err.Error()
+}
+
+// variables are the params that the rules read, as one variable.
+func (s *ruleSet) variables() ([]admissionv1.Variable, error) {
+	params := map[string]any{}
+	reads := false
+	for _, i := range s.used {
+		for _, part := range []rules.Part{rules.PartRule, rules.PartMessageExpression} {
+			paths, whole := s.validator.ReadsOf(i, part, "params")
+			reads = reads || whole || len(paths) > 0
+			for name, value := range s.pipeline.Params() {
+				if whole || slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 || path[0] == name }) {
+					params[name] = value
+				}
+			}
+		}
+	}
+	if !reads {
+		return nil, nil
+	}
+	text, err := rules.Literal(params)
+	if err != nil {
+		return nil, fmt.Errorf("operator %s: writing the parameters: %w", s.pipeline.Name, err)
+	}
+	return []admissionv1.Variable{{Name: "params", Expression: text}}, nil
+}
+
+// conditions let through what is being deleted, and updates that leave alone what the rules read. What a label makes one of
+// those that the config watches is new to the rules, and what is none of them any more is none of theirs.
+func (s *ruleSet) conditions() []admissionv1.MatchCondition {
+	list := []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}}
+	selector := s.pipeline.Config.Watch.LabelSelector
+	if now := selects(selector, "object"); now != "" {
+		list = append(list, admissionv1.MatchCondition{Name: "watched", Expression: now})
+	}
+	changed := []string{`request.operation == "CREATE"`}
+	for _, i := range s.used {
+		paths, whole := s.validator.ReadsOf(i, rules.PartRule, "self")
+		for _, path := range paths {
+			text, unknown := changedAt(path)
+			if whole = whole || unknown; text != "" && !slices.Contains(changed, text) {
+				changed = append(changed, text)
+			}
+		}
+		if whole {
+			return list
+		}
+	}
+	if before := selects(selector, "oldObject"); before != "" {
+		changed = append(changed, "!("+before+")")
+	}
+	slices.Sort(changed[1:])
+	return append(list, admissionv1.MatchCondition{Name: "changes-what-rules-read", Expression: strings.Join(changed, " || ")})
+}
+
+// fixed are the fields of metadata that no update changes, and the one that follows the spec.
+var fixed = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown tells that it
+// cannot be said.
+func changedAt(path []string) (text string, unknown bool) {
+	switch {
+	case len(path) == 0 || path[0] == "metadata" && len(path) == 1:
+		return "", true
+	case path[0] == "apiVersion" || path[0] == "kind":
+		return "", false
+	case path[0] != "metadata":
+		return fmt.Sprintf("object[?%[1]q] != oldObject[?%[1]q]", path[0]), false
+	case slices.Contains(fixed, path[1]):
+		return "", false
+	}
+	return fmt.Sprintf("object.metadata[?%[1]q] != oldObject.metadata[?%[1]q]", path[1]), false
+}

@@ -1,0 +1,258 @@
+package generate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// Kinds that take rights by themselves, whatever a config names.
+var (
+	leases          = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	events          = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
+	namespaces      = schema.GroupResource{Resource: "namespaces"}
+	configMaps      = schema.GroupResource{Resource: "configmaps"}
+	serviceAccounts = schema.GroupResource{Resource: "serviceaccounts"}
+)
+
+// everywhere is the place of what is not limited to namespaces.
+var everywhere = []string{""}
+
+// election is what leader election takes. That a process leads is told once, by an event.
+func (d *derivation) election() {
+	const why = "leader election"
+	own := []string{d.Process.Namespace}
+	d.allow(d.Process, "", own, of(leases, why), "create") // what does not exist has no name yet
+	d.allow(d.Process, "", own, of(leases, why, d.Lease), "get", "watch", "update")
+	d.allow(d.Process, "", own, of(events, why), "create")
+}
+
+// operatorRights is the derivation for one operator.
+type operatorRights struct {
+	*derivation
+	*config.Operator
+	to Identity
+	up *kinds.Kind
+	// observing: mode is Observe, and nothing is written but the status.
+	observing bool
+}
+
+func (d *derivation) operator(op *config.Operator) error {
+	up, err := d.kind(op.Watch.APIVersion, op.Watch.Kind)
+	if err != nil {
+		return err
+	}
+	r := &operatorRights{derivation: d, Operator: op, to: d.Process, up: up, observing: op.Mode == config.ModeObserve}
+	if sa := op.ServiceAccount; sa != nil {
+		r.to = Identity{Namespace: sa.Namespace, Name: sa.Name}
+		d.allow(d.Process, "", []string{sa.Namespace}, of(serviceAccounts, "who operator "+op.Metadata.Name+" acts as", sa.Name), "impersonate")
+	}
+	r.upstreams()
+	for i := range op.Downstreams {
+		if err := r.downstream(&op.Downstreams[i]); err != nil {
+			return err
+		}
+	}
+	if err := r.before(); err != nil {
+		return err
+	}
+	for i := range op.Inputs {
+		if err := r.input(&op.Inputs[i]); err != nil {
+			return err
+		}
+	}
+	r.guard()
+	r.events()
+	return nil
+}
+
+// grantTo adds rights of the operator's own identity.
+func (r *operatorRights) grantTo(places []string, what target, verbs ...string) {
+	r.allow(r.to, r.Metadata.Name, places, what, verbs...)
+}
+
+// upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
+// one that lost its label still stands, and what is recorded of deletion.before.
+func (r *operatorRights) upstreams() {
+	const why = "the upstreams"
+	places, main := r.upstreamPlaces(), resourceOf(r.up)
+	r.grantTo(places, of(main, why), "list", "watch")
+	if *r.Status.Enabled || r.Watch.LabelSelector != nil || r.Deletion.Before != nil && !r.observing {
+		r.grantTo(places, of(main, why), "get")
+	}
+	if !r.observing && len(r.Conventions.Finalizers()) > 0 {
+		r.grantTo(places, of(main, "the finalizer"), "patch")
+	}
+	if *r.Status.Enabled {
+		status := main
+		if r.up.HasStatus { // else it is a field like any other
+			status = resourceOf(r.up, "status")
+		}
+		r.grantTo(places, of(status, "their status"), "patch")
+	}
+	if r.Watch.NamespaceSelector != nil {
+		what := of(namespaces, "watch.namespaceSelector")
+		if r.up.Namespaced {
+			what.names = r.Watch.Namespaces // each is watched by its name
+		}
+		r.grantTo(everywhere, what, "list", "watch")
+	}
+}
+
+// downstream is about one downstream. Creating by server-side apply takes create and patch, and what lets a changed wish
+// be applied lets a field be taken back, a mark be renamed and an orphan be released.
+func (r *operatorRights) downstream(d *config.Downstream) error {
+	k, err := r.kind(d.APIVersion, d.Kind)
+	if err != nil {
+		return err
+	}
+	places, what := r.targetPlaces(k, d.TargetNamespaces), of(resourceOf(k), "downstream "+d.Name)
+	r.grantTo(places, what, "get", "list", "watch")
+	if r.observing {
+		return nil
+	}
+	r.grantTo(places, what, "create", "patch")
+	if d.DeletionPolicy == config.DeletionDelete || d.UpdatePolicy == config.UpdateRecreate {
+		r.grantTo(places, what, "delete")
+	}
+	r.noteEscalation(k)
+	return nil
+}
+
+// noteEscalation tells of kinds that the API server lets nobody write who has not the rights themselves.
+func (r *operatorRights) noteEscalation(k *kinds.Kind) {
+	if k.GVK.Group != "rbac.authorization.k8s.io" {
+		return
+	}
+	verb, on := "escalate", "it"
+	if strings.HasSuffix(k.GVK.Kind, "Binding") {
+		verb, on = "bind", "the roles that it binds"
+	}
+	r.note(fmt.Sprintf("operator %s makes a %s: the API server lets it give no rights that %s has not itself, unless somebody grants it the verb %s on %s",
+		r.Metadata.Name, k.GVK.Kind, r.to, verb, on))
+}
+
+// before is about the objects of deletion.before, which bear our finalizer. The garbage collector takes those that have an
+// owner reference, which kubectl delete --cascade=orphan takes off: what has none in the end is deleted. Where mode is
+// Observe they are not even watched.
+func (r *operatorRights) before() error {
+	b := r.Deletion.Before
+	if b == nil || r.observing {
+		return nil
+	}
+	k, err := r.kind(b.APIVersion, b.Kind)
+	if err != nil {
+		return err
+	}
+	r.grantTo(r.targetPlaces(k, b.TargetNamespaces), of(resourceOf(k), "deletion.before"), "get", "list", "watch", "create", "patch", "delete")
+	r.noteEscalation(k)
+	return nil
+}
+
+// input is about one input. It is never read but by its watch; where the name is fixed, that one object is all that is
+// watched.
+func (r *operatorRights) input(in *config.Input) error {
+	k, err := r.kind(in.APIVersion, in.Kind)
+	if err != nil {
+		return err
+	}
+	within := r.Watch.Namespaces
+	switch {
+	case in.Namespace != "":
+		within = []string{in.Namespace}
+	case !r.up.Namespaced:
+		within = nil // of a Namespace, the own one is itself
+	}
+	what := of(resourceOf(k), "input "+in.Name)
+	if in.FixedName != "" {
+		what.names = []string{in.FixedName}
+	}
+	r.grantTo(placesOf(within, k.Namespaced), what, "list", "watch")
+	return nil
+}
+
+// guard is about the ConfigMap of a confirmation, which is watched as long as one is waited for. Where mode is Observe
+// nothing waits.
+func (r *operatorRights) guard() {
+	if r.Guard == nil || r.Guard.Confirm == nil || r.observing {
+		return
+	}
+	at := r.Guard.Confirm
+	r.grantTo([]string{at.Namespace}, of(configMaps, "guard.confirm", at.ConfigMap), "list", "watch")
+}
+
+// events are written by the process: about upstreams beside them, those of a cluster-scoped one in the namespace default,
+// and about the operator as a whole in the process's own. Equal ones are counted up in the one that stands.
+func (r *operatorRights) events() {
+	if r.Events == config.EventsNone || r.observing {
+		return
+	}
+	beside := r.upstreamPlaces()
+	if !r.up.Namespaced {
+		beside = []string{metav1.NamespaceDefault}
+	}
+	operator := r.Metadata.Name
+	if r.to != r.Process {
+		operator = "" // the operator's own rights are another's
+	}
+	r.allow(r.Process, operator, beside, of(events, "events about upstreams"), "create", "patch")
+	if own := r.Process.Namespace; !slices.Contains(beside, own) && !slices.Contains(beside, "") {
+		r.allow(r.Process, "", []string{own}, of(events, "events about operators"), "create", "patch")
+	}
+}
+
+func (r *operatorRights) upstreamPlaces() []string {
+	return placesOf(r.Watch.Namespaces, r.up.Namespaced)
+}
+
+// targetPlaces is where objects may be made, which is where the engine watches them.
+func (r *operatorRights) targetPlaces(k *kinds.Kind, allowed config.TargetNamespaces) []string {
+	return targetPlaces(r.Operator, k, allowed)
+}
+
+func targetPlaces(op *config.Operator, k *kinds.Kind, allowed config.TargetNamespaces) []string {
+	var within []string
+	switch allowed.From {
+	case config.NamespacesList:
+		within = allowed.Names
+	case config.NamespacesSame:
+		within = op.Watch.Namespaces
+	}
+	return placesOf(within, k.Namespaced)
+}
+
+// placesOf lists where a role is needed for a kind within namespaces: everywhere where there are none, or could be none.
+func placesOf(within []string, namespaced bool) []string {
+	if len(within) == 0 || !namespaced {
+		return everywhere
+	}
+	return within
+}
+
+// release is what `corollary release` does for one operator, whatever its mode.
+func (d *derivation) release(op *config.Operator) error {
+	if len(op.Conventions.Finalizers()) == 0 {
+		return nil
+	}
+	up, err := d.kind(op.Watch.APIVersion, op.Watch.Kind)
+	if err != nil {
+		return err
+	}
+	d.allow(d.Process, op.Metadata.Name, placesOf(op.Watch.Namespaces, up.Namespaced), of(resourceOf(up), "the finalizer of upstreams"), "list", "patch")
+	b := op.Deletion.Before
+	if b == nil {
+		return nil
+	}
+	k, err := d.kind(b.APIVersion, b.Kind)
+	if err != nil {
+		return err
+	}
+	d.allow(d.Process, op.Metadata.Name, targetPlaces(op, k, b.TargetNamespaces), of(resourceOf(k), "the finalizer of deletion.before"), "list", "patch")
+	return nil
+}

@@ -1,0 +1,95 @@
+package generate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// TestRights derives the rights of made-up configs. The chart's test derives those of the same configs from values.
+func TestRights(t *testing.T) {
+	golden.Cases(t, "testdata/rights/*.txtar", func(t *testing.T, c *golden.Case) {
+		files, o := caseConfigs(t, c)
+		rights, err := Rights(files, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Want(t, "rights", table(rights))
+		release, err := ReleaseRights(files, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(release.Grants) > 0 {
+			c.Want(t, "release", table(release))
+		} else {
+			c.WantNone(t, "release")
+		}
+	})
+}
+
+// caseConfigs are the operators of a case and what they depend on.
+func caseConfigs(t *testing.T, c *golden.Case) ([]*config.File, RBACOptions) {
+	t.Helper()
+	dir := t.TempDir()
+	var configs, crds []string
+	for _, f := range c.Files {
+		path := filepath.Join(dir, f.Name)
+		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case f.Name == "crds.yaml":
+			crds = append(crds, path)
+		case bytes.Contains(f.Data, []byte("\nkind: Operator\n")):
+			configs = append(configs, path)
+		}
+	}
+	files, problems := config.Load(config.Options{Files: configs})
+	if len(problems) > 0 {
+		t.Fatalf("loading:\n%v", problems)
+	}
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, RBACOptions{Kinds: source, Process: Identity{"system", "process"}, Lease: "lead"}
+}
+
+// table is rights to be read at a glance: a line a rule, below whose it is and where.
+func table(r *RBAC) string {
+	var b strings.Builder
+	for _, g := range r.Grants {
+		where, operator := "everywhere", ""
+		if g.Namespace != "" {
+			where = "in " + g.Namespace
+		}
+		if g.Operator != "" {
+			operator = " for " + g.Operator
+		}
+		fmt.Fprintf(&b, "%s %s%s:\n", g.To, where, operator)
+		for _, rule := range g.Rules {
+			resource := rule.Resource
+			if rule.Group != "" {
+				main, sub, _ := strings.Cut(rule.Resource, "/")
+				if resource = main + "." + rule.Group; sub != "" {
+					resource += "/" + sub
+				}
+			}
+			if len(rule.Names) > 0 {
+				resource += " " + strings.Join(rule.Names, " ")
+			}
+			fmt.Fprintf(&b, "  %s: %s (%s)\n", resource, strings.Join(rule.Verbs, " "), strings.Join(rule.For, ", "))
+		}
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	return b.String()
+}

@@ -1,0 +1,142 @@
+//go:build controlplane
+
+package generate_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/generate"
+)
+
+// TestStanding: an invalid object that stood before the policy can be mended, told about, let go and deleted, but not
+// changed into another invalid one.
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t, "untyped")
+	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
+	testkit.Apply(t, d.namespace, strings.Replace(d.object("old", `{replicas: 21}`), "{name: old}", "{name: old, finalizers: [example.com/hold]}", 1))
+	policy, err := generate.RulesPolicy(d.offline, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, policy.Manifests)
+	d.waitInForce(t, doors["untyped"])
+	for _, c := range []struct {
+		reason, patch, subresource string
+		want                       string
+	}{
+		{"a label and an annotation", `{"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}`, "", ""},
+		{"another finalizer", `{"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}`, "", ""},
+		{"without it", `{"metadata": {"finalizers": ["example.com/hold"]}}`, "", ""},
+		{"the status", `{"status": {"conditions": []}}`, "status", ""},
+		{"still invalid", `{"spec": {"replicas": 22}}`, "", "spec.replicas: Invalid value: at most 20 replicas"},
+		{"invalid in another way", `{"spec": {"replicas": 20, "enabled": false}}`, "", "Invalid value: switch it on"},
+		{"mended", `{"spec": {"replicas": 20}}`, "", ""},
+		{"and broken again", `{"spec": {"replicas": 21}}`, "", "spec.replicas: Invalid value: at most 20 replicas"},
+	} {
+		var sub []string
+		if c.subresource != "" {
+			sub = []string{c.subresource}
+		}
+		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{}, sub...)
+		if got := denial(t, err, d.name+"-rules"); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+	testkit.Delete(t, things, d.namespace, "old")
+	for _, patch := range []string{`{"spec": {"replicas": 30}}`, `{"metadata": {"finalizers": null}}`} {
+		if _, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Errorf("while it is being deleted, %s: %v", patch, err)
+		}
+	}
+	if testkit.Find(t, things, d.namespace, "old") != nil {
+		t.Error("it is not gone")
+	}
+	if _, err := testkit.TryApply(t, d.beside, d.object("new", `{replicas: 21}`)); err != nil {
+		t.Errorf("in a namespace that the config does not watch: %v", err)
+	}
+}
+
+// TestSelected: what the config's label selector does not match is none of its business, until it does.
+func TestSelected(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t, "untyped")
+	d.offline.Config.Watch.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "trial"}}, {Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
+	labelled := func(name, tier string) error {
+		_, err := testkit.TryApply(t, d.namespace, strings.Replace(d.object(name, `{replicas: 21}`), "{name: "+name+"}", "{name: "+name+", labels: {tier: "+tier+"}}", 1))
+		return err
+	}
+	if err := labelled("old", "live"); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := generate.RulesPolicy(d.offline, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, policy.Manifests)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return labelled(strings.ToLower(rand.Text()), "live") != nil, "the policy is not in force"
+	})
+	if err := labelled("free", "test"); err != nil {
+		t.Errorf("not selected, yet refused: %v", err)
+	}
+	if got := denial(t, labelled("bound", "live"), d.name+"-rules"); got == "" {
+		t.Error("selected, yet let through")
+	}
+	if got := denial(t, labelled("free", "live"), d.name+"-rules"); got == "" {
+		t.Error("selected by a change of its label, yet let through")
+	}
+	if err := errors.Join(labelled("free", "trial"), labelled("old", "dead")); err != nil {
+		t.Errorf("what stood before, or is not selected, cannot be labelled: %v", err)
+	}
+	leaving := strings.Replace(d.object("old", `{replicas: 22}`), "{name: old}", "{name: old, labels: {tier: test}}", 1)
+	if _, err := testkit.TryApply(t, d.namespace, leaving); err != nil {
+		t.Errorf("not selected any more, yet refused: %v", err)
+	}
+}
+
+// TestStandingInDefinition: by rules in the definition, an invalid object that stood before cannot be written at all until it
+// is mended. That is the API server's way; documents say it.
+func TestStandingInDefinition(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t, "typed")
+	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
+	old := d.object("old", `{image: registry.example.com/web, replicas: 21}`)
+	testkit.Apply(t, d.namespace, old)
+	pasted := d.definition(t, "typed", "")
+	v := d.validations(t)
+	if _, err := v.Fit(pasted); err != nil {
+		t.Fatal(err)
+	}
+	pasted.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = v.Rules
+	testkit.InstallCRDs(t, text(t, pasted))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		// another one each time: what was let through once is not looked at again, as long as it is not changed
+		_, err := testkit.TryApply(t, d.beside, d.object(strings.ToLower(rand.Text()), `{image: registry.example.com/web, replicas: 22}`))
+		return err != nil, "the rules are not in force"
+	})
+	patch := func(text string, sub ...string) error {
+		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(text), metav1.PatchOptions{}, sub...)
+		return err
+	}
+	for _, err := range []error{patch(`{"metadata": {"labels": {"a": "b"}}}`), patch(`{"status": {"a": "b"}}`, "status")} {
+		if causes(t, err) == nil {
+			t.Error("an invalid object can be written")
+		}
+	}
+	if err := patch(`{"spec": {"replicas": 20}}`); err != nil {
+		t.Errorf("it cannot be mended: %v", err)
+	}
+	if err := patch(`{"status": {"a": "b"}}`, "status"); err != nil {
+		t.Errorf("mended, it cannot be written: %v", err)
+	}
+}

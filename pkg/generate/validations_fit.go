@@ -1,0 +1,120 @@
+package generate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// What the rules of a definition may cost at most, as the API server estimates it from the bounds of its schema, in CEL's
+// units: each one, and all together.
+const (
+	maxRuleCost  = 10_000_000
+	maxTotalCost = 100_000_000
+)
+
+// Fit holds the rules to the definition that they are for, as the API server will: it compiles them against its schema,
+// and estimates what they may cost. A rule that does not compile there, for example since it reads what the schema leaves
+// open, is left out with a note. What the API server would refuse the definition for is returned, a sentence each.
+func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refused []string, err error) {
+	schema, err := v.structural(crd)
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
+	}
+	fits := func() ([]schemacel.CompilationResult, error) {
+		schema.XValidations = v.Rules
+		return schemacel.Compile(schema, model.SchemaDeclType(schema, true), celconfig.PerCallLimit,
+			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), schemacel.NewExpressionsEnvLoader())
+	}
+	results, err := fits()
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s: compiling the rules: %w", crd.Name, err)
+	}
+	total := uint64(0)
+	var rules []apiextensionsv1.ValidationRule
+	var from []string
+	for i, r := range results {
+		if r.Error != nil {
+			v.Notes = append(v.Notes, v.from[i]+" is left out: it does not fit the schema: "+celProblem(r.Error.Detail))
+			continue
+		}
+		rule := v.Rules[i]
+		why := ""
+		switch {
+		case r.MessageExpressionError != nil:
+			why = "does not fit the schema: " + celProblem(r.MessageExpressionError.Detail)
+		case r.MessageExpressionMaxCost > maxRuleCost:
+			why = "could cost more than a rule may, since it is not known how long the text gets"
+		}
+		cost := r.MaxCost
+		if why == "" {
+			cost = saturating(cost, r.MessageExpressionMaxCost)
+		} else {
+			v.Notes = append(v.Notes, v.from[i]+": its messageExpression is left out: it "+why)
+			rule.MessageExpression = ""
+		}
+		if r.MaxCost > maxRuleCost {
+			refused = append(refused, fmt.Sprintf("%s could cost %s as much as a rule may: give the lists, maps and texts that it reads maxItems, "+
+				"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i], times(r.MaxCost, maxRuleCost)))
+		}
+		total = saturating(total, cost)
+		rules, from = append(rules, rule), append(from, v.from[i])
+	}
+	v.Rules, v.from = rules, from
+	if total > maxTotalCost && len(refused) == 0 {
+		refused = append(refused, fmt.Sprintf("the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength", times(total, maxTotalCost)))
+	}
+	return refused, nil
+}
+
+// saturating adds estimates, of which some are as large as can be.
+func saturating(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// times is "more than 3 times".
+func times(cost, limit uint64) string {
+	if n := cost / limit; n <= 100 {
+		return fmt.Sprintf("more than %d times", max(n, 1))
+	}
+	return "more than 100 times"
+}
+
+// structural is the schema of the version.
+func (v *Validations) structural(crd *apiextensionsv1.CustomResourceDefinition) (*structuralschema.Structural, error) {
+	i := slices.IndexFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return version.Name == v.Kind.Version
+	})
+	if i < 0 || crd.Spec.Versions[i].Schema == nil || crd.Spec.Versions[i].Schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("it has no schema of version %s", v.Kind.Version)
+	}
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[i].Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+		return nil, err
+	}
+	return structuralschema.NewStructural(&internal)
+}
+
+// celProblem is what an error of CEL says, on one line: it goes on with a picture of the place.
+func celProblem(text string) string {
+	for _, line := range strings.Split(text, "\n") {
+		if _, problem, ok := strings.Cut(line, "<input>:"); ok {
+			_, problem, _ = strings.Cut(problem, ": ")
+			return strings.TrimSpace(problem)
+		}
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,253 @@
+package leadership
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// stored is a Lease without an API server.
+type stored struct {
+	record resourcelock.LeaderElectionRecord
+	err    error
+	writes int
+}
+
+func (s *stored) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := s.record
+	return &record, []byte(record.HolderIdentity), s.err
+}
+
+func (s *stored) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	return s.Update(context.Background(), r)
+}
+
+func (s *stored) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	if s.err == nil {
+		s.record = r
+		s.writes++
+	}
+	return s.err
+}
+
+func (s *stored) RecordEvent(string) {}
+func (s *stored) Identity() string   { return "self" }
+func (s *stored) Describe() string   { return "apps/lease" }
+
+func heldBy(holder string) resourcelock.LeaderElectionRecord {
+	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
+}
+
+// testLock returns a lock of a process that leads, or stands by, and the Lease that it is about.
+func testLock(leads bool) (*lock, *stored, *hands, *bool) {
+	tenure, clocks := testTenure(logr.Discard())
+	lease, abandoned := &stored{}, false
+	l := &lock{Interface: lease, tenure: tenure, standby: &standby{self: "self"}, record: func(string) {}, abandon: func() { abandoned = true }}
+	if leads {
+		_ = l.Create(context.Background(), heldBy("self"))
+	}
+	return l, lease, clocks, &abandoned
+}
+
+func TestLockTakesWhatIsFree(t *testing.T) {
+	tests := []struct {
+		record resourcelock.LeaderElectionRecord
+		since  time.Duration // it was seen first; it lasts an hour
+		holder string        // what the elector gets to see
+		taken  bool
+		reason string
+	}{
+		{heldBy("another"), 0, "another", false, "another process renewed it just now"},
+		{heldBy("another"), 59 * time.Minute, "another", false, "it has not run out"},
+		{heldBy("another"), time.Hour, "", true, "it has run out"},
+		{heldBy(""), 0, "", true, "it was released"},
+		{heldBy("self"), 0, "self", true, "the answer to our own request was lost"},
+	}
+	for _, test := range tests {
+		l, lease, _, abandoned := testLock(false)
+		test.record.LeaseDurationSeconds = 3600
+		lease.record = test.record
+		l.standby.observe(&test.record)
+		l.standby.since = l.standby.since.Add(-test.since)
+		record, _, err := l.Get(t.Context())
+		if err != nil || record.HolderIdentity != test.holder || *abandoned == test.taken {
+			t.Errorf("%s: the elector sees the holder %q and the attempt is abandoned: %v (%v)", test.reason, record.HolderIdentity, *abandoned, err)
+		}
+	}
+}
+
+func TestLockTellsTheTenure(t *testing.T) {
+	l, lease, clocks, abandoned := testLock(true)
+	clocks.turn(9*time.Second, 9*time.Second)
+	lease.err = errors.New("no answer")
+	if err := l.Update(t.Context(), heldBy("self")); err == nil || *abandoned {
+		t.Errorf("a leader gives up at once: %v", err)
+	}
+	clocks.turn(2*time.Second, 2*time.Second)
+	if l.tenure.mayWrite() == nil {
+		t.Error("a renewal that failed counts")
+	}
+	lease.err = nil
+	if err := l.Update(t.Context(), heldBy("self")); err != nil || l.tenure.mayWrite() != nil {
+		t.Errorf("a renewal does not count: %v", err)
+	}
+}
+
+// TestLockEndsWhereAnotherHeldIt, even if the Lease is free again by now: the elector would go on as if nothing had been.
+func TestLockEndsWhereAnotherHeldIt(t *testing.T) {
+	for _, holder := range []string{"another", ""} {
+		l, lease, _, abandoned := testLock(true)
+		lease.record = heldBy(holder)
+		if _, _, err := l.Get(t.Context()); err != nil || !*abandoned {
+			t.Errorf("held by %q, it goes on: %v", holder, err)
+		}
+		var lost *LostError
+		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != holder || l.tenure.mayWrite() == nil {
+			t.Errorf("held by %q, it ended with %v", holder, l.tenure.lost())
+		}
+	}
+}
+
+// TestLockReleasesItsOwn: the elector, when it gives up, releases whatever Lease there is, the next leader's too.
+func TestLockReleasesItsOwn(t *testing.T) {
+	tests := []struct {
+		holder   string
+		late     time.Duration
+		released bool
+		reason   string
+	}{
+		{"self", 0, true, "a clean stop"},
+		{"self", 11 * time.Second, false, "the deadline has passed: writes may be on their way"},
+		{"another", 11 * time.Second, false, "another process leads by now"},
+	}
+	for _, test := range tests {
+		l, lease, clocks, _ := testLock(true)
+		lease.record = heldBy(test.holder)
+		clocks.turn(test.late, test.late)
+		before := lease.writes
+		if _, _, err := l.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Update(t.Context(), heldBy("")); err != nil || lease.writes-before == 1 != test.released {
+			t.Errorf("%s: %d writes, %v", test.reason, lease.writes-before, err)
+		}
+		if test.released && (l.tenure.mayWrite() == nil || !errors.Is(l.tenure.lost(), errReleased)) {
+			t.Errorf("%s: it may write after the release", test.reason)
+		}
+	}
+}
+
+// TestLockEndsWhereTheLeaseIsGone, if the deadline has passed: another process may have led since, and have deleted it.
+func TestLockEndsWhereTheLeaseIsGone(t *testing.T) {
+	for late, ends := range map[time.Duration]bool{9 * time.Second: false, 11 * time.Second: true} {
+		l, lease, clocks, abandoned := testLock(true)
+		lease.err = apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "lease")
+		clocks.turn(late, late)
+		if _, _, err := l.Get(t.Context()); err == nil || *abandoned != ends || (l.tenure.lost() != nil) != ends {
+			t.Errorf("%s after the last renewal: given up: %v, ended with %v (%v)", late, *abandoned, l.tenure.lost(), err)
+		}
+	}
+}
+
+// TestStandbyWaitsForWhomItSaw: a Lease that is deleted by hand is free no earlier than if it were there, for whoever
+// held it has not found out yet; nobody waits for a Lease that was given back, or never seen.
+func TestStandbyWaitsForWhomItSaw(t *testing.T) {
+	for holder, waits := range map[string]bool{"another": true, "": false, "self": false} {
+		client := fake.NewClientset()
+		s := &standby{reads: client.CoordinationV1().Leases("apps"), watches: client.CoordinationV1().Leases("apps"), name: "lease", self: "self", retry: time.Millisecond}
+		record, lasts := heldBy(holder), time.Hour
+		if waits {
+			lasts = time.Second
+		}
+		record.LeaseDurationSeconds = int(lasts.Seconds())
+		begin := time.Now() // of what it saw: it may be long before it waits
+		s.observe(&record)
+		if free := s.wait(t.Context()); !free || time.Since(begin) < lasts == waits {
+			t.Errorf("held by %q: free: %v, after %s", holder, free, time.Since(begin))
+		}
+	}
+}
+
+// TestStandbyBelievesHolders, and nobody else: a release is written with a time of its own, an edit by hand is not, and the
+// holder writes until it finds out.
+func TestStandbyBelievesHolders(t *testing.T) {
+	held := heldBy("another")
+	for reason, test := range map[string]struct {
+		edit func(r *resourcelock.LeaderElectionRecord)
+		free bool
+	}{
+		"the holder is taken out":      {func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" }, false},
+		"it is to last for no time":    {func(r *resourcelock.LeaderElectionRecord) { r.LeaseDurationSeconds = 0 }, false},
+		"another holder is written in": {func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "self" }, false},
+		"the holder gives it back": {func(r *resourcelock.LeaderElectionRecord) {
+			r.HolderIdentity, r.RenewTime = "", metav1.NewTime(held.RenewTime.Add(time.Millisecond))
+		}, true},
+	} {
+		s, edited := standby{self: "self"}, held
+		s.observe(&held)
+		test.edit(&edited)
+		if free := s.observe(&edited); free != test.free {
+			t.Errorf("%s: free: %v", reason, free)
+		}
+		s.since = s.since.Add(-15 * time.Second)
+		if !s.observe(&edited) {
+			t.Errorf("%s: still taken when the renewal has run out", reason)
+		}
+	}
+}
+
+func TestTimings(t *testing.T) {
+	if problem := DefaultTimings().Problem(); problem != "" {
+		t.Errorf("the defaults: %s", problem)
+	}
+	for _, test := range []struct {
+		timings Timings
+		reason  string
+	}{
+		{Timings{1500 * time.Millisecond, time.Second, 200 * time.Millisecond}, "the Lease stores whole seconds"},
+		{Timings{0, -3, -4}, "no length"},
+		{Timings{5 * time.Second, 5 * time.Second, time.Second}, "a leader that writes until another one starts"},
+		{Timings{5 * time.Second, 2 * time.Second, 2 * time.Second}, "no second attempt to renew"},
+		{Timings{5 * time.Second, 2 * time.Second, 0}, "renewing without pause"},
+	} {
+		if test.timings.Problem() == "" {
+			t.Errorf("%s: %+v is let through", test.reason, test.timings)
+		}
+	}
+}
+
+// TestLockTellsWhyItWasRefused: of a leader that has no right to its Lease any more, until it has it again. That the API
+// server cannot be reached tells nothing new.
+func TestLockTellsWhyItWasRefused(t *testing.T) {
+	l, lease, _, _ := testLock(true)
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "lease", errors.New("no right"))
+	for _, step := range []struct {
+		err    error
+		want   error
+		reason string
+	}{
+		{context.DeadlineExceeded, nil, "it is not reached"},
+		{refused, refused, "it refuses"},
+		{context.DeadlineExceeded, refused, "the last try is cut short"},
+		{nil, nil, "it was renewed"},
+	} {
+		lease.err = step.err
+		_ = l.Update(t.Context(), heldBy("self"))
+		if l.refused != step.want { //nolint:errorlint // that very one
+			t.Errorf("%s: %v", step.reason, l.refused)
+		}
+	}
+	lost := &LostError{Lease: "apps/lease", Deadline: 4 * time.Second, Err: refused}
+	if text := lost.Error(); !strings.Contains(text, "could not be renewed within 4s") || !strings.Contains(text, "no right") || !apierrors.IsForbidden(lost) {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,168 @@
+package leadership
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// standby waits for the Lease to be free. It watches the Lease, so that it knows to the millisecond when it was renewed
+// last and that it was released; client-go's elector would ask every few seconds only. Where it may not watch, or is there
+// for once only, it asks too.
+type standby struct {
+	reads   coordinationclient.LeaseInterface
+	watches coordinationclient.LeaseInterface // without a time limit
+	name    string
+	self    string // our identity
+	retry   time.Duration
+	once    bool // whether it reads instead of watching, and a refusal ends the wait
+	waiting func(holder string, lasts time.Duration)
+	log     logr.Logger
+
+	// seen is the last renewal that was seen, since is when, and lasts for how long it is good.
+	seen  renewal
+	since time.Time
+	lasts time.Duration
+	// told is the trouble that was told of last.
+	told string
+	// denied is the refusal that ends the wait; nil while there is none.
+	denied error
+}
+
+// renewal tells one renewal from another.
+type renewal struct {
+	holder      string
+	renewed     int64 // microseconds, as precise as a Lease is
+	transitions int
+}
+
+// observe takes in what the Lease says and tells whether it is free: released, ours, or not renewed for as long as it
+// lasts.
+func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
+	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
+	if s.taken() && r.renewed == s.seen.renewed {
+		// Nobody has written it who holds it, or gives it back: by hand, a holder was taken out, or how long it lasts was
+		// changed. Whoever held it has not found out yet.
+		return false
+	}
+	another := r.holder != s.seen.holder
+	if s.since.IsZero() || s.seen != r {
+		s.seen, s.since = r, time.Now()
+	}
+	s.lasts = time.Duration(record.LeaseDurationSeconds) * time.Second
+	if another && s.taken() && s.waiting != nil {
+		s.waiting(r.holder, s.lasts)
+	}
+	return !s.taken()
+}
+
+// left is for how long the Lease is taken, if it is not renewed.
+func (s *standby) left() time.Duration { return s.lasts - time.Since(s.since) }
+
+// taken tells whether another process held the Lease when it was seen last, and what it was renewed for has not passed.
+func (s *standby) taken() bool {
+	return s.seen.holder != "" && s.seen.holder != s.self && s.left() > 0
+}
+
+// wait returns true once the Lease is free, and false once ctx is done or the Lease is denied.
+func (s *standby) wait(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		lease, err := s.reads.Get(ctx, s.name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) && s.taken():
+			s.pause(ctx, min(s.retry, s.left())) // whoever held it writes until it finds out, and then makes it anew
+		case apierrors.IsNotFound(err):
+			return true
+		case s.denies(err):
+			return false
+		case err != nil:
+			s.tell(ctx, err, "the Lease cannot be read: trying again")
+			s.pause(ctx, s.retry)
+			continue
+		case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)) || s.follow(ctx, lease.ResourceVersion):
+			return ctx.Err() == nil
+		}
+	}
+	return false
+}
+
+// follow watches the Lease. It returns true when it is free, and false where it is to be read again.
+func (s *standby) follow(ctx context.Context, version string) bool {
+	if s.once {
+		s.pause(ctx, min(s.retry, s.left()))
+		return false
+	}
+	begin := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := s.watches.Watch(ctx, metav1.ListOptions{ResourceVersion: version,
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()})
+	if err != nil {
+		s.tell(ctx, err, "the Lease cannot be watched: it is read from time to time, so that its release is noticed later")
+		s.pause(ctx, min(s.retry, s.left()))
+		return false
+	}
+	s.told = ""
+	defer events.Stop()
+	runsOut := time.NewTimer(s.left())
+	defer runsOut.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-runsOut.C:
+			return true
+		case event, open := <-events.ResultChan():
+			lease, ok := event.Object.(*coordinationv1.Lease)
+			switch {
+			case !open || !ok: // every watch ends now and then
+				if time.Since(begin) < s.retry {
+					s.pause(ctx, min(s.retry, s.left()))
+				}
+				return false
+			case event.Type == watch.Deleted:
+				return false
+			case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)):
+				return true
+			}
+			runsOut.Reset(s.left())
+		}
+	}
+}
+
+// denies tells whether err is a refusal that ends the wait.
+func (s *standby) denies(err error) bool {
+	if s.once && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
+		s.denied = err
+		return true
+	}
+	return false
+}
+
+// tell logs trouble once, until there is another one.
+func (s *standby) tell(ctx context.Context, err error, says string) {
+	if ctx.Err() == nil && s.told != err.Error() {
+		s.told = err.Error()
+		s.log.Info(says, "error", err.Error())
+	}
+}
+
+// pause lets at least d pass, and a little more: those that wait together shall not ask together.
+func (s *standby) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d + rand.N(time.Duration(leaderelection.JitterFactor*float64(max(d, 0)))+1))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,39 @@
+package offline
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// PlaceholderUID is the uid of a custom resource that has none, since no API server has seen it.
+const PlaceholderUID = "00000000-0000-0000-0000-000000000000"
+
+// Complete returns a copy of an upstream with what the API server would add: namespace, uid, and the defaults of its
+// schema where that is known. namespace is the one asked for, empty where none was: then it is default. The error is about
+// a namespace that cannot be meant.
+func Complete(object *unstructured.Unstructured, kind kinds.Kind, namespace string) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	own := object.GetNamespace()
+	switch {
+	case !kind.Namespaced && own != "":
+		return nil, fmt.Errorf("metadata.namespace is %q, but a %s has none: leave it out", own, kind.GVK.Kind)
+	case kind.Namespaced && own == "":
+		if namespace == "" {
+			namespace = "default"
+		}
+		object.SetNamespace(namespace)
+	case kind.Namespaced && namespace != "" && own != namespace:
+		return nil, fmt.Errorf("metadata.namespace is %q, but --namespace is %q: leave one of them out", own, namespace)
+	}
+	if object.GetUID() == "" {
+		object.SetUID(types.UID(PlaceholderUID))
+	}
+	if kind.Schema != nil {
+		FillDefaults(object.Object, kind.Schema)
+	}
+	return object, nil
+}

@@ -1,0 +1,46 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Given are objects from files that stand for what an API server would have, by kind and place.
+type Given map[givenKey]*unstructured.Unstructured
+
+type givenKey struct {
+	kind schema.GroupKind
+	at   pipeline.Ref
+}
+
+// Add takes an object in as the API server would return it: a Secret's stringData is data. One that names no namespace is in
+// the one given. The error is about an object that no API server would take.
+func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
+	content, err := drift.Canonical(u.Object)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	u = &unstructured.Unstructured{Object: content}
+	if u.GetNamespace() != "" {
+		namespace = u.GetNamespace()
+	}
+	g[givenKey{u.GroupVersionKind().GroupKind(), pipeline.Ref{Namespace: namespace, Name: u.GetName()}}] = u
+	return nil
+}
+
+// InputsFor finds the inputs of an upstream among the given objects.
+func (g Given) InputsFor(ctx context.Context, p *pipeline.Pipeline, upstream *unstructured.Unstructured) pipeline.Inputs {
+	return p.InputsAt(p.InputRefs(ctx, upstream), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
+		u := g[givenKey{s.Kind.GVK.GroupKind(), at}]
+		if u == nil {
+			return nil
+		}
+		return s.View.Cut(u.Object)
+	})
+}

@@ -1,0 +1,46 @@
+package offline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// WatchedKinds says which kinds configs watch, in words.
+func WatchedKinds(configs []pipeline.Compiled) string {
+	var list []string
+	for _, c := range configs {
+		w := c.Pipeline.Config.Watch
+		list = append(list, w.Kind+" of "+w.APIVersion)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if len(list) == 1 {
+		return "watched is " + list[0]
+	}
+	return "watched are " + strings.Join(list, ", ")
+}
+
+// Unselected says why the config's watch passes an upstream over; empty where it does not. The labels of its namespace
+// are not known here.
+func Unselected(p *pipeline.Pipeline, u *unstructured.Unstructured) string {
+	watch := p.Config.Watch
+	if len(watch.Namespaces) > 0 && u.GetNamespace() != "" && !slices.Contains(watch.Namespaces, u.GetNamespace()) {
+		return fmt.Sprintf("operator %s watches namespaces %s", p.Name, strings.Join(watch.Namespaces, ", "))
+	}
+	if watch.LabelSelector == nil {
+		return ""
+	}
+	// The loader has checked the selector.
+	selector, err := metav1.LabelSelectorAsSelector(watch.LabelSelector)
+	if err != nil || selector.Matches(labels.Set(u.GetLabels())) {
+		return ""
+	}
+	return fmt.Sprintf("operator %s selects the labels %s", p.Name, selector)
+}

@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// Hindrance is a reason why a downstream that stands is not ready, beyond what its kind says of itself (Live.Status).
+type Hindrance struct {
+	// Rule is the path of the rule in the config, downstreams[0].ready.rules[1].rule; empty where no rule says so.
+	Rule string
+	// Failed says that it is a rule of ready.failed, which holds; else one of ready.rules does not.
+	Failed bool
+	// Message is the rule's own, or made of its text.
+	Message string
+}
+
+// Hindrances lists every rule that keeps live, the standing object of downstream i, from being ready. Conditions tell of the
+// first alone. in are the inputs of the upstream's wish.
+func (p *Pipeline) Hindrances(ctx context.Context, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []Hindrance {
+	d, budget, vars := p.Downstreams[i], rules.NewBudget(ctx), p.vars(upstream, in)
+	vars.Downstream = live.Kept
+	var list []Hindrance
+	for _, r := range d.failed {
+		if r.holds(vars, budget) {
+			list = append(list, Hindrance{Rule: r.path, Failed: true, Message: p.Mask(in, r.message)})
+		}
+	}
+	if d.observed && !seen(live) {
+		list = append(list, Hindrance{Message: notSeen})
+	}
+	for _, r := range d.ready {
+		if message := r.unmet(vars, budget); message != "" {
+			list = append(list, Hindrance{Rule: r.path, Message: p.Mask(in, message)})
+		}
+	}
+	return list
+}

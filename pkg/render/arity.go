@@ -1,0 +1,61 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"text/template/parse"
+)
+
+// builtinArity is how many arguments text/template's own functions take, at least and at most.
+var builtinArity = map[string][2]int{
+	"and": {1, math.MaxInt}, "or": {1, math.MaxInt}, "index": {1, math.MaxInt}, "printf": {1, math.MaxInt},
+	"not": {1, 1}, "len": {1, 1}, "eq": {2, math.MaxInt}, "ne": {2, 2}, "lt": {2, 2}, "le": {2, 2}, "gt": {2, 2}, "ge": {2, 2},
+}
+
+// arity gives how many arguments a function takes, at least and at most.
+func arity(name string) (least, most int) {
+	if name == "default" {
+		return 2, math.MaxInt // without a value to fall back to it would do nothing
+	}
+	f, ok := functions[name]
+	if bind, bound := runFunctions[name]; bound {
+		f = bind(&run{})
+	} else if !ok {
+		if n, known := builtinArity[name]; known {
+			return n[0], n[1]
+		}
+		return 0, math.MaxInt
+	}
+	t := reflect.TypeOf(f)
+	if t.IsVariadic() {
+		return t.NumIn() - 1, math.MaxInt
+	}
+	return t.NumIn(), t.NumIn()
+}
+
+// arguments checks that a function is given as many arguments as it takes: text/template finds out only when the
+// call is reached.
+func (c *compiler) arguments(pos parse.Pos, name string, given int) {
+	least, most := arity(name)
+	switch {
+	case given < least && name == "default":
+		c.errorf(pos, "write `.spec.field | default VALUE`", "default has no value to fall back to")
+	case given < least:
+		c.errorf(pos, "what stands before | is the last of them", "%s takes %s and is given %d", name, counted(least, most), given)
+	case given > most:
+		c.errorf(pos, "a call that is an argument stands in parentheses", "%s takes %s and is given %d", name, counted(least, most), given)
+	}
+}
+
+// counted gives "2 arguments" or "at least 1 argument".
+func counted(least, most int) string {
+	text := fmt.Sprintf("%d arguments", least)
+	if least == 1 {
+		text = "1 argument"
+	}
+	if most != least {
+		return "at least " + text
+	}
+	return text
+}

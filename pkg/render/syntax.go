@@ -1,0 +1,85 @@
+package render
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template/parse"
+)
+
+// parsePrefix is how text/template begins an error: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only
+// the place is taken from it.
+var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
+
+// parseBegan is how text/template ends an error in an action of several lines; it has the line where that begins.
+var parseBegan = regexp.MustCompile(`(?: in action)? started at [^\n]*:(\d+)$`)
+
+// parseError translates an error of the template's syntax.
+func (c *compiler) parseError(text string, err error) error {
+	out := &Error{Problem: err.Error()}
+	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
+		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
+		out.Problem = out.Problem[m[1]:]
+	}
+	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
+		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
+		out.Problem = out.Problem[:m[0]] + " in the action that begins here and goes on below"
+		out.Mend = "close it with " + c.options.Right
+	}
+	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
+		out.Mend = "a flow mapping's own brace needs a space before " + c.options.Left
+	}
+	if out.Mend == "" {
+		out.Mend = c.syntaxMend(out.Problem)
+	}
+	if out.Mend == "" && c.lacksEnd(text) {
+		out.Mend = "an if, range, with, define or block has no " + c.options.Left + " end " + c.options.Right
+	}
+	return out
+}
+
+// lacksEnd tells whether the text is a template once what it begins is closed.
+func (c *compiler) lacksEnd(text string) bool {
+	const most = 5
+	for range most {
+		text += c.options.Left + "end" + c.options.Right
+		tree := parse.New(c.name)
+		tree.Mode = parse.SkipFuncCheck
+		if _, err := tree.Parse(text, c.options.Left, c.options.Right, map[string]*parse.Tree{}); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// syntaxMends say how to mend what text/template complains of, by how its complaint begins. They only add to what it
+// says: a complaint that is not here is told without. LEFT and RIGHT stand for the delimiters.
+var syntaxMends = []struct{ complaint, mend string }{
+	{"bad character U+002F '/'", "a key that is no plain word is read by `index`: index .metadata.labels \"example.com/team\""},
+	{"bad character U+002D '-'", "a key that is no plain word is read by `index`: index .metadata.labels \"my-team\""},
+	{"bad character U+005B '['", "a key or an item is read by `index`: index .metadata.labels \"team\", index .spec.hosts 0"},
+	{`unexpected "}"`, "close it with RIGHT"},
+	{`unexpected "="`, "say `eq A B`; a variable is set by $name := VALUE"},
+	{`unexpected "!"`, "say `not A`, or `ne A B`"},
+	{`unexpected "|"`, "say `or A B`, or `A | default B`"},
+	{`unexpected "&"`, "say `and A B`"},
+	{`unexpected "?"`, "say `ternary A B CONDITION`, or LEFT if … RIGHT"},
+	{`unexpected "<"`, "say `lt A B`, or `le A B`"},
+	{`unexpected ">"`, "say `gt A B`, or `ge A B`"},
+	{`illegal number syntax: "+"`, "say `add A B`; texts are put together by writing one hole after the other"},
+	{"malformed character constant", "write text in double quotes"},
+	{"undefined variable", "set it before, where it can be seen: LEFT $name := VALUE RIGHT"},
+	{"missing value for command", "write a value or a function there"},
+	{"unexpected {{end}}", "there is no if, range, with, define or block that it would close"},
+	{"unexpected {{else}}", "there is no if, range or with that it belongs to"},
+}
+
+// syntaxMend gives what to do about a complaint of text/template, "" where the complaint says it all.
+func (c *compiler) syntaxMend(complaint string) string {
+	for _, m := range syntaxMends {
+		if strings.HasPrefix(complaint, m.complaint) {
+			return strings.NewReplacer("LEFT", c.options.Left, "RIGHT", c.options.Right).Replace(m.mend)
+		}
+	}
+	return ""
+}

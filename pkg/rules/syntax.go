@@ -1,0 +1,55 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+)
+
+// plainer puts the parser's words into plain ones. Nothing is decided by the text.
+var plainer = strings.NewReplacer(
+	"Syntax error: ", "",
+	"mismatched input '<EOF>'", "the expression ends too early",
+	"no viable alternative at input '<EOF>'", "the expression ends too early",
+	"no viable alternative at input ", "it cannot go on after ",
+	"extraneous input '<EOF>'", "the expression ends too early",
+	"mismatched input ", "unexpected ",
+	"extraneous input ", "unexpected ",
+	"token recognition error at: ", "cannot read what begins with ",
+	"'<EOF>'", "the end of the expression",
+)
+
+// syntaxError turns an error of CEL's parser into one that a person reads.
+func syntaxError(expr string, err *cel.Error) *CompileError {
+	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of everything that could have stood there
+	return &CompileError{Line: err.Location.Line(), Column: err.Location.Column() + 1,
+		Problem: "syntax error: " + plainer.Replace(text), Mend: syntaxMend(expr)}
+}
+
+// quotedText finds the texts of an expression, in which anything may stand.
+var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+
+// foreign are the ways of other languages that are none of CEL's.
+var foreign = []struct {
+	pattern *regexp.Regexp
+	mend    string
+}{
+	{regexp.MustCompile(`\{\{|\[\[.*\]\]`), "this is CEL and no template: a field is read as in self.spec.replicas"},
+	{regexp.MustCompile(`=>|->`), "what holds for each is written as in self.spec.hosts.all(h, h != '')"},
+	{regexp.MustCompile(`(^|[^=!<>])=($|[^=])`), "compare with =="},
+	{regexp.MustCompile(`\b(and|or|not)\b|(^|[^&])&($|[^&])|(^|[^|])\|($|[^|])`), "say && for and, || for or, ! for not"},
+	{regexp.MustCompile(`[^?]\?[.]`), "a field that may be missing is read as in self.spec.?replicas.orValue(1)"},
+	{regexp.MustCompile(`\bhas\(\w+\)`), "has() asks for a field, as in has(self.spec.replicas)"},
+}
+
+// syntaxMend guesses from an expression that is no CEL what its author is used to; "" where nothing is recognised.
+func syntaxMend(expr string) string {
+	expr = quotedText.ReplaceAllString(expr, "''")
+	for _, f := range foreign {
+		if f.pattern.MatchString(expr) {
+			return f.mend
+		}
+	}
+	return ""
+}

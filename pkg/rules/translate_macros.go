@@ -1,0 +1,125 @@
+package rules
+
+import "github.com/google/cel-go/common/ast"
+
+// ranging are the macros that go over a list or map: how many arguments they take with one variable and with two, 0 for
+// a form that there is not.
+var ranging = map[string]struct{ one, oneMost, two, twoMost int }{
+	"all":               {2, 2, 3, 3},
+	"exists":            {2, 2, 3, 3},
+	"exists_one":        {2, 2, 3, 3},
+	"existsOne":         {2, 2, 3, 3},
+	"map":               {2, 3, 0, 0},
+	"filter":            {2, 2, 0, 0},
+	"sortBy":            {2, 2, 0, 0},
+	"transformList":     {0, 0, 3, 4},
+	"transformMap":      {0, 0, 3, 4},
+	"transformMapEntry": {0, 0, 3, 4},
+}
+
+// macro writes a macro as it was written.
+func (w *rewriter) macro(e ast.Expr, names bindings) piece {
+	call := e.AsCall()
+	name, args := call.FunctionName(), call.Args()
+	if !call.IsMemberFunction() {
+		if name == "has" && len(args) == 1 && args[0].Kind() == ast.SelectKind {
+			return w.selection(args[0].AsSelect().Operand(), args[0].AsSelect().FieldName(), presence, names)
+		}
+		return w.fail("uses the macro %s, which cannot be written out", name)
+	}
+	if (name == "optMap" || name == "optFlatMap") && len(args) == 2 && args[0].Kind() == ast.IdentKind {
+		target := w.expression(call.Target(), names)
+		variable, inner := w.bind(args[0].AsIdent(), target.at, names)
+		result := w.expression(args[1], inner)
+		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), variable, w.expr(result)), at: result.at}
+	}
+	form, known := ranging[name]
+	variables := 0
+	switch {
+	case !known:
+		return w.fail("uses the macro %s, which cannot be written out", name)
+	case form.one > 0 && len(args) >= form.one && len(args) <= form.oneMost:
+		variables = 1
+	case form.two > 0 && len(args) >= form.two && len(args) <= form.twoMost:
+		variables = 2
+	}
+	return w.iteration(call, variables, names)
+}
+
+// iteration writes a macro that goes over a list or map with one or two variables.
+func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) piece {
+	over := w.expression(call.Target(), names)
+	made := make([]ast.Expr, 0, len(call.Args()))
+	for i, arg := range call.Args()[:variables] {
+		if arg.Kind() != ast.IdentKind {
+			return w.fail("uses the macro %s in a way that cannot be written out", call.FunctionName())
+		}
+		var variable ast.Expr
+		variable, names = w.bind(arg.AsIdent(), elementOf(over.at, i, variables), names)
+		made = append(made, variable)
+	}
+	var at *node
+	for _, arg := range call.Args()[variables:] {
+		p := w.expression(arg, names)
+		at = p.at
+		if call.FunctionName() != "map" && call.FunctionName() != "transformList" {
+			w.demandSame(p)
+		}
+		made = append(made, w.expr(p))
+	}
+	result := piece{e: w.factory.NewMemberCall(0, call.FunctionName(), w.expr(over), made...)}
+	switch call.FunctionName() {
+	case "filter", "sortBy":
+		result.at = over.at
+	case "map", "transformList":
+		result.at = listOf(at)
+	}
+	return result
+}
+
+// elementOf is the schema of what a macro's i-th variable goes over; nil for indexes and for the keys of a map.
+func elementOf(over *node, i, variables int) *node {
+	switch {
+	case over == nil:
+		return nil
+	case over.dyn:
+		return unknown
+	case i != variables-1:
+		return nil
+	case over.items != nil:
+		return over.items
+	case variables == 2:
+		return over.values
+	}
+	return nil
+}
+
+// listOf is the schema of a plain list of items.
+func listOf(item *node) *node {
+	switch {
+	case item == nil:
+		return nil
+	case item.dyn:
+		return unknown
+	}
+	return &node{Schema: unknown.Schema, items: item}
+}
+
+// bind declares a macro's variable, under another name where it would hide what self and params are called there.
+func (w *rewriter) bind(name string, at *node, names bindings) (ast.Expr, bindings) {
+	there := name
+	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.taken(there, name, names) {
+		there += "_"
+	}
+	return w.factory.NewIdent(0, there), names.with(name, binding{name: there, at: at})
+}
+
+// taken tells whether another variable goes by that name there.
+func (w *rewriter) taken(there, name string, names bindings) bool {
+	for other, b := range names {
+		if other != name && b.name == there && !b.global {
+			return true
+		}
+	}
+	return false
+}

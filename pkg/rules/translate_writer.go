@@ -1,0 +1,228 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// rewriter makes of a checked expression the one that another evaluates. It works on what was written: macros are not
+// expanded in what it makes.
+type rewriter struct {
+	dialect Dialect
+	checked *ast.AST
+	factory ast.ExprFactory
+	err     error // the first; what is made after it is of no use
+}
+
+// piece is an expression in the making.
+type piece struct {
+	e ast.Expr
+	// at is the schema of what the expression reads of self as plain JSON; nil where it is something else.
+	at *node
+	// value is that of params, where it is written in, and constant tells that it is known. e is nil then.
+	value    any
+	constant bool
+}
+
+// binding is what a name stands for.
+type binding struct {
+	name   string // there
+	at     *node
+	params bool // it is the variable params
+	global bool // it is no macro's
+}
+
+type bindings map[string]binding
+
+// with is b with one more name.
+func (b bindings) with(name string, to binding) bindings {
+	more := make(bindings, len(b)+1)
+	for k, v := range b {
+		more[k] = v
+	}
+	more[name] = to
+	return more
+}
+
+func (w *rewriter) fail(format string, args ...any) piece {
+	if w.err == nil {
+		w.err = untranslatable(format, args...)
+	}
+	return piece{e: w.factory.NewLiteral(0, types.NullValue)}
+}
+
+// expr is the expression of a piece.
+func (w *rewriter) expr(p piece) ast.Expr {
+	if p.e == nil {
+		return w.literal(p.value)
+	}
+	return p.e
+}
+
+// text is a string literal.
+func (w *rewriter) text(s string) ast.Expr { return w.factory.NewLiteral(0, types.String(s)) }
+
+// expression writes any expression.
+func (w *rewriter) expression(e ast.Expr, names bindings) piece {
+	if call, ok := w.checked.SourceInfo().GetMacroCall(e.ID()); ok {
+		return w.macro(call, names)
+	}
+	switch e.Kind() {
+	case ast.IdentKind:
+		return w.identifier(e.AsIdent(), names)
+	case ast.LiteralKind:
+		return piece{e: w.factory.NewLiteral(0, e.AsLiteral())}
+	case ast.SelectKind:
+		return w.selection(e.AsSelect().Operand(), e.AsSelect().FieldName(), plainSelect, names)
+	case ast.CallKind:
+		return w.call(e.AsCall(), names)
+	case ast.ListKind:
+		return piece{e: w.factory.NewList(0, w.wholes(e.AsList().Elements(), names), e.AsList().OptionalIndices())}
+	case ast.MapKind:
+		return piece{e: w.factory.NewMap(0, w.entries(e.AsMap().Entries(), names))}
+	case ast.StructKind:
+		return piece{e: w.factory.NewStruct(0, e.AsStruct().TypeName(), w.fields(e.AsStruct().Fields(), names))}
+	}
+	return w.fail("has a part that cannot be written out")
+}
+
+func (w *rewriter) identifier(name string, names bindings) piece {
+	plain, absolute := strings.CutPrefix(name, ".") // .self is the variable even where a macro's hides it
+	to, bound := names[plain]
+	switch {
+	case absolute && bound && !to.global:
+		return w.fail("names %s past a macro's variable of that name: give that another one", plain)
+	case !bound && plain == varInputs:
+		return w.fail("reads inputs")
+	case !bound:
+		return piece{e: w.factory.NewIdent(0, name)}
+	case to.params && w.dialect.Params == "":
+		return piece{value: w.dialect.Values, constant: true, at: unknown}
+	case to.params:
+		return piece{e: w.factory.NewSelect(0, w.factory.NewIdent(0, w.dialect.Params), varParams), at: unknown}
+	}
+	return w.converted(piece{e: w.factory.NewIdent(0, to.name), at: to.at}, false)
+}
+
+// call writes operators and functions.
+func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
+	name, args := call.FunctionName(), call.Args()
+	switch name {
+	case operators.OptSelect:
+		return w.selection(args[0], args[1].AsLiteral().Value().(string), optionalSelect, names)
+	case operators.Index, operators.OptIndex:
+		return w.index(name, args, names)
+	case operators.Conditional:
+		a, b := w.expression(args[1], names), w.expression(args[2], names)
+		return piece{e: w.factory.NewCall(0, name, w.whole(args[0], names), w.expr(a), w.expr(b)), at: eitherNode(a.at, b.at)}
+	case operators.In:
+		return w.in(args, names)
+	}
+	if call.IsMemberFunction() {
+		return w.member(call, names)
+	}
+	if slices.Contains(throughFunctions, name) && len(args) == 1 {
+		p := w.expression(args[0], names)
+		return piece{e: w.factory.NewCall(0, name, w.expr(p)), at: p.at}
+	}
+	if name == "size" {
+		return piece{e: w.factory.NewCall(0, name, w.expr(w.expression(args[0], names)))}
+	}
+	return piece{e: w.factory.NewCall(0, name, w.wholes(args, names)...)}
+}
+
+// in writes the question whether a list or map has something.
+func (w *rewriter) in(args []ast.Expr, names bindings) piece {
+	item, within := w.whole(args[0], names), w.expression(args[1], names)
+	if within.at != nil && within.at.items != nil {
+		w.demandSame(piece{at: within.at.items})
+	}
+	asked := func(item ast.Expr) ast.Expr { return w.factory.NewCall(0, operators.In, item, w.expr(within)) }
+	if t, _ := w.operandType(args[1]); isText(args[0]) && w.dialect.Plain {
+		if either, _ := keys(t, args[0].AsLiteral().Value().(string)); len(either) > 1 {
+			return piece{e: w.factory.NewCall(0, operators.LogicalOr, asked(item), asked(w.text(either[1])))}
+		}
+	}
+	return piece{e: asked(item)}
+}
+
+// throughFunctions and throughMembers give what they are given.
+var (
+	throughFunctions = []string{"dyn", "optional.of", "optional.ofNonZeroValue"}
+	throughMembers   = []string{"orValue", "or", "value"}
+)
+
+// member writes the call of a function on a target.
+func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
+	name := call.FunctionName()
+	if slices.Contains(throughFunctions, "optional."+name) || name == "none" {
+		if target := call.Target(); target.Kind() == ast.IdentKind && target.AsIdent() == "optional" && len(call.Args()) <= 1 {
+			at := (*node)(nil)
+			var args []ast.Expr
+			for _, arg := range call.Args() {
+				p := w.expression(arg, names)
+				args, at = append(args, w.expr(p)), p.at
+			}
+			return piece{e: w.factory.NewMemberCall(0, name, w.factory.NewIdent(0, "optional"), args...), at: at}
+		}
+	}
+	target := w.expression(call.Target(), names)
+	switch {
+	case slices.Contains(throughMembers, name):
+		at := target.at
+		var args []ast.Expr
+		for _, arg := range call.Args() {
+			p := w.expression(arg, names)
+			args, at = append(args, w.expr(p)), eitherNode(at, p.at)
+		}
+		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), args...), at: at}
+	case name == "size" || name == "hasValue":
+		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target))}
+	}
+	w.demandSame(target)
+	return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), w.wholes(call.Args(), names)...)}
+}
+
+// whole writes an expression whose value is used as it is, not looked into.
+func (w *rewriter) whole(e ast.Expr, names bindings) ast.Expr {
+	p := w.expression(e, names)
+	w.demandSame(p)
+	return w.expr(p)
+}
+
+func (w *rewriter) wholes(list []ast.Expr, names bindings) []ast.Expr {
+	made := make([]ast.Expr, len(list))
+	for i, e := range list {
+		made[i] = w.whole(e, names)
+	}
+	return made
+}
+
+func (w *rewriter) entries(list []ast.EntryExpr, names bindings) []ast.EntryExpr {
+	made := make([]ast.EntryExpr, len(list))
+	for i, e := range list {
+		entry := e.AsMapEntry()
+		made[i] = w.factory.NewMapEntry(0, w.whole(entry.Key(), names), w.whole(entry.Value(), names), entry.IsOptional())
+	}
+	return made
+}
+
+func (w *rewriter) fields(list []ast.EntryExpr, names bindings) []ast.EntryExpr {
+	made := make([]ast.EntryExpr, len(list))
+	for i, e := range list {
+		field := e.AsStructField()
+		made[i] = w.factory.NewStructField(0, field.Name(), w.whole(field.Value(), names), field.IsOptional())
+	}
+	return made
+}
+
+func eitherNode(a, b *node) *node {
+	if a == nil {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,79 @@
+package scaffold
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// Manifests are the objects that follow from one custom resource, each with a name as downstream and in the namespace that
+// it will be in.
+type Manifests struct {
+	upstream *Upstream
+	list     []*manifest
+	notes    []string
+}
+
+// Read reads the manifests of files, of which one may be "-", the text of stdin. source tells which kinds are namespaced; one
+// that it does not know is taken to be. Errors name the file and document.
+func (u *Upstream) Read(paths []string, stdin io.Reader, source kinds.Source) (*Manifests, error) {
+	list, err := readAll(paths, stdin)
+	if err != nil {
+		return nil, err
+	}
+	nameDownstreams(list, u.kind.Kind)
+	m := &Manifests{upstream: u, list: list}
+	for _, one := range list {
+		if err := m.settle(one, source); err != nil {
+			return nil, err
+		}
+	}
+	return m, m.distinct()
+}
+
+// settle finds the namespace that a downstream goes to.
+func (m *Manifests) settle(one *manifest, source kinds.Source) error {
+	upstream := m.upstream
+	if one.kind.GroupKind() == upstream.kind.GroupKind() {
+		return fmt.Errorf("%s: it is of kind %s itself: name manifests of what is to follow from that", one.where, one.kind.Kind)
+	}
+	one.namespaced = true
+	if kind, err := source.Kind(one.kind); err == nil {
+		one.namespaced = kind.Namespaced
+	} else {
+		m.note("%s is taken for namespaced: %v", one.kind.Kind, err)
+	}
+	switch {
+	case !upstream.namespaced && one.namespaced && one.namespace == "":
+		return fmt.Errorf("%s: it names no namespace, and %s is cluster-scoped: add metadata.namespace", one.where, upstream.kind.Kind)
+	case !upstream.namespaced && one.namespaced:
+		one.setNamespace()
+	case one.namespaced && one.namespace != "" && one.namespace != "default":
+		m.note("downstream %s goes to the namespace of its %s, not to %s", one.downstream, upstream.kind.Kind, one.namespace)
+	}
+	return nil
+}
+
+// distinct refuses manifests that would be one object.
+func (m *Manifests) distinct() error {
+	first := map[string]*manifest{}
+	for _, one := range m.list {
+		namespace := ""
+		if one.namespaced && !m.upstream.namespaced {
+			namespace = one.namespace
+		}
+		id := strings.Join([]string{one.kind.GroupKind().String(), namespace, one.name}, "/")
+		if other, twice := first[id]; twice {
+			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind cluster-scoped for objects in several namespaces",
+				one.where, one.kind.Kind, one.name, other.where, m.upstream.kind.Kind)
+		}
+		first[id] = one
+	}
+	return nil
+}
+
+func (m *Manifests) note(format string, args ...any) {
+	m.notes = append(m.notes, fmt.Sprintf(format, args...))
+}
