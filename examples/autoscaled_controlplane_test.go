@@ -80,6 +80,9 @@ func TestAutoscaled(t *testing.T) {
 	scale(t, ns, "untouched", 6)
 	await(t, platform("workers"), ns, "untouched", fields{".status.replicas": int64(6)})
 	o.idle()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return slices.Contains(seen("untouched"), 6), "the scale has not been seen here yet"
+	})
 	if have := seen("untouched"); !slices.Equal(have, []int64{2, 6}) || o.writes("deployments", ns) > 0 {
 		t.Errorf("scaling was not left alone: replicas were %v, requests were %v", have, o.Snapshot())
 	}

@@ -20,8 +20,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// publishedSchema is what the first line of every example names.
-const publishedSchema = "../docs/schema/operator.v1alpha1.json"
+// published are the schemas that the first lines of the examples name, by the kind of file.
+var published = map[string]struct {
+	path   string
+	schema func() []byte
+}{
+	config.Kind:            {"../docs/schema/operator.v1alpha1.json", config.Schema},
+	config.ConventionsKind: {"../docs/schema/conventions.v1alpha1.json", config.ConventionsSchema},
+}
 
 // example is one folder of configs.
 type example struct{ dir string }
@@ -152,31 +158,52 @@ func run(t *testing.T, line string) string {
 	return in
 }
 
-// TestSchema holds the published JSON Schema to what `corollary schema` prints, and the examples to it, by a library
-// that shares no code with the one that made it.
+// TestSchema holds the published JSON Schemas to what `corollary schema` prints, and the examples to them, by a library
+// that shares no code with the one that made them.
 func TestSchema(t *testing.T) {
-	golden.File(t, publishedSchema, config.Schema())
-	compiled, err := jsonschema.NewCompiler().Compile(publishedSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range examples(t) {
-		for _, f := range e.load(t) {
-			text := read(t, f.Path)
+	for kind, p := range published {
+		golden.File(t, p.path, p.schema())
+		compiled, err := jsonschema.NewCompiler().Compile(p.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := filesOf(t, kind)
+		if len(files) == 0 {
+			t.Errorf("no example has a file of kind %s", kind)
+		}
+		for _, path := range files {
+			text := read(t, path)
 			first, _, _ := bytes.Cut(text, []byte("\n"))
 			named, ok := bytes.CutPrefix(first, []byte("# yaml-language-server: $schema="))
-			if at := filepath.Join(filepath.Dir(f.Path), string(named)); !ok || at != publishedSchema {
-				t.Errorf("%s does not name the schema in its first line: %s is not %s", f.Path, at, publishedSchema)
+			if at := filepath.Join(filepath.Dir(path), string(named)); !ok || at != p.path {
+				t.Errorf("%s does not name the schema in its first line: %s is not %s", path, at, p.path)
 			}
 			if err := compiled.Validate(instance(t, text)); err != nil {
-				t.Errorf("%s: %v", f.Path, err)
+				t.Errorf("%s: %v", path, err)
+			}
+			if compiled.Validate(instance(t, bytes.Replace(text, []byte("\nconventions:"), []byte("\nconvention:"), 1))) == nil {
+				t.Errorf("the schema accepts an unknown field in %s", path)
 			}
 		}
 	}
-	bad := bytes.Replace(read(t, "configs/appoperator/operator.yaml"), []byte("validate:"), []byte("validat:"), 1)
-	if compiled.Validate(instance(t, bad)) == nil {
-		t.Error("the schema accepts an unknown field")
+}
+
+// filesOf lists the config files of a kind.
+func filesOf(t *testing.T, kind string) []string {
+	t.Helper()
+	var list []string
+	for _, pattern := range []string{"configs/*/*.yaml", "configs/*/operators/*.yaml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			if bytes.Contains(read(t, path), []byte("apiVersion: "+config.APIVersion+"\nkind: "+kind+"\n")) {
+				list = append(list, path)
+			}
+		}
 	}
+	return list
 }
 
 func instance(t *testing.T, text []byte) any {

@@ -43,9 +43,10 @@ type operator struct {
 	// Counter has the requests that it has sent.
 	*testkit.Counter
 
-	t    *testing.T
-	stop context.CancelFunc
-	done chan error
+	t       *testing.T
+	account *account
+	stop    context.CancelFunc
+	done    chan error
 }
 
 // runExample runs an example's config, just as it stands.
@@ -54,20 +55,21 @@ func runExample(t *testing.T, name string) *operator {
 	return operate(t, example{filepath.Join("configs", name)}.config())
 }
 
-// operate runs configs until the test ends or halt is called. It returns once they are at work.
+// operate runs configs until the test ends or halt is called, with no more rights than `generate rbac` derives from them. It
+// returns once they are at work.
 func operate(t *testing.T, paths ...string) *operator {
 	t.Helper()
 	files, errs := config.Load(config.Options{Files: paths})
 	if len(errs) > 0 {
 		t.Fatalf("the configs cannot run:\n%v", errs)
 	}
-	o := &operator{Counter: testkit.NewCounter(), t: t, done: make(chan error, 1)}
-	cfg, logger := o.Wrap(testkit.Config()), logFor(t)
+	o := &operator{Counter: testkit.NewCounter(), t: t, account: grant(t, files), done: make(chan error, 1)}
+	cfg, logger := o.Wrap(o.account.config()), logFor(t)
 	mgr, err := manager.New(cfg, manager.Options{Logger: logger, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(cfg, mgr, files, engine.Options{Log: logger})
+	e, err := engine.New(cfg, mgr, files, engine.Options{DrainTimeout: patience, Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func operate(t *testing.T, paths ...string) *operator {
 	return o
 }
 
-// halt stops the engine and waits for its end.
+// halt stops the engine, waits for its end, and sees that it lacked no right.
 func (o *operator) halt() {
 	if o.stop == nil {
 		return
@@ -94,17 +96,28 @@ func (o *operator) halt() {
 	if err := <-o.done; err != nil && !errors.Is(err, context.Canceled) {
 		o.t.Errorf("the engine ended with: %v", err)
 	}
+	for _, refused := range o.lacked() {
+		o.t.Errorf("the derived rights do not suffice: %s is forbidden", refused)
+	}
 }
 
-// idle waits until the engine sends no more requests: it has done all it is going to do.
+// quiet is how long an engine that has sent nothing is taken to have nothing to do, at least: it answers what it sees within
+// milliseconds.
+const quiet = 1500 * time.Millisecond
+
+// idle waits until the engine sends no more requests: it has done all it is going to do. On a busy machine it is given the
+// time in which it could have done so several times over.
 func (o *operator) idle() {
 	o.t.Helper()
-	last, since := -1, time.Now()
+	last, since, enough := -1, time.Now(), quiet
 	testkit.Eventually(o.t, patience, func() (bool, string) {
 		if n := o.Total(); n != last {
 			last, since = n, time.Now()
 		}
-		return time.Since(since) > 700*time.Millisecond, "requests still come"
+		if time.Since(since) > enough {
+			enough = max(quiet, 5*testkit.Lag(o.t))
+		}
+		return o.Total() == last && time.Since(since) > enough, "requests still come"
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,8 +20,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// patience is long enough for a busy machine; what is waited for takes milliseconds.
-const patience = 30 * time.Second
+// patience is how long a test waits for what has to come.
+const patience = testkit.Patience
 
 var (
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
