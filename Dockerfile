@@ -1,0 +1,38 @@
+# A static binary, CA certificates and nothing else: no shell, no package manager,
+# no user but a number. docs/image.md says how to build it for other platforms and
+# how to pin the builder by its digest.
+
+ARG BUILDER=docker.io/library/golang:1.26
+
+# The builder runs on the machine's own platform and compiles for the target's: no
+# emulator is needed.
+FROM --platform=${BUILDPLATFORM} ${BUILDER} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+COPY cmd cmd
+COPY pkg pkg
+ARG TARGETOS
+ARG TARGETARCH
+ARG VERSION=unknown
+ARG REVISION=unknown
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -o /out/corollary \
+    -ldflags "-s -w -X github.com/corollary-dev/corollary/pkg/cli.Version=${VERSION} -X github.com/corollary-dev/corollary/pkg/cli.Revision=${REVISION}" \
+    ./cmd/corollary
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY LICENSE /
+COPY --from=build /out/corollary /
+# A number, so that Kubernetes can see that it is not root (runAsNonRoot).
+USER 65532:65532
+ENTRYPOINT ["/corollary"]
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="corollary" \
+      org.opencontainers.image.description="A Kubernetes operator without code for each kind: a custom resource is stated, and its corollary follows" \
+      org.opencontainers.image.source="https://github.com/corollary-dev/corollary" \
+      org.opencontainers.image.documentation="https://github.com/corollary-dev/corollary/tree/main/docs" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"

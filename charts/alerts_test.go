@@ -1,0 +1,118 @@
+package charts
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	kyaml "sigs.k8s.io/yaml"
+)
+
+// alert is an entry of files/alerts.yaml.
+type alert struct {
+	Alert, Severity, For, Expr, Summary, Description string
+
+	Threshold *float64
+}
+
+// alerts returns what the chart has, in its order.
+func alerts(t testing.TB) []alert {
+	t.Helper()
+	text, err := os.ReadFile("corollary/files/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Alerts []alert }
+	if err := kyaml.UnmarshalStrict(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Alerts) < 10 {
+		t.Fatalf("there are %d alerts only", len(file.Alerts))
+	}
+	return file.Alerts
+}
+
+func text(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestAlertsAreDocumented: docs/metrics.md lists each alert with its severity and how long it waits, in the same order, and
+// the chart's schema knows its name.
+func TestAlertsAreDocumented(t *testing.T) {
+	var want, names []string
+	for _, a := range alerts(t) {
+		after := a.For
+		if after == "0m" {
+			after = "at once"
+		}
+		want, names = append(want, "| `"+a.Alert+"` | "+a.Severity+" | "+after+" |"), append(names, a.Alert)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `Corollary[A-Za-z]+` \\| [a-z]+ \\| [a-z0-9 ]+ \\|").FindAllString(text(t, "../docs/metrics.md"), -1)
+	if !slices.Equal(rows, want) {
+		t.Errorf("docs/metrics.md lists\n%s\nand the chart has\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
+	}
+	base := readJSON(t, "schema/base.json")
+	var known []string
+	for _, name := range object(t, object(t, base, "definitions"), "AlertName")["enum"].([]any) {
+		known = append(known, name.(string))
+	}
+	changes, _ := find(t, base, "metrics.prometheusRule.alerts")
+	for name := range object(t, changes, "properties") {
+		if !slices.Contains(names, name) {
+			t.Errorf("schema/base.json allows changes of %s, which the chart does not have", name)
+		}
+	}
+	if n := len(object(t, changes, "properties")); n != len(names) {
+		t.Errorf("schema/base.json allows changes of %d alerts, the chart has %d", n, len(names))
+	}
+	if !slices.Equal(known, names) {
+		t.Errorf("schema/base.json allows the names %v, the chart has %v", known, names)
+	}
+}
+
+// TestAlertsTellApart: whoever is called needs to know at once how bad it is, what it is about, and what to type.
+func TestAlertsTellApart(t *testing.T) {
+	for _, a := range alerts(t) {
+		if !slices.Contains([]string{"critical", "warning", "info"}, a.Severity) {
+			t.Errorf("%s has the severity %q", a.Alert, a.Severity)
+		}
+		if !strings.Contains(a.Expr, "$(process)") || !strings.Contains(a.Expr, "$(by)") {
+			t.Errorf("%s speaks of other releases too: %s", a.Alert, a.Expr)
+		}
+		if named := strings.Contains(a.Expr, "operator)") || strings.Contains(a.Expr, "operator,"); named && !strings.Contains(a.Summary, "$labels.operator") {
+			t.Errorf("%s does not say which operator it is about: %s", a.Alert, a.Summary)
+		}
+		if (a.Threshold != nil) != strings.Contains(a.Expr, "$(threshold)") {
+			t.Errorf("%s: its threshold and its expression do not go together: %s", a.Alert, a.Expr)
+		}
+	}
+}
+
+var (
+	reasonsIn = regexp.MustCompile(`(?:reason|state|result)(?:=|=~|!~|!=)"([^"]+)"`)
+	firstCell = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+)
+
+// TestAlertsKnowTheWords: a reason that is misspelt in an expression matches nothing, and nobody would notice.
+func TestAlertsKnowTheWords(t *testing.T) {
+	documented := map[string]bool{"Panic": true} // stands in docs/metrics.md
+	for _, m := range firstCell.FindAllStringSubmatch(text(t, "../docs/conditions.md"), -1) {
+		documented[m[1]] = true
+	}
+	for _, a := range alerts(t) {
+		for _, m := range reasonsIn.FindAllStringSubmatch(a.Expr, -1) {
+			for word := range strings.SplitSeq(m[1], "|") {
+				if !documented[word] {
+					t.Errorf("%s asks for %s, which docs/conditions.md does not list", a.Alert, word)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,38 @@
+{{/* The key under which a file in a folder stands in its ConfigMap. */}}
+{{- define "corollary.fileKey" -}}
+{{- replace "/" "__" . -}}
+{{- end -}}
+
+{{/*
+What is mounted beside the configs: the configs and the files that are in no folder, as JSON, by name. Each *.yaml of that
+folder is read as a config, so that another one there can hold shared conventions only.
+*/}}
+{{- define "corollary.topFiles" -}}
+{{- $data := dict -}}
+{{- range $key, $file := include "corollary.operatorTexts" . | fromJson -}}
+  {{- $_ := set $data (printf "%s.yaml" $key) $file.text -}}
+{{- end -}}
+{{- range $path, $text := .Values.files -}}
+  {{- if and $text (not (contains "/" $path)) -}}
+    {{- if hasKey $data $path -}}
+      {{- fail (printf "files.%s: a config is mounted as that file: give it another name" ($path | replace "." "\\.")) -}}
+    {{- end -}}
+    {{- if and (regexMatch "[.]ya?ml$" $path) (not (regexMatch "(?m)^[\"']?kind[\"']?:\\s*[\"']?Conventions\\b" $text)) -}}
+      {{- fail (printf "files.%s would be read as a config: name it otherwise, or put it into a folder, as templates/%s (only a file of kind: Conventions may stand there)" ($path | replace "." "\\.") $path) -}}
+    {{- end -}}
+    {{- $_ := set $data $path $text -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $data -}}
+{{- end -}}
+
+{{/* The files in folders, as JSON: path to text. */}}
+{{- define "corollary.folderFiles" -}}
+{{- $files := dict -}}
+{{- range $path, $text := .Values.files -}}
+  {{- if and $text (contains "/" $path) -}}
+    {{- $_ := set $files $path $text -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $files -}}
+{{- end -}}

@@ -1,0 +1,110 @@
+{{/*
+All operators as objects, as JSON: a map from metadata.name to the whole config, from operators and operatorFiles alike.
+
+  {{- range $name, $operator := include "corollary.operators" . | fromJson }}
+
+What templates rely on is checked here: metadata.name, watch.apiVersion, watch.kind, and that downstreams is a list.
+values.schema.json checks operators, though not operatorFiles, before any template is rendered, and the command checks all of
+them before it starts.
+*/}}
+{{- define "corollary.operators" -}}
+{{- $operators := dict -}}
+{{- range $key, $file := include "corollary.operatorTexts" . | fromJson -}}
+  {{- $operator := fromYaml $file.text -}}
+  {{- with include "corollary.wrong" (dict "operator" $operator "text" $file.text) -}}
+    {{- fail (printf "%s is no config of an operator: %s; corollary check -c FILE tells everything" $file.from .) -}}
+  {{- end -}}
+  {{- with include "corollary.lacking" (dict "operator" $operator "files" $.Values.files) -}}
+    {{- fail (printf "%s names a file that is not given: %s" $file.from .) -}}
+  {{- end -}}
+  {{- $name := $operator.metadata.name -}}
+  {{- if hasKey $operators $name -}}
+    {{- fail (printf "%s: another operator is called %s: give each a metadata.name of its own" $file.from $name) -}}
+  {{- end -}}
+  {{- $_ := set $operators $name $operator -}}
+{{- end -}}
+{{- toJson $operators -}}
+{{- end -}}
+
+{{/* What keeps the text of a file, and the object that it holds, from being an operator's config; nothing where it may be one. */}}
+{{- define "corollary.wrong" -}}
+{{- $operator := .operator -}}
+{{- if and (not (contains "\n" .text)) (regexMatch "[.]ya?ml$" .text) -}}
+  it is the name of a file, {{ .text }}: give the text with --set-file, not with --set
+{{- else if $operator.Error -}}
+  {{ $operator.Error }}
+{{- else if ne (printf "%v %v" $operator.apiVersion $operator.kind) "corollary.dev/v1alpha1 Operator" -}}
+  it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Operator (a file that configs name belongs under files)
+{{- else -}}
+  {{- $missing := list -}}
+  {{- range $path := list "metadata.name" "watch.apiVersion" "watch.kind" -}}
+    {{- $keys := splitList "." $path -}}
+    {{- $parent := get $operator (first $keys) -}}
+    {{- $value := kindIs "map" $parent | ternary (get (default dict $parent) (last $keys)) "" -}}
+    {{- if or (not $value) (not (kindIs "string" $value)) -}}
+      {{- $missing = append $missing $path -}}
+    {{- end -}}
+  {{- end -}}
+  {{- if not (kindIs "slice" $operator.downstreams) -}}
+    {{- $missing = append $missing "downstreams" -}}
+  {{- end -}}
+  {{- if $missing -}}
+    it has no {{ join ", no " $missing }}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Which file a config names that is not among the files, and how to give it; nothing where all are there. {operator, files} */}}
+{{- define "corollary.lacking" -}}
+{{- $named := list .operator.conventionsFile -}}
+{{- range $place := append .operator.downstreams (get (default dict .operator.deletion) "before") -}}
+  {{- if kindIs "map" $place -}}
+    {{- $named = append $named $place.templateFile -}}
+  {{- end -}}
+{{- end -}}
+{{- $files := default dict .files -}}
+{{- $lacking := list -}}
+{{- range $path := compact $named | uniq -}}
+  {{- if not (get $files (clean (toString $path))) -}}
+    {{- $lacking = append $lacking $path -}}
+  {{- end -}}
+{{- end -}}
+{{- if $lacking -}}
+  {{ join ", " $lacking }}: {{ if not (regexMatch "^(/|[.][.]/)" (first $lacking | clean)) -}}
+  add --set-file 'files.{{ first $lacking | clean | replace "." "\\." }}=FILE', or {{ end -}}
+  let corollary generate chart-values -c CONFIG write the values with all files that it names
+{{- end -}}
+{{- end -}}
+
+{{/*
+The config files, as JSON: a map from each file's key to {text: what to mount, from: the value that it comes from}.
+*/}}
+{{- define "corollary.operatorTexts" -}}
+{{- $texts := dict -}}
+{{- range $key, $operator := .Values.operators -}}
+  {{- if $operator -}}
+    {{- $metadata := default dict $operator.metadata -}}
+    {{- if ne (default $key $metadata.name) $key -}}
+      {{- fail (printf "operators.%s has metadata.name %s: leave metadata out, or give the key that name" $key $metadata.name) -}}
+    {{- end -}}
+    {{- $head := dict "apiVersion" "corollary.dev/v1alpha1" "kind" "Operator" "metadata" (dict "name" $key) -}}
+    {{- $_ := set $texts $key (dict "from" (printf "operators.%s" $key) "text" (printf "%s\n" (toYaml (merge dict $operator $head)))) -}}
+  {{- end -}}
+{{- end -}}
+{{- range $key, $text := .Values.operatorFiles -}}
+  {{- if $text -}}
+    {{- if hasKey $texts $key -}}
+      {{- fail (printf "operatorFiles.%s: operators.%s would be mounted as the same file: rename one" $key $key) -}}
+    {{- end -}}
+    {{- $_ := set $texts $key (dict "from" (printf "operatorFiles.%s" $key) "text" $text) -}}
+  {{- end -}}
+{{- end -}}
+{{- if not $texts -}}
+  {{- $missing := list "no operator is given: set operators in a values file, or add --set-file operatorFiles.NAME=FILE with the file of a config" -}}
+  {{- if not .Values.image.repository -}}
+    {{- $missing = append $missing (include "corollary.noImage" .) -}}
+  {{- end -}}
+  {{- fail (join "\n" $missing) -}}
+{{- end -}}
+{{- toJson $texts -}}
+{{- end -}}

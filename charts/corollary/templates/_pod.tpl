@@ -1,0 +1,126 @@
+{{/* How long a duration such as 1m30s is, in milliseconds. */}}
+{{- define "corollary.milliseconds" -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll "[0-9.]+[a-z]+" . -1 -}}
+{{- $unit := regexFind "[a-z]+" . -}}
+{{- $sum = addf $sum (mulf (float64 (trimSuffix $unit .)) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) $unit)) -}}
+{{- end -}}
+{{- $sum -}}
+{{- end -}}
+
+{{/* The timings of the election, where they are given; those that the command would refuse are refused here. */}}
+{{- define "corollary.electionArgs" -}}
+{{- $given := .Values.leaderElection -}}
+{{- $lease := default "15s" $given.leaseDuration -}}
+{{- $deadline := default "10s" $given.renewDeadline -}}
+{{- $period := default "2s" $given.retryPeriod -}}
+{{- $ms := dict -}}
+{{- range list $lease $deadline $period -}}
+{{- $_ := set $ms . (include "corollary.milliseconds" . | float64) -}}
+{{- end -}}
+{{- $leaseMs := get $ms $lease -}}
+{{- if or (lt $leaseMs 1000.0) (ne (mulf (floor (divf $leaseMs 1000)) 1000) $leaseMs) -}}
+{{- fail (printf "leaderElection.leaseDuration is %s: whole seconds are needed, at least one" $lease) -}}
+{{- else if le $leaseMs (get $ms $deadline) -}}
+{{- fail (printf "leaderElection.renewDeadline is %s: it has to be shorter than leaseDuration, which is %s" $deadline $lease) -}}
+{{- else if or (eq (get $ms $period) 0.0) (le (get $ms $deadline) (mulf 1.2 (get $ms $period))) -}}
+{{- fail (printf "leaderElection.retryPeriod is %s: 1.2 times that has to be shorter than renewDeadline, which is %s, and it has to be longer than 0" $period $deadline) -}}
+{{- end -}}
+{{- range $flag, $value := dict "lease-duration" $given.leaseDuration "renew-deadline" $given.renewDeadline "retry-period" $given.retryPeriod -}}
+{{- with $value }}
+- --leader-election-{{ $flag }}={{ . }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Refuses those of extraArgs that other values are for: a flag that is there twice is the last one's, and the rights, the probes
+and the Job of helm uninstall would go by the first.
+*/}}
+{{- define "corollary.extraArgs" -}}
+{{- $values := dict "c" "operatorFiles" "config" "operatorFiles" "leader-elect" "replicas" "leader-election-id" "leaderElection.id"
+  "workers" "workers" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
+  "zap-encoder" "log.format" -}}
+{{- range .Values.extraArgs -}}
+  {{- $flag := regexFind "^--?[-a-z]+" . | trimAll "-" -}}
+  {{- if hasPrefix "-" . | and (not (hasPrefix "--" .)) -}}
+    {{- $flag = trunc 1 $flag -}}
+  {{- end -}}
+  {{- if has $flag (list "n" "namespace" "leader-election-namespace") -}}
+    {{- fail (printf "extraArgs has %s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .) -}}
+  {{- else if hasKey $values $flag -}}
+    {{- fail (printf "extraArgs has %s: leave it out, that is what the value %s is for" . (get $values $flag)) -}}
+  {{- end -}}
+{{- end -}}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The command line of the container, as a list. */}}
+{{- define "corollary.args" -}}
+{{- if eq (toString .Values.metrics.port) (toString .Values.probes.port) -}}
+{{- fail (printf "metrics.port and probes.port are both %v: give each a port of its own" .Values.probes.port) -}}
+{{- end -}}
+- run
+- --config=/etc/corollary
+- --namespace={{ .Release.Namespace }}
+- --leader-elect
+- --leader-election-id={{ include "corollary.leaderElectionId" . }}
+{{- include "corollary.electionArgs" . }}
+- --workers={{ .Values.workers }}
+- --metrics-bind-address=:{{ .Values.metrics.port }}
+- --health-probe-bind-address=:{{ .Values.probes.port }}
+- --zap-log-level={{ .Values.log.level }}
+- --zap-encoder={{ .Values.log.format }}
+{{- include "corollary.extraArgs" . }}
+{{- end -}}
+
+{{/*
+What Go's memory limit is to be: nine tenths of the container's, in bytes, since the process holds more than Go counts.
+Empty where there is no limit, or one of another form than NUMBER and Ki, Mi, Gi, Ti, k, M, G, T or nothing.
+*/}}
+{{- define "corollary.memoryLimit" -}}
+{{- $limit := toString (dig "limits" "memory" "" (default dict .Values.resources)) -}}
+{{- if regexMatch "^[0-9]+([KMGT]i|[kMGT])?$" $limit -}}
+{{- $factors := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $number := regexFind "^[0-9]+" $limit -}}
+{{- div (mul $number (get $factors (trimPrefix $number $limit)) 9) 10 -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The container's environment, as a list. What the values name is theirs alone: no name may be there twice. */}}
+{{- define "corollary.env" -}}
+{{- $env := list -}}
+{{- $limit := include "corollary.memoryLimit" . -}}
+{{- range .Values.env -}}
+{{- if eq .name "GOMEMLIMIT" }}{{ $limit = "" }}{{ end -}}
+{{- end -}}
+{{- with $limit -}}
+{{- $env = append $env (dict "name" "GOMEMLIMIT" "value" .) -}}
+{{- end -}}
+{{- toYaml (concat $env (default list .Values.env)) -}}
+{{- end -}}
+
+{{/*
+The volume of config files. It names the ConfigMap as a whole, so that a new config reaches running pods. A ConfigMap's keys
+have no folders: files in folders stand in a second one, and are named one by one.
+*/}}
+{{- define "corollary.volume" -}}
+{{- $folders := include "corollary.folderFiles" . | fromJson -}}
+{{- if $folders -}}
+projected:
+  sources:
+    - configMap:
+        name: {{ include "corollary.fullname" . | toYaml }}
+    - configMap:
+        name: {{ include "corollary.fullname" . }}-files
+        items:
+          {{- range $path, $text := $folders }}
+          - {key: {{ include "corollary.fileKey" $path | quote }}, path: {{ $path | quote }}}
+          {{- end }}
+{{- else -}}
+configMap:
+  name: {{ include "corollary.fullname" . | toYaml }}
+{{- end -}}
+{{- end -}}

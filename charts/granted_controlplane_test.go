@@ -1,0 +1,128 @@
+//go:build controlplane
+
+package charts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// grant is one right that a release gives: one verb on one resource in one place.
+type grant struct {
+	user      string // that of a ServiceAccount
+	namespace string // "" for the whole cluster
+	verb      string
+	group     string
+	resource  string
+	name      string // "" for all
+}
+
+func (g grant) String() string {
+	where := "in the whole cluster"
+	if g.namespace != "" {
+		where = "in namespace " + g.namespace
+	}
+	return strings.Join(strings.Fields(fmt.Sprintf("%s may %s %s.%s %s %s", g.user, g.verb, g.resource, g.group, g.name, where)), " ")
+}
+
+// grants returns every right that the bindings of a manifest give, each once, for the roles that it has.
+func grants(t testing.TB, manifest string) []grant {
+	t.Helper()
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, o := range objects(t, manifest) {
+		if o.GetKind() == "Role" || o.GetKind() == "ClusterRole" {
+			rules[o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName()] = typed[rbacv1.ClusterRole](t, o).Rules
+		}
+	}
+	var list []grant
+	for _, o := range objects(t, manifest) {
+		if o.GetKind() != "RoleBinding" && o.GetKind() != "ClusterRoleBinding" {
+			continue
+		}
+		binding := typed[rbacv1.RoleBinding](t, o)
+		role, ok := rules[binding.RoleRef.Kind+"/"+o.GetNamespace()+"/"+binding.RoleRef.Name]
+		if !ok {
+			t.Errorf("%s %s binds %s, which the manifest does not have", o.GetKind(), o.GetName(), binding.RoleRef.Name)
+		}
+		for _, subject := range binding.Subjects {
+			user := "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+			for _, rule := range role {
+				list = append(list, each(rule, grant{user: user, namespace: o.GetNamespace()})...)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b grant) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(list)
+}
+
+// each spells a rule out.
+func each(rule rbacv1.PolicyRule, g grant) []grant {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var list []grant
+	for _, g.group = range rule.APIGroups {
+		for _, g.resource = range rule.Resources {
+			for _, g.verb = range rule.Verbs {
+				for _, g.name = range names {
+					list = append(list, g)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// usedBy tells whether a request took the right.
+func (g grant) usedBy(r testkit.Request) bool {
+	if g.verb == "impersonate" {
+		return r.Sender == g.user && r.User == "system:serviceaccount:"+g.namespace+":"+g.name
+	}
+	if r.User != g.user || r.Group != g.group || r.Resource != g.resource || g.namespace != "" && r.Namespace != g.namespace || g.name != "" && r.Name != g.name {
+		return false
+	}
+	// A server-side apply that makes its object takes the right to create it, too.
+	return strings.EqualFold(r.Verb, g.verb) || g.verb == "create" && r.Verb == "PATCH" && r.Code == 201
+}
+
+// superfluous are those of the rights that no request took, in words.
+func superfluous(granted []grant, requests []testkit.Request) []string {
+	var list []string
+	for _, g := range granted {
+		if !slices.ContainsFunc(requests, g.usedBy) {
+			list = append(list, g.String())
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// missing are the requests that were forbidden to those who have the rights, in words. A process that is ending while helm
+// takes its rights away may ask for something still.
+func missing(granted []grant, requests []testkit.Request) []string {
+	var list []string
+	taken := false
+	for _, r := range requests {
+		if r.Group == rbacv1.GroupName && testkit.Agent("Helm/")(r) && r.Mutating() {
+			taken = r.Verb == "DELETE"
+		}
+		if taken {
+			continue
+		}
+		of := func(g grant) bool { return r.User == g.user || r.Sender == g.user }
+		if r.Code == 403 && slices.ContainsFunc(granted, of) {
+			g := grant{user: r.User, namespace: r.Namespace, verb: strings.ToLower(r.Verb), group: r.Group, resource: r.Resource, name: r.Name}
+			list = append(list, g.String())
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

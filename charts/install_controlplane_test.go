@@ -1,0 +1,458 @@
+//go:build controlplane
+
+package charts
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	_ "github.com/corollary-dev/corollary/pkg/cli" // the command is this: a result that Go has kept is stale when it changes
+)
+
+// patience is how long a test waits for what has to come.
+const patience = testkit.Patience
+
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+var (
+	sites       = resource("install.example.com", "v1", "sites")
+	backups     = resource("install.example.com", "v1", "backups")
+	tenants     = resource("install.example.com", "v1", "tenants")
+	appKinds    = resource("install.example.com", "v1", "apps")
+	configMaps  = resource("", "v1", "configmaps")
+	services    = resource("", "v1", "services")
+	namespaces  = resource("", "v1", "namespaces")
+	pods        = resource("", "v1", "pods")
+	events      = resource("events.k8s.io", "v1", "events")
+	leases      = resource("coordination.k8s.io", "v1", "leases")
+	deployments = resource("apps", "v1", "deployments")
+	jobs        = resource("batch", "v1", "jobs")
+)
+
+// installation is one release in namespaces of its own, and the pods of it.
+type installation struct {
+	*testing.T
+	name, system, apps, shared, team, elsewhere string
+	kubelet                                     *kubelet
+	kubeconfig                                  string
+	granted                                     []grant
+}
+
+// prepare makes what a release is installed into.
+func prepare(t *testing.T, binary string) *installation {
+	t.Helper()
+	i := &installation{T: t, name: "rel", kubeconfig: testkit.Kubeconfig(t), system: testkit.Namespace(t), apps: testkit.Namespace(t),
+		shared: testkit.Namespace(t), team: testkit.Namespace(t), elsewhere: testkit.Namespace(t)}
+	i.kubelet = startKubelet(t, i.system, binary)
+	t.Cleanup(func() { // however far it came: a right that is missing shows first by what does not happen
+		for _, right := range missing(i.granted, testkit.Audit(t)) {
+			t.Errorf("missing: %s", right)
+		}
+	})
+	return i
+}
+
+// build builds the command as make build does it.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "corollary")
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/corollary")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// values returns a file of values with the namespaces filled in.
+func (i *installation) values(name string) string {
+	i.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata/install", name))
+	if err != nil {
+		i.Fatal(err)
+	}
+	return write(i, name, strings.NewReplacer("SYSTEM", i.system, "APPS", i.apps, "SHARED", i.shared, "TEAM", i.team, "ELSEWHERE", i.elsewhere).Replace(string(text)))
+}
+
+// helm runs helm upon the release. Pods that run see what an upgrade changes in their mounts once it is done and the rights
+// that came with it are in force: a kubelet takes longer than that.
+func (i *installation) helm(args ...string) string {
+	i.Helper()
+	if args[0] == "upgrade" {
+		i.kubelet.holdMounts(true)
+		defer func() {
+			if err := testkit.RightsInForce(i.Context()); err != nil {
+				i.Error(err)
+			}
+			i.kubelet.holdMounts(false)
+		}()
+	}
+	out, problems, err := helm(i, append(args, "--namespace="+i.system, "--kubeconfig="+i.kubeconfig)...)
+	if err != nil {
+		i.Fatalf("helm %v: %v\n%s%s", args, err, out, problems)
+	}
+	return out
+}
+
+// note notes the rights that the release gives now, those of its hooks included.
+func (i *installation) note() {
+	i.Helper()
+	more := grants(i, i.helm("get", "manifest", i.name)+"\n---\n"+i.helm("get", "hooks", i.name))
+	i.granted = append(i.granted, more...)
+}
+
+func (i *installation) fullname() string { return i.name + "-corollary" }
+
+// holder is who holds the Lease, "" where nobody does.
+func (i *installation) holder() string {
+	lease := testkit.Find(i, leases, i.system, i.fullname())
+	if lease == nil {
+		return ""
+	}
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	return holder
+}
+
+func (i *installation) eventually(condition func() (bool, string)) {
+	i.Helper()
+	testkit.Eventually(i, patience, condition)
+}
+
+// ready waits until a custom resource says that all that follows from it is there.
+func (i *installation) ready(gvr schema.GroupVersionResource, ns, name string) *unstructured.Unstructured {
+	i.Helper()
+	var u *unstructured.Unstructured
+	i.eventually(func() (bool, string) {
+		u = testkit.Get(i, gvr, ns, name)
+		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		for _, c := range list {
+			if c, ok := c.(map[string]any); ok && c["type"] == "Ready" {
+				return c["status"] == "True" && c["observedGeneration"] == u.GetGeneration(), name + ": " + str(c["reason"]) + ": " + str(c["message"])
+			}
+		}
+		return false, name + " has no condition"
+	})
+	return u
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// has waits until an object has a text in a field.
+func (i *installation) has(gvr schema.GroupVersionResource, ns, name, want string, path ...string) {
+	i.Helper()
+	i.eventually(func() (bool, string) {
+		u := testkit.Find(i, gvr, ns, name)
+		if u == nil {
+			return false, name + " is not there"
+		}
+		have, _, _ := unstructured.NestedString(u.Object, path...)
+		return have == want, name + ": " + strings.Join(path, ".") + " is " + have
+	})
+}
+
+func (i *installation) gone(gvr schema.GroupVersionResource, ns, name string) {
+	i.Helper()
+	i.eventually(func() (bool, string) { return testkit.Find(i, gvr, ns, name) == nil, name + " is there still" })
+}
+
+// TestInstall installs the chart by the real helm, upgrades it and takes it away again, on a real API server with the real
+// controllers of Deployments, ReplicaSets and Jobs. The pods are processes of the real command with the tokens of the
+// accounts that were installed (kubelet is the only double), and the operators do their whole job. In the end the API
+// server's audit log says what the rights that were granted have been used for: one that was missing fails the test, and so
+// does one that nobody has used.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	i := prepare(t, build(t))
+	i.arrange()
+	i.comeAndGo()
+	i.helm("install", i.name, chart, "--values="+i.values("values.yaml"), "--wait", "--timeout=10m")
+	i.note()
+	i.operate()
+	i.failOver()
+	i.list()
+	i.upgrade()
+	i.uninstall()
+	for _, right := range superfluous(i.granted, testkit.Audit(t)) {
+		t.Errorf("superfluous: %s", right)
+	}
+}
+
+// comeAndGo installs a release of which no pod ever runs. It can be taken away as well.
+func (i *installation) comeAndGo() {
+	i.helm("install", i.name, chart, "--values="+i.values("values.yaml"), "--set=replicas=0", "--wait", "--timeout=10m")
+	i.note()
+	i.helm("uninstall", i.name, "--timeout=10m")
+	i.nothingLeft()
+
+	// Where the hook fails, helm says so, the Job is left for its log, and there is a way without it.
+	testkit.Apply(i, i.system, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: powerless}}")
+	i.helm("install", i.name, chart, "--values="+i.values("values.yaml"), "--set=replicas=0,rbac.create=false,release.serviceAccountName=powerless,release.backoffLimit=0")
+	_, problems, err := helm(i, "uninstall", i.name, "--timeout=10m", "--namespace="+i.system, "--kubeconfig="+i.kubeconfig)
+	if err == nil || !strings.Contains(problems, i.fullname()+"-release") {
+		i.Errorf("%v: %s", err, problems)
+	}
+	i.Log(problems)
+	testkit.Get(i, jobs, i.system, i.fullname()+"-release")
+	if log := i.kubelet.logOf(i.fullname() + "-release"); !strings.Contains(log, "scaling Deployment "+i.system+"/"+i.fullname()+" to 0: ") {
+		i.Error(log)
+	}
+	i.helm("uninstall", i.name, "--no-hooks", "--timeout=10m")
+	testkit.Delete(i, jobs, i.system, i.fullname()+"-release")
+	i.nothingLeft()
+}
+
+// arrange makes what is there before the operators are.
+func (i *installation) arrange() {
+	for _, ns := range []string{i.team} {
+		testkit.Patch(i, namespaces, "", ns, "test", `{"metadata": {"labels": {"install.example.com/team": "yes"}}}`)
+	}
+	testkit.Apply(i, i.shared, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {theme: dark}}")
+}
+
+func (i *installation) site() string {
+	return `{apiVersion: install.example.com/v1, kind: Site, metadata: {name: site, labels: {install.example.com/live: "yes"}}, spec: {name: page, secret: door}}`
+}
+
+// operate has each operator do all that it can.
+func (i *installation) operate() {
+	i.eventually(func() (bool, string) { return i.holder() != "", "nobody leads" })
+
+	testkit.Apply(i, i.apps, i.site())
+	i.ready(sites, i.apps, "site")
+	i.has(configMaps, i.apps, "page", "unknown", "data", "secret")
+	testkit.Apply(i, i.apps, "{apiVersion: v1, kind: Secret, metadata: {name: door}}") // an input that comes later
+	i.has(configMaps, i.apps, "page", "known", "data", "secret")
+	testkit.Patch(i, configMaps, i.shared, "settings", "test", `{"data": {"theme": "light"}}`) // one that changes
+	i.has(configMaps, i.apps, "page", "light", "data", "theme")
+	for range 2 { // drift; the second event is added to the first one
+		testkit.Patch(i, configMaps, i.apps, "page", "somebody", `{"data": {"theme": "mine"}}`)
+		i.has(configMaps, i.apps, "page", "light", "data", "theme")
+	}
+	i.event(i.apps, "site", "Repaired")
+	testkit.Patch(i, sites, i.apps, "site", "test", `{"spec": {"name": "start"}}`) // another name
+	i.has(configMaps, i.apps, "start", "light", "data", "theme")
+	i.gone(configMaps, i.apps, "page")
+	i.ready(sites, i.apps, "site")
+
+	// One that loses its label, and one that is deleted after its backup has been made.
+	testkit.Apply(i, i.apps, strings.NewReplacer("name: site", "name: brief", "name: page", "name: brief").Replace(i.site()))
+	i.ready(sites, i.apps, "brief")
+	testkit.Patch(i, sites, i.apps, "brief", "test", `{"metadata": {"labels": {"install.example.com/live": null}}}`)
+	i.gone(configMaps, i.apps, "brief")
+	i.backUp("old", `{"metadata": {"labels": {"install.example.com/managed-by": null}}}`) // lost from sight
+	i.backUp("orphan", `{"metadata": {"ownerReferences": null}}`)                         // as deleting with --cascade=orphan does
+
+	i.operateTenant()
+	i.operateApp()
+}
+
+// backUp deletes a site, which waits for its backup, to which somebody has done something.
+func (i *installation) backUp(name, done string) {
+	testkit.Apply(i, i.apps, strings.NewReplacer("name: site", "name: "+name, "name: page", "name: "+name).Replace(i.site()))
+	i.ready(sites, i.apps, name)
+	testkit.Delete(i, sites, i.apps, name)
+	i.eventually(func() (bool, string) { return testkit.Find(i, backups, i.apps, name) != nil, "no backup is made" })
+	testkit.Patch(i, backups, i.apps, name, "test", done)
+	testkit.Patch(i, backups, i.apps, name, "test", `{"status": {"done": true}}`)
+	i.gone(sites, i.apps, name)
+	i.gone(configMaps, i.apps, name)
+	i.gone(backups, i.apps, name)
+}
+
+func (i *installation) operateTenant() {
+	name := testkit.Unique(i)
+	tenant := "{apiVersion: install.example.com/v1, kind: Tenant, metadata: {name: " + name + `, labels: {install.example.com/live: "yes"}}, spec: {tier: gold}}`
+	testkit.Apply(i, "", tenant)
+	i.ready(tenants, "", name)
+	for range 2 {
+		testkit.Patch(i, namespaces, "", name, "somebody", `{"metadata": {"labels": {"install.example.com/tier": "lead"}}}`)
+		i.has(namespaces, "", name, "gold", "metadata", "labels", "install.example.com/tier")
+	}
+	testkit.Apply(i, "", strings.Replace(tenant, name, name+"-stays", 1))
+	i.ready(tenants, "", name+"-stays")
+	testkit.Patch(i, tenants, "", name, "test", `{"metadata": {"labels": {"install.example.com/live": null}}}`)
+	i.eventually(func() (bool, string) { // kept, without our marks
+		return testkit.Get(i, namespaces, "", name).GetLabels()["install.example.com/managed-by"] == "", "it is not released"
+	})
+	testkit.Delete(i, tenants, "", name)
+	i.gone(tenants, "", name)
+	if testkit.Get(i, namespaces, "", name).GetDeletionTimestamp() != nil {
+		i.Error("what is to be kept went")
+	}
+}
+
+func (i *installation) operateApp() {
+	app := `{apiVersion: install.example.com/v1, kind: App, metadata: {name: app, labels: {install.example.com/live: "yes"}}, spec: {words: hello, port: 80}}`
+	testkit.Apply(i, i.team, app)
+	i.ready(appKinds, i.team, "app")
+	testkit.Patch(i, configMaps, i.team, "app", "somebody", `{"data": {"words": "none"}}`)
+	i.has(configMaps, i.team, "app", "hello", "data", "words")
+	testkit.Patch(i, services, i.elsewhere, "app", "somebody", `{"spec": {"selector": {"app": "other"}}}`)
+	i.has(services, i.elsewhere, "app", "app", "spec", "selector", "app")
+	testkit.Apply(i, i.team, strings.Replace(app, "name: app", "name: brief", 1))
+	i.ready(appKinds, i.team, "brief")
+	testkit.Patch(i, appKinds, i.team, "brief", "test", `{"metadata": {"labels": {"install.example.com/live": null}}}`)
+	i.gone(configMaps, i.team, "brief")
+	i.gone(services, i.elsewhere, "brief")
+	testkit.Delete(i, appKinds, i.team, "brief")
+	i.gone(appKinds, i.team, "brief")
+}
+
+// event waits for an event about an object.
+func (i *installation) event(ns, name, reason string) {
+	i.Helper()
+	i.eventually(func() (bool, string) {
+		return slices.ContainsFunc(testkit.List(i, events, ns, ""), func(e unstructured.Unstructured) bool {
+			about, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+			return about == name && str(e.Object["reason"]) == reason
+		}), "there is no event " + reason + " about " + name
+	})
+}
+
+// failOver deletes the pod that leads: the other one goes on, and a new one stands by.
+func (i *installation) failOver() {
+	const atWork = `"operator":"site","reason":"Running"`
+	before, led := i.holder(), i.kubelet.running(atWork)
+	testkit.Delete(i, pods, i.system, led.pod.Name)
+	i.eventually(func() (bool, string) { return i.holder() != "" && i.holder() != before, "nobody else leads" })
+	i.eventually(func() (bool, string) { // what stands differently when it begins, guard asks about
+		leads := i.kubelet.running(atWork)
+		return leads != nil && leads != led, "nobody else is at work"
+	})
+	testkit.Patch(i, configMaps, i.apps, "start", "somebody", `{"data": {"theme": "mine"}}`)
+	i.has(configMaps, i.apps, "start", "light", "data", "theme")
+	i.eventually(func() (bool, string) { // the Deployment may count the one that was deleted for a while
+		list := testkit.List(i, pods, i.system, "")
+		ready := slices.DeleteFunc(slices.Clone(list), func(pod unstructured.Unstructured) bool { return pod.GetDeletionTimestamp() != nil || !isReady(pod) })
+		return len(list) == 2 && len(ready) == 2, fmt.Sprintf("of %d pods %d are ready", len(list), len(ready))
+	})
+	i.eventually(func() (bool, string) {
+		n, _, _ := unstructured.NestedInt64(testkit.Get(i, deployments, i.system, i.fullname()).Object, "status", "readyReplicas")
+		return n == 2, fmt.Sprintf("%d pods are ready", n)
+	})
+}
+
+// isReady tells whether a pod says that it is.
+func isReady(pod unstructured.Unstructured) bool {
+	list, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
+	return slices.ContainsFunc(list, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
+}
+
+// list has the pods list what they watch, as they have to where the API server does not stream what there is into a watch:
+// that is behind a feature of client-go's. It takes other pods.
+func (i *installation) list() {
+	before := i.kubelet.count()
+	i.helm("upgrade", i.name, chart, "--values="+i.values("values.yaml"), "--values="+i.values("list.yaml"), "--wait", "--timeout=10m")
+	i.note()
+	i.eventually(func() (bool, string) {
+		n := len(testkit.List(i, pods, i.system, ""))
+		return n == 2 && i.holder() != "", fmt.Sprintf("there are %d pods", n)
+	})
+	if n := i.kubelet.count() - before; n != 2 {
+		i.Errorf("there were %d new pods", n)
+	}
+}
+
+// upgrade changes one operator, which waits to be confirmed, and adds one, without another pod.
+func (i *installation) upgrade() {
+	before := i.kubelet.count()
+	testkit.Apply(i, i.elsewhere, `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: app}, spec: {defaultBackend: {service: {name: elses, port: {number: 1}}}}}`)
+	i.helm("upgrade", i.name, chart, "--values="+i.values("values.yaml"), "--values="+i.values("list.yaml"), "--values="+i.values("upgrade.yaml"), "--wait", "--timeout=10m")
+	i.note()
+	leading := func(says string) func() (bool, string) {
+		return func() (bool, string) {
+			return i.kubelet.running(says) != nil, "no pod says " + says
+		}
+	}
+	i.eventually(leading(`"a change waits for confirmation"`))
+	i.eventually(leading(`"reason":"Observing"`))
+	i.eventually(leading(`observing: an action is not carried out`))
+	i.has(configMaps, i.apps, "start", "one", "data", "release")
+	confirm := exec.CommandContext(i.Context(), i.kubelet.binary, "confirm", "-c", filepath.Join(i.kubelet.running("").dir, "config"), "site", "--kubeconfig", i.kubeconfig)
+	if out, err := confirm.CombinedOutput(); err != nil {
+		i.Fatalf("%v\n%s", err, out)
+	}
+	i.has(configMaps, i.apps, "start", "two", "data", "release")
+	i.event(i.apps, "site", "Updated")
+	i.eventually(leading(`"a changed config is at work"`))
+
+	// Another change, which nothing has to be changed for.
+	i.helm("upgrade", i.name, chart, "--reuse-values", "--set=operators.site.retry.minDelay=2s", "--wait", "--timeout=10m")
+	i.eventually(func() (bool, string) {
+		for _, e := range testkit.List(i, events, i.system, "") {
+			if n, _, _ := unstructured.NestedInt64(e.Object, "series", "count"); str(e.Object["reason"]) == "Reloaded" && n >= 2 {
+				return true, ""
+			}
+		}
+		return false, "no event says that it was reloaded twice"
+	})
+	if n := i.kubelet.count() - before; n != 0 {
+		i.Errorf("there were %d new pods", n)
+	}
+}
+
+// uninstall takes the release away. What there was of custom resources stays, and can be deleted.
+func (i *installation) uninstall() {
+	if f := testkit.Get(i, sites, i.apps, "site").GetFinalizers(); !slices.Contains(f, "install.example.com/site") {
+		i.Errorf("finalizers are %v", f)
+	}
+	testkit.Apply(i, i.apps, strings.NewReplacer("name: site", "name: late", "name: page", "name: late").Replace(i.site()))
+	i.ready(sites, i.apps, "late")
+	testkit.Delete(i, sites, i.apps, "late") // its backup has not been made yet
+	i.eventually(func() (bool, string) { return testkit.Find(i, backups, i.apps, "late") != nil, "no backup is made" })
+	i.helm("uninstall", i.name, "--timeout=10m")
+	i.gone(sites, i.apps, "late")
+	i.Log(i.kubelet.logOf(i.fullname() + "-release"))
+	i.eventually(func() (bool, string) { return len(testkit.List(i, pods, i.system, "")) == 0, "there are pods still" })
+	i.nothingLeft()
+	left := []struct {
+		gvr      schema.GroupVersionResource
+		ns, name string
+	}{{sites, i.apps, "site"}, {configMaps, i.apps, "start"}, {appKinds, i.team, "app"}, {configMaps, i.team, "app"}, {services, i.elsewhere, "app"}}
+	for _, o := range left {
+		if u := testkit.Get(i, o.gvr, o.ns, o.name); len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() != nil {
+			i.Errorf("%s %s: finalizers %v, deleted %v", o.gvr.Resource, o.name, u.GetFinalizers(), u.GetDeletionTimestamp())
+		}
+	}
+	testkit.Delete(i, services, i.elsewhere, "app") // which no owner reference can reach
+	testkit.Delete(i, sites, i.apps, "site")
+	testkit.Delete(i, appKinds, i.team, "app")
+	for _, o := range left {
+		i.gone(o.gvr, o.ns, o.name)
+	}
+}
+
+// nothingLeft looks for objects of the release, and for the Lease, which its processes have made.
+func (i *installation) nothingLeft() {
+	for _, gvr := range []schema.GroupVersionResource{deployments, jobs, pods, configMaps, services, leases,
+		resource("apps", "v1", "replicasets"), resource("", "v1", "serviceaccounts"), resource("", "v1", "secrets"), resource("policy", "v1", "poddisruptionbudgets"),
+		resource("rbac.authorization.k8s.io", "v1", "roles"), resource("rbac.authorization.k8s.io", "v1", "rolebindings"),
+		resource("rbac.authorization.k8s.io", "v1", "clusterroles"), resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")} {
+		i.eventually(func() (bool, string) {
+			left := testkit.List(i, gvr, "", "app.kubernetes.io/instance="+i.name)
+			if gvr == leases {
+				left = testkit.List(i, gvr, i.system, "")
+			}
+			if len(left) > 0 {
+				return false, gvr.Resource + " are left: " + left[0].GetName()
+			}
+			return true, ""
+		})
+	}
+}

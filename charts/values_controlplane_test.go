@@ -1,0 +1,227 @@
+//go:build controlplane
+
+package charts
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// image is what every set of values needs.
+const image = "--set=image.repository=registry.example.com/corollary"
+
+// mounted returns the files that the pods find in /etc/corollary, by their path there.
+func mounted(t *testing.T, manifest string) map[string]string {
+	t.Helper()
+	configMaps := map[string]map[string]string{}
+	for _, o := range objects(t, manifest) {
+		if o.GetKind() == "ConfigMap" {
+			configMaps[o.GetName()] = typed[corev1.ConfigMap](t, o).Data
+		}
+	}
+	files := map[string]string{}
+	volume := as[appsv1.Deployment](t, manifest, "Deployment").Spec.Template.Spec.Volumes[0]
+	if volume.ConfigMap != nil {
+		mount(t, configMaps, volume.ConfigMap.Name, volume.ConfigMap.Items, files)
+		return files
+	}
+	for _, s := range volume.Projected.Sources {
+		mount(t, configMaps, s.ConfigMap.Name, s.ConfigMap.Items, files)
+	}
+	return files
+}
+
+// mount adds the files of a ConfigMap as the kubelet does: those that are named, else all.
+func mount(t *testing.T, configMaps map[string]map[string]string, name string, items []corev1.KeyToPath, files map[string]string) {
+	t.Helper()
+	data, ok := configMaps[name]
+	if !ok {
+		t.Fatalf("the volume names a ConfigMap %s, which is not rendered", name)
+	}
+	if items == nil {
+		maps.Copy(files, data)
+	}
+	for _, item := range items {
+		text, ok := data[item.Key]
+		if !ok {
+			t.Fatalf("ConfigMap %s has no %s, which the volume names", name, item.Key)
+		}
+		files[item.Path] = text
+	}
+}
+
+// unpack writes the files into a new directory and returns it.
+func unpack(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for path, text := range files {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestExamplesAsValues: each example given as values, without its head, is mounted as a file that loads without an error
+// and says the same as the example's own.
+func TestExamplesAsValues(t *testing.T) {
+	t.Parallel()
+	operators := map[string]any{}
+	digests := map[string]string{}
+	for _, path := range examples(t) {
+		file := load(t, path)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values map[string]any
+		if err := kyaml.Unmarshal(text, &values); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"apiVersion", "kind", "metadata"} {
+			delete(values, key)
+		}
+		operators[file.Metadata.Name] = values
+		digests[file.Metadata.Name] = file.Digest()
+	}
+	values, err := kyaml.Marshal(map[string]any{"operators": operators, "files": map[string]any{"conventions.yaml": string(conventions(t))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := unpack(t, mounted(t, render(t, image, "--values="+write(t, "values.yaml", string(values)))))
+	for name, digest := range digests {
+		if got := load(t, filepath.Join(dir, name+".yaml")); got.Digest() != digest {
+			t.Errorf("%s is another operator where it is given as values", name)
+		}
+	}
+}
+
+// TestExamplesAsFiles: each example given by --set-file is mounted to the byte.
+func TestExamplesAsFiles(t *testing.T) {
+	t.Parallel()
+	shared := string(conventions(t))
+	args, want := []string{image, `--set-file=files.conventions\.yaml=` + write(t, "conventions.yaml", shared)}, map[string]string{"conventions.yaml": shared}
+	for _, path := range examples(t) {
+		name := load(t, path).Metadata.Name
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name+".yaml"] = string(text)
+		args = append(args, "--set-file=operatorFiles."+name+"="+path)
+	}
+	if diff := cmp.Diff(want, mounted(t, render(t, args...))); diff != "" {
+		t.Errorf("(- file, + mounted)\n%s", diff)
+	}
+}
+
+// TestFilesToTheByte: whatever a file holds, it is mounted as it is; Helm and YAML have ways of their own with ends of
+// lines and blanks.
+func TestFilesToTheByte(t *testing.T) {
+	t.Parallel()
+	config := "apiVersion: corollary.dev/v1alpha1\nkind: Operator\nmetadata: {name: hello}\n" +
+		"watch: {apiVersion: v1, kind: Secret}\ndownstreams: []\n"
+	want := map[string]string{
+		"hello.yaml":              "# {{ .Release.Name }} stays as it is\r\n" + config + "\n\n  \n",
+		"a-last-line-without-end": "x",
+		"begins-with-blanks":      "   x\n y\n",
+		"ends-with-blank-lines":   "x\n\n\n",
+		"is-only-an-end":          "\n",
+		"tabs":                    "\tx\t\n",
+		"other-ends-of-lines":     "a\r\nb\rc\n",
+		"letters":                 "µ € 😀 \u2028 \" ' \\ \u00a0\n",
+		"document":                "---\na\n...\n---\nb\n",
+		"long-line":               strings.Repeat("word ", 500) + "\n",
+		"markup":                  "<a href=\"x\">&amp;</a>\n",
+		"zz/folder/template":      "  {{- range $x := .spec.x }}\n  x: {{ $x }}\n  {{- end }}\n\n",
+		"zz/last":                 "x\n\n",
+	}
+	args := []string{image}
+	for path, text := range want {
+		key := "files." + strings.ReplaceAll(path, ".", `\.`)
+		if path == "hello.yaml" {
+			key = "operatorFiles.hello"
+		}
+		args = append(args, "--set-file="+key+"="+write(t, "text", text))
+	}
+	if diff := cmp.Diff(want, mounted(t, render(t, args...))); diff != "" {
+		t.Errorf("(- given, + mounted)\n%s", diff)
+	}
+}
+
+// TestNumbersInValues: Helm reads whole numbers of values as floating point ones, and prints the large ones in a form
+// that is no whole number any more, unless the chart takes care.
+func TestNumbersInValues(t *testing.T) {
+	t.Parallel()
+	const parameters = "{million: 1000000, billion: 12345678901, most: 9007199254740991, least: -9007199254740991, half: 0.5, text: '0123', none: false}"
+	manifest := render(t, "--values=testdata/values/minimal.yaml",
+		"--values="+write(t, "numbers.yaml", "operators: {hello: {parameters: "+parameters+"}}"))
+	dir := unpack(t, mounted(t, manifest))
+	file := load(t, filepath.Join(dir, "hello.yaml"))
+	want := map[string]any{"million": int64(1000000), "billion": int64(12345678901), "most": int64(9007199254740991),
+		"least": int64(-9007199254740991), "half": 0.5, "text": "0123", "none": false}
+	if diff := cmp.Diff(want, file.Parameters); diff != "" {
+		t.Errorf("(- want, + loaded)\n%s", diff)
+	}
+}
+
+// TestFilesThatConfigsName: templateFile and conventionsFile are found beside the configs and in folders.
+func TestFilesThatConfigsName(t *testing.T) {
+	t.Parallel()
+	dir := unpack(t, mounted(t, render(t, "--values=testdata/values/full.yaml")))
+	files, errs := config.Load(config.Options{Files: []string{dir}})
+	if len(errs) > 0 || len(files) != 2 {
+		t.Fatalf("%d operators are loaded instead of 2: %v", len(files), errs)
+	}
+	if template := files[0].Downstreams[0].Template; !strings.Contains(template, "greeting: {{ .spec.greeting }}") {
+		t.Errorf("the template is %q", template)
+	}
+}
+
+// conventions is the file of conventions that an example's operators share.
+func conventions(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../examples/configs/chain/operators/conventions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// examples returns the operators' files of all examples.
+func examples(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, pattern := range []string{"operator.yaml", "operators/*.yaml"} {
+		found, err := filepath.Glob("../examples/configs/*/" + pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no example has %s: %v", pattern, err)
+		}
+		paths = append(paths, found...)
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return filepath.Base(path) == "conventions.yaml" })
+}
+
+func load(t *testing.T, path string) *config.File {
+	t.Helper()
+	files, errs := config.Load(config.Options{Files: []string{path}})
+	if len(errs) > 0 || len(files) != 1 {
+		t.Fatalf("%s: %d operators: %v", path, len(files), errs)
+	}
+	return files[0]
+}
