@@ -1,0 +1,29 @@
+package docs_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestImageHasTheChartsTag: whoever builds the image as the page says, and installs the chart with nothing but its
+// repository, has pods that find it.
+func TestImageHasTheChartsTag(t *testing.T) {
+	text, err := os.ReadFile("../charts/corollary/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart struct {
+		AppVersion string `json:"appVersion"`
+	}
+	if err := yaml.Unmarshal(text, &chart); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"make image IMAGE=", "docker push "} {
+		if line := command + "registry.example.com/corollary:" + chart.AppVersion + "\n"; !strings.Contains(read(t, "image.md"), line) {
+			t.Errorf("image.md does not say %q", line)
+		}
+	}
+}
