@@ -259,14 +259,15 @@ func (s *session) typed(text string, exit int) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	cmd := s.shell(ctx, text, true)
-	printed, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
+	printed := withoutAsides(text, string(output))
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exit || ctx.Err() != nil {
 		if err = errors.Join(err, ctx.Err()); err == nil {
 			err = errors.New("exit code 0")
 		}
-		return string(printed), fmt.Errorf("the block does not end with exit code %d: %w", exit, err)
+		return printed, fmt.Errorf("the block does not end with exit code %d: %w", exit, err)
 	}
-	return string(printed), nil
+	return printed, nil
 }
 
 // compare holds what a command printed to what the page shows. One that only looks is typed again for a while:

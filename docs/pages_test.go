@@ -166,6 +166,19 @@ func matches(shown, printed string) bool {
 	return regexp.MustCompile(`^` + pattern.String() + `$`).MatchString(tidyAll(printed))
 }
 
+// asides are what client-go notes on standard error where it is used by a program without a log of its own, such as kubectl and
+// helm: that a watch ended, say, when the program that had seen enough ended it in the middle of an event.
+var asides = regexp.MustCompile(`(?m)^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] .*\n`)
+
+// withoutAsides returns what a reader goes by of what a block printed. corollary is silent about such things, so that what
+// it prints is left whole.
+func withoutAsides(typed, printed string) string {
+	if strings.Contains(typed, "corollary ") {
+		return printed
+	}
+	return asides.ReplaceAllString(printed, "")
+}
+
 func tidyAll(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -176,6 +189,20 @@ func tidyAll(text string) string {
 
 func tidy(line string) string {
 	return blanks.ReplaceAllString(strings.TrimRight(line, " \t\n"), "$1 ")
+}
+
+func TestWithoutAsides(t *testing.T) {
+	const aside = `I1122 07:02:28.123408   22592 reflector.go:664] "Warning: watch ended with error" err="context canceled"` + "\n"
+	for _, test := range []struct{ typed, printed, want, reason string }{
+		{"kubectl wait pod/a\n", aside + "pod/a condition met\n", "pod/a condition met\n", "client-go's, in kubectl"},
+		{"helm upgrade a .\n", "a\n" + aside + "b\n", "a\nb\n", "in the middle"},
+		{"corollary get\n", aside, aside, "ours must not say such things"},
+		{"kubectl get pod\n", "I1122 is a name\nW: a warning\n", "I1122 is a name\nW: a warning\n", "what the page is about stays"},
+	} {
+		if got := withoutAsides(test.typed, test.printed); got != test.want {
+			t.Errorf("%s: of %q %q is left, want %q", test.reason, test.printed, got, test.want)
+		}
+	}
 }
 
 func TestMatches(t *testing.T) {
