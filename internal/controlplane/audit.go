@@ -71,6 +71,7 @@ func (c *ControlPlane) configureAudit(flags *envtest.Arguments) error {
 	flags.Set("audit-policy-file", policy)
 	flags.Set("audit-log-path", c.audit)
 	flags.Set("audit-log-mode", "blocking")
+	flags.Set("audit-log-maxsize", "0") // one file: by default another is begun after 100 MB, and ReadAudit loses what came before
 	return nil
 }
 
