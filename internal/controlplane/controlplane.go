@@ -36,7 +36,7 @@ const (
 	// startTimeout and stopTimeout bound each component. They are generous: on two
 	// busy cores an API server needs ten times as long as on an idle machine.
 	startTimeout = 2 * time.Minute
-	stopTimeout  = 30 * time.Second
+	stopTimeout  = 2 * time.Minute
 
 	// startAttempts is how often etcd and kube-apiserver are started, with other
 	// ports each time: somebody else may take a port after it was found free.
