@@ -31,7 +31,7 @@ var crds = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefini
 
 // InstallCRDs creates or updates the CustomResourceDefinitions in the YAML
 // texts (each may hold several documents) and returns once every version that
-// they serve can be used: it is in discovery, its OpenAPI document is published
+// they serve can be used: it is in discovery (in the version's list and in that of everything), its OpenAPI document is published
 // (which server-side apply and clients read), and it can be listed.
 func InstallCRDs(ctx context.Context, config *rest.Config, texts ...string) error {
 	client, err := dynamic.NewForConfig(config)
@@ -152,6 +152,19 @@ func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynam
 	gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural}
 	if _, err := client.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("listing %s: %w", gvr.Resource, err)
+	}
+	return discovered(finder, gvr)
+}
+
+// discovered returns nil when the list of everything that is served has the resource: clients that look up kinds read it,
+// and it is made by another part of the API server than the version's own list.
+func discovered(finder *discovery.DiscoveryClient, gvr schema.GroupVersionResource) error {
+	_, all, _, err := finder.GroupsAndMaybeResources()
+	if err != nil {
+		return fmt.Errorf("reading all of discovery: %w", err)
+	}
+	if resources := all[gvr.GroupVersion()]; resources == nil || !listed(resources, gvr.Resource) {
+		return fmt.Errorf("reading all of discovery: it does not list %s yet", gvr)
 	}
 	return nil
 }
