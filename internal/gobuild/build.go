@@ -21,6 +21,9 @@ const staging = ".building-"
 // lock takes the build lock of the cache directory and returns how to let it
 // go. While another process holds it, progress says so.
 func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unlock func(), err error) {
+	if err := ctx.Err(); err != nil { // and leave nothing behind that would still write into the directory
+		return nil, fmt.Errorf("waiting for another build: %w", err)
+	}
 	type result struct {
 		unlock func()
 		err    error
@@ -44,6 +47,11 @@ func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unl
 			fmt.Fprintf(progress, "%s: another process is building it, waiting since %s\n",
 				m.Title, time.Since(begin).Round(time.Second))
 		case <-ctx.Done():
+			go func() {
+				if late := <-locked; late.err == nil {
+					late.unlock()
+				}
+			}()
 			return nil, fmt.Errorf("waiting for another build: %w", ctx.Err())
 		}
 	}
