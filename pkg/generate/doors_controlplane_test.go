@@ -224,8 +224,13 @@ func (d *door) waitInForce(t *testing.T, cases []doorCase) {
 		if err == nil {
 			testkit.Delete(t, schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}, d.namespace, "probe")
 		}
-		return err != nil, "the policy is not in force"
+		return deniedBy(err, d.name+"-rules"), fmt.Sprintf("the policy is not in force: %v", err)
 	})
+}
+
+// deniedBy tells whether a policy is what refused a request. Other errors may pass by themselves.
+func deniedBy(err error, policy string) bool {
+	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
 }
 
 // apply applies what was generated and takes it away at the end of the test.

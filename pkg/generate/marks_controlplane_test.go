@@ -128,7 +128,7 @@ func (m *marked) enforce() {
 	apply(m.t, policy.Manifests)
 	testkit.Eventually(m.t, patience, func() (bool, string) {
 		err := m.create(m.t.Context(), "probe", m.fill(`"annotations": {"NAME.example.com/owner": "x"}`), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil, "the policy is not in force"
+		return apierrors.IsInvalid(err) && m.refused(err), fmt.Sprintf("the policy is not in force: %v", err)
 	})
 }
 

@@ -5,9 +5,11 @@ package generate_test
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,7 +86,8 @@ func TestSelected(t *testing.T) {
 	}
 	apply(t, policy.Manifests)
 	testkit.Eventually(t, patience, func() (bool, string) {
-		return labelled(strings.ToLower(rand.Text()), "live") != nil, "the policy is not in force"
+		err := labelled(strings.ToLower(rand.Text()), "live")
+		return deniedBy(err, d.name+"-rules"), fmt.Sprintf("the policy is not in force: %v", err)
 	})
 	if err := labelled("free", "test"); err != nil {
 		t.Errorf("not selected, yet refused: %v", err)
@@ -122,7 +125,7 @@ func TestStandingInDefinition(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) {
 		// another one each time: what was let through once is not looked at again, as long as it is not changed
 		_, err := testkit.TryApply(t, d.beside, d.object(strings.ToLower(rand.Text()), `{image: registry.example.com/web, replicas: 22}`))
-		return err != nil, "the rules are not in force"
+		return apierrors.IsInvalid(err), fmt.Sprintf("the rules are not in force: %v", err)
 	})
 	patch := func(text string, sub ...string) error {
 		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(text), metav1.PatchOptions{}, sub...)
