@@ -37,7 +37,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), self)
-			cmd.Env = append(os.Environ(), asHanging+"=1")
+			cmd.Env = append(os.Environ(), asHanging+"=1", quickEnd())
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
