@@ -23,9 +23,9 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 		"--set", "widgets:.guard={minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{
 		"--set", `widgets:.downstreams[name=config].template="metadata: {name: {{ .metadata.name }}}\ndata: {color: light-{{ .spec.color }}}"`})
-	running := []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address", "0"}
+	running := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address", "0"})
 
-	first := start(t, testkit.Config(), append(append([]string{"run", "--health-probe-bind-address", "0"}, running...), guarded...)...)
+	first := start(t, testkit.Config(), slices.Concat([]string{"run", "--health-probe-bind-address", "0"}, running, guarded)...)
 	for i := range 3 {
 		testkit.Apply(t, ns, strings.Replace(blueWidget, "one", fmt.Sprintf("w%d", i), 1))
 	}
@@ -41,7 +41,7 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
-	second := start(t, cfg, append(append([]string{"run", "--health-probe-bind-address", health}, running...), changed...)...)
+	second := start(t, cfg, slices.Concat([]string{"run", "--health-probe-bind-address", health}, running, changed)...)
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, text := answer(t, "http://"+health+"/readyz/operators")
 		return strings.Contains(text, "GuardWaiting: 4 of 4 standing downstreams would be changed or deleted"), text

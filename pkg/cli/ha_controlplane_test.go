@@ -20,17 +20,19 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// How long the Lease of a first leader is good for: short enough for a test to wait for its end, and long enough for a busy
-// machine, which may be late to renew, since nobody starts a process again that lost its Lease. Whoever follows has more time,
-// and would be too late for any of these tests if it asked for the Lease as often as it renews it.
+// How long the Lease of a first leader is good for, where a test waits for its end: short enough for that, and long enough for
+// a busy machine, which may be late to renew, since nobody starts a process again that lost its Lease. Whoever follows has more
+// time, and would be too late for any test's patience if it asked for the Lease as often as it renews it.
 const (
-	leaseLength   = 20 * time.Second
-	renewDeadline = 15 * time.Second
+	leaseLength   = 30 * time.Second
+	renewDeadline = 25 * time.Second
 )
 
+// By steadyElection a Lease does not run out while a test has patience: whoever takes it was handed it.
 var (
-	firstElection = timings(leaseLength, renewDeadline, 500*time.Millisecond)
-	nextElection  = timings(90*time.Second, 60*time.Second, 2*leaseLength)
+	firstElection  = timings(leaseLength, renewDeadline, 500*time.Millisecond)
+	nextElection   = timings(3*patience, 2*patience, 3*patience/2)
+	steadyElection = timings(3*patience, 2*patience, time.Second)
 )
 
 func timings(lease, deadline, retry time.Duration) []string {
@@ -78,10 +80,11 @@ type pair struct {
 	leader, standby *member
 }
 
-func startLeader(t *testing.T, cfg *rest.Config) *pair {
+// startLeader starts the one that is to lead first. Its Lease is good for as long as election says.
+func startLeader(t *testing.T, cfg *rest.Config, election []string) *pair {
 	t.Helper()
 	p := &pair{ns: testkit.Namespace(t)}
-	p.leader = startMember(t, cfg, p.ns, "first", firstElection...)
+	p.leader = startMember(t, cfg, p.ns, "first", election...)
 	return p
 }
 
@@ -105,35 +108,33 @@ func (p *pair) turn(t *testing.T, color string) {
 	testkit.Apply(t, p.ns, strings.ReplaceAll(blueWidget, "blue", color))
 }
 
-func (p *pair) holder(t *testing.T) string {
+func holderOf(t *testing.T, ns string) string {
 	t.Helper()
-	name, _, _ := unstructured.NestedString(testkit.Get(t, leases, p.ns, "widgets-leader").Object, "spec", "holderIdentity")
+	name, _, _ := unstructured.NestedString(testkit.Get(t, leases, ns, "widgets-leader").Object, "spec", "holderIdentity")
 	return name
 }
 
-func startPair(t *testing.T) *pair {
+func startPair(t *testing.T, election []string) *pair {
 	t.Helper()
-	p := startLeader(t, testkit.Config())
+	p := startLeader(t, testkit.Config(), election)
 	p.addStandby(t)
 	p.ready(t)
 	return p
 }
 
-// atOnce is what a busy machine makes of that. It is less than a Lease takes to run out.
-const atOnce = leaseLength / 2
-
-// TestStandbyTakesOver from a leader that was killed, within a lease's length, and from one that was stopped, at once.
+// TestStandbyTakesOver from a leader that was killed when that one's Lease runs out, and from one that was stopped at once:
+// either is later by more than a test's patience if it goes by anything else.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		how    string
-		signal syscall.Signal
-		within time.Duration
+		how      string
+		signal   syscall.Signal
+		election []string
 	}{
-		{"killed", syscall.SIGKILL, leaseLength + atOnce}, // the Lease may have been renewed just before
-		{"stopped", syscall.SIGTERM, atOnce},
+		{"killed", syscall.SIGKILL, firstElection},
+		{"stopped", syscall.SIGTERM, steadyElection},
 	} {
-		p := startPair(t)
+		p := startPair(t, test.election)
 		begin := time.Now()
 		p.leader.signal(t, test.signal)
 		p.turn(t, "red")
@@ -148,17 +149,13 @@ func TestStandbyTakesOver(t *testing.T) {
 			t.Errorf("%s: nobody has done it", test.how)
 			continue
 		}
-		took := written[0].Received.Sub(begin)
-		t.Logf("%s: the first write of the next leader came after %s", test.how, took.Round(time.Millisecond))
-		if took > test.within {
-			t.Errorf("%s: the standby took %s, more than %s", test.how, took, test.within)
-		}
+		t.Logf("%s: the first write of the next leader came after %s", test.how, written[0].Received.Sub(begin).Round(time.Millisecond))
 		// Nobody is left to take it: it shows that the Lease was given back.
 		p.standby.interrupt(t)
 		if code := p.standby.wait(t); code != 0 {
 			t.Errorf("%s: exit code %d of the next leader", test.how, code)
 		}
-		if holder := p.holder(t); holder != "" {
+		if holder := holderOf(t, p.ns); holder != "" {
 			t.Errorf("%s: after a clean stop %s holds the Lease", test.how, holder)
 		}
 	}

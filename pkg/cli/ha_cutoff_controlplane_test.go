@@ -111,7 +111,7 @@ func TestLeaderThatIsCutOff(t *testing.T) {
 	}
 	l := newLine(t, server.Host)
 	cfg.Host = "https://" + l.listener.Addr().String()
-	p := startLeader(t, cfg)
+	p := startLeader(t, cfg, firstElection)
 	p.addStandby(t)
 	p.ready(t)
 	load := startLoad(t, p.ns, 100*time.Millisecond)

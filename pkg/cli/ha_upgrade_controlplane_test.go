@@ -38,19 +38,19 @@ func buildPrevious(t *testing.T) string {
 		t.Logf("the checkout does not have the previous version, so that this is an upgrade from the present one: %v", err)
 		source = "../.."
 	}
-	if err := shell("cd " + source + " && go build -ldflags '-s -w -X github.com/corollary-dev/corollary/pkg/cli.Version=previous' -o " + binary + " ./cmd/corollary"); err != nil {
+	if err := shell("cd " + source + " && GOWORK=off GOFLAGS=-mod=readonly go build -buildvcs=false -ldflags '-s -w -X github.com/corollary-dev/corollary/pkg/cli.Version=previous' -o " + binary + " ./cmd/corollary"); err != nil {
 		t.Fatal(err)
 	}
 	return binary
 }
 
 // startReplica starts one replica of a Deployment and waits until it is ready, as a Deployment does.
-func startReplica(t *testing.T, binary, ns, name string) *member {
+func startReplica(t *testing.T, binary, ns, name string, election ...string) *member {
 	t.Helper()
 	user, health := name+"-of-"+ns, testkit.FreeAddress(t)
-	m := &member{user: user, process: startBinary(t, binary, testkit.Config(), false, "run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=["+ns+"]",
+	m := &member{user: user, process: startBinary(t, binary, testkit.Config(), false, append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", health, "--as", user, "--as-group", "system:masters",
-		"-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader")}
+		"-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, election...)...)}
 	testkit.Eventually(t, patience, func() (bool, string) {
 		code, text := answer(t, "http://"+health+"/readyz")
 		return code == http.StatusOK, text
@@ -77,11 +77,11 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	eventuallySettled(t, ns)
 	begin := time.Now()
-	traffic := startTraffic(t, ns)
+	traffic, holders := startTraffic(t, ns), followHolders(t, ns)
 	traffic.goesOn(t)
 	var fresh []*member
 	for i, m := range old { // as a Deployment does it: one more than wanted at a time, one by one
-		fresh = append(fresh, startReplica(t, self, ns, fmt.Sprintf("new-%d", i+1)))
+		fresh = append(fresh, startReplica(t, self, ns, fmt.Sprintf("new-%d", i+1), steadyElection...))
 		traffic.goesOn(t)
 		m.signal(t, syscall.SIGTERM)
 		if code := m.wait(t); code != 0 {
@@ -93,6 +93,7 @@ func TestRollingUpgrade(t *testing.T) {
 	allMatch(t, ns)
 	eventuallySettled(t, ns)
 	traffic.check(t)
+	holders.check(t, holderOf(t, ns))
 	oneByOne(t, append(old, fresh...), begin)
 }
 

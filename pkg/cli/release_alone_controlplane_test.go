@@ -31,7 +31,7 @@ func uninstaller(t *testing.T, verbs ...string) *rest.Config {
 func led(t *testing.T) (ns string, leader *process) {
 	t.Helper()
 	ns = testkit.Namespace(t)
-	leader = startRun(t, testkit.Config(), ns, "--leader-elect", "--leader-election-id", "operator", "-n", ns, "--set", "widgets:.deletion.wait=true")
+	leader = startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "operator", "-n", ns, "--set", "widgets:.deletion.wait=true"})...)
 	testkit.Apply(t, ns, blueWidget)
 	testkit.Eventually(t, patience, func() (bool, string) { return finalizersOf(t, ns, "one") == 1, "there is no finalizer" })
 	return ns, leader

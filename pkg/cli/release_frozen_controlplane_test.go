@@ -41,7 +41,7 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	}
 	r.signal(t, syscall.SIGSTOP)
 	d.open() // the answer waits for it to go on
-	operator := startMember(t, testkit.Config(), ns, "second", "--set", "widgets:.deletion.wait=true")
+	operator := startMember(t, testkit.Config(), ns, "second", slices.Concat(steadyElection, []string{"--set", "widgets:.deletion.wait=true"})...)
 	eventuallySays(t, operator.process, `"msg":"starting"`) // from then on it is half of our patience at most
 	eventuallyLeads(t, operator)
 	allHeld := func() (bool, string) {

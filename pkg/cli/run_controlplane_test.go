@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func startWith(t *testing.T, cfg *rest.Config, output bool, args ...string) *pro
 func startBinary(t *testing.T, binary string, cfg *rest.Config, output bool, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(binary, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan struct{})}
-	p.Env = append(os.Environ(), asCommand+"=1", "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
+	p.Env = append(os.Environ(), asCommand+"=1", quickEnd(), "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
 	file, err := os.Create(p.stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +84,7 @@ func startBinary(t *testing.T, binary string, cfg *rest.Config, output bool, arg
 	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it has usually ended before
+		<-p.ended
 		if t.Failed() {
 			t.Logf("what %s wrote:\n%s", strings.Join(args, " "), p.text(t))
 		}
@@ -194,8 +196,8 @@ func TestRunRefusesWithEveryError(t *testing.T) {
 func TestRunServesHealthAndMetrics(t *testing.T) {
 	ns := testkit.Namespace(t)
 	metrics, health := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	p := start(t, testkit.Config(), "run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=["+ns+"]",
-		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed", "-n", ns)
+	p := startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{
+		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed", "-n", ns})...)
 	for _, url := range []string{"http://" + health + "/healthz", "http://" + health + "/readyz", "http://" + metrics + "/metrics"} {
 		testkit.Eventually(t, patience, func() (bool, string) {
 			response, err := http.Get(url)
@@ -240,9 +242,9 @@ func get(t *testing.T, url string) string {
 // TestRunElects: one of two works; when it is stopped it gives the Lease back and the other takes over at once.
 func TestRunElects(t *testing.T) {
 	ns := testkit.Namespace(t)
-	elect := []string{"--leader-elect", "--leader-election-id", "widgets-leader", "-n", ns}
+	elect := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets-leader", "-n", ns})
 	metrics, others := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	first := startRun(t, testkit.Config(), ns, append(elect, "--metrics-bind-address", metrics)...)
+	first := startRun(t, testkit.Config(), ns, slices.Concat(elect, []string{"--metrics-bind-address", metrics})...)
 	holder := func() string {
 		lease := testkit.Find(t, leases, ns, "widgets-leader")
 		if lease == nil {
@@ -254,7 +256,7 @@ func TestRunElects(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "", "nobody holds the Lease" })
 	leader := holder()
 	second := startRun(t, testkit.Config(), ns, elect...)
-	standby := startRun(t, testkit.Config(), ns, append(elect, "--metrics-bind-address", others)...)
+	standby := startRun(t, testkit.Config(), ns, slices.Concat(elect, []string{"--metrics-bind-address", others})...)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	eventuallySays(t, standby, `"reason":"Standby"`)
