@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -93,7 +95,7 @@ func (s *session) freeStrays(ctx context.Context, ref pipeline.Ref) error {
 }
 
 // retireFormer lets go of the object that the status records and the config no longer knows the kind of: the config was
-// changed in the middle of the deletion.
+// changed in the middle of the deletion. What never bore a mark of this operator was not made by it, whatever is recorded.
 func (l *look) retireFormer(ctx context.Context) error {
 	r := l.pipeline.FormerHook(l.upstream)
 	if r == nil {
@@ -108,21 +110,34 @@ func (l *look) retireFormer(ctx context.Context) error {
 	}
 	t := apply.Target{GVR: kind.GVR, Namespace: r.Namespace, Name: r.ObjectName}
 	obj, err := l.client.Get(ctx, t)
-	if err == nil && obj.GetUID() == r.UID {
-		obj, err = l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizers()...)
-	}
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return nil
 	case err != nil:
 		return err
-	case obj.GetUID() != r.UID, obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0:
+	case obj.GetUID() != r.UID, !l.marked(obj):
+		return nil
+	}
+	obj, err = l.client.RemoveFinalizer(ctx, t, obj, l.pipeline.Config.Conventions.Finalizers()...)
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return nil
+	case err != nil:
+		return err
+	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0:
 		return nil
 	}
 	if err := l.client.Delete(ctx, t, r.UID, metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)); err != nil && !errors.Is(err, apply.ErrReplaced) {
 		return err
 	}
 	return nil
+}
+
+// marked tells whether an object bears the hash or the finalizer of this operator, which whatever it makes before a deletion
+// has from the beginning.
+func (s *session) marked(obj *unstructured.Unstructured) bool {
+	held := func(name string) bool { return slices.Contains(s.pipeline.Config.Conventions.Finalizers(), name) }
+	return s.pipeline.BearsHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
 }
 
 func (s *session) freeStray(ctx context.Context, live *drift.Live) error {

@@ -75,6 +75,45 @@ func TestForgedStatus(t *testing.T) {
 	}
 }
 
+// Nor is anything deleted for it: not even what it says that a deletion.before of an earlier config has made.
+func TestForgedStatusAtDeletion(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+	for object, as := range map[string]string{"downstream": "config", "hook": "deletion.before"} {
+		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
+		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
+		  annotations: {%[2]s.example.com/paused: "true"}}, spec: {data: {key: value}},
+		  status: {downstreams: [{name: %[3]s, apiVersion: v1, kind: ConfigMap, namespace: %[4]s, objectName: %[1]s, uid: %[5]s, state: InSync}]}}`,
+			object, name, as, other, cm.GetUID()))
+		testkit.Delete(t, plains, ns, object)
+		waitGone(t, plains, ns, object)
+		if testkit.Find(t, configMaps, other, object) == nil {
+			t.Errorf("%s: somebody else's object was deleted", object)
+		}
+	}
+}
+
+// Whoever may write the status of one upstream cannot have an object deleted by it that never bore a mark of ours.
+func TestForgedRecordOfAHook(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: theirs}}`)
+	testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, finalizers: [%[1]s.example.com/cleanup],
+	  annotations: {%[1]s.example.com/paused: "true"}}, spec: {data: {key: value}}}`, name))
+	waitCondition(t, widgets, ns, "a", "Ready", "False") // else our own status would be written over theirs
+	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "deletion.before", "apiVersion": "v1", "kind": "ConfigMap",
+			"namespace": other, "objectName": "theirs", "uid": string(cm.GetUID()), "state": "HookRunning"}}, "status", "downstreams")
+	}, "status")
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	if testkit.Find(t, configMaps, other, "theirs") == nil {
+		t.Error("somebody else's object was deleted")
+	}
+}
+
 func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
 }

@@ -98,10 +98,11 @@ func (p *Pipeline) RecordedHook(upstream *unstructured.Unstructured) *status.Rec
 }
 
 // FormerHook is what the upstream's status has of an object that was made when the config had a deletion.before of another
-// kind, or one at all; nil where it has nothing of that.
+// kind, or one at all; nil where it has nothing of that. A status that is written like any other field of the upstream has
+// nothing: no config with a deletion.before is taken for such a kind, so whoever may write the upstream wrote that.
 func (p *Pipeline) FormerHook(upstream *unstructured.Unstructured) *status.Recorded {
 	r := p.RecordedHook(upstream)
-	if r == nil || r.UID == "" || r.Kind == "" {
+	if r == nil || r.UID == "" || r.Kind == "" || !p.Upstream.HasStatus {
 		return nil
 	}
 	if p.Hook != nil && schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind() == p.Hook.Object.GVK().GroupKind() {
