@@ -45,7 +45,7 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- /* Upstreams: read past the watch, too, where a write of the status may be refused or one may have lost its label. */ -}}
 {{- $upstreams := merge (dict "group" $up.group "resource" $up.resource "places" $within) $own -}}
 {{- include "corollary.rights.allow" (merge (dict "verbs" $read) $upstreams) -}}
-{{- if or $status $config.watch.labelSelector $before -}}
+{{- if or $status (not (kindIs "invalid" $config.watch.labelSelector)) $before -}}
   {{- include "corollary.rights.allow" (merge (dict "verbs" (list "get")) $upstreams) -}}
 {{- end -}}
 {{- if and (not $observing) (include "corollary.rights.finalizers" .) -}}
