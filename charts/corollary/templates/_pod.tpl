@@ -34,23 +34,28 @@
 {{- end -}}
 
 {{/*
-Refuses those of extraArgs that other values are for: a flag that is there twice is the last one's, and the rights, the probes
-and the Job of helm uninstall would go by the first.
+What is wrong with giving a flag by hand that the chart or another value gives: a flag that is there twice is the last one's,
+and the rights, the probes and the Job of helm uninstall would go by the first. {flag, given: how it is given}
 */}}
-{{- define "corollary.extraArgs" -}}
+{{- define "corollary.reserved" -}}
 {{- $values := dict "c" "operatorFiles" "config" "operatorFiles" "leader-elect" "replicas" "leader-election-id" "leaderElection.id"
   "workers" "workers" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
   "zap-encoder" "log.format" -}}
+{{- if has .flag (list "n" "namespace" "leader-election-namespace") -}}
+  {{- fail (printf "%s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .given) -}}
+{{- else if hasKey $values .flag -}}
+  {{- fail (printf "%s: leave it out, that is what the value %s is for" .given (get $values .flag)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The flags that are given by hand, as a list. */}}
+{{- define "corollary.extraArgs" -}}
 {{- range .Values.extraArgs -}}
   {{- $flag := regexFind "^--?[-a-z]+" . | trimAll "-" -}}
   {{- if hasPrefix "-" . | and (not (hasPrefix "--" .)) -}}
     {{- $flag = trunc 1 $flag -}}
   {{- end -}}
-  {{- if has $flag (list "n" "namespace" "leader-election-namespace") -}}
-    {{- fail (printf "extraArgs has %s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .) -}}
-  {{- else if hasKey $values $flag -}}
-    {{- fail (printf "extraArgs has %s: leave it out, that is what the value %s is for" . (get $values $flag)) -}}
-  {{- end -}}
+  {{- include "corollary.reserved" (dict "flag" $flag "given" (printf "extraArgs has %s" .)) -}}
 {{- end -}}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
@@ -89,12 +94,18 @@ Empty where there is no limit, or one of another form than NUMBER and Ki, Mi, Gi
 {{- end -}}
 {{- end -}}
 
-{{/* The container's environment, as a list. What the values name is theirs alone: no name may be there twice. */}}
+{{/*
+The container's environment, as a list. What the values name is theirs alone: no name may be there twice. COROLLARY_ and the
+name of a flag in capitals gives that flag.
+*/}}
 {{- define "corollary.env" -}}
 {{- $env := list -}}
 {{- $limit := include "corollary.memoryLimit" . -}}
 {{- range .Values.env -}}
 {{- if eq .name "GOMEMLIMIT" }}{{ $limit = "" }}{{ end -}}
+{{- if hasPrefix "COROLLARY_" .name -}}
+{{- include "corollary.reserved" (dict "flag" (trimPrefix "COROLLARY_" .name | replace "_" "-" | lower) "given" (printf "env has %s" .name)) -}}
+{{- end -}}
 {{- end -}}
 {{- with $limit -}}
 {{- $env = append $env (dict "name" "GOMEMLIMIT" "value" .) -}}
