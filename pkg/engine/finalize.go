@@ -215,24 +215,27 @@ func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) status.V
 // somebody else made under the name has another uid.
 func (l *look) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned
+	read := map[madeAt]*drift.Live{}
 	for _, rec := range l.recorded() {
 		i := slices.IndexFunc(l.pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		if i < 0 || rec.UID == "" || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
 			continue
 		}
-		live, err := l.readOwn(ctx, i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID)
+		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
+		live, err := l.readLive(ctx, i, at)
 		if err != nil {
 			return nil, err
 		}
-		if live != nil {
+		if read[madeAt{i, at}] = live; live != nil && l.isOwn(live, rec.UID) {
 			more = append(more, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
 	}
-	return l.readMade(ctx, known, more)
+	return l.readMade(ctx, known, more, read)
 }
 
-// readMade adds what this process made, or tried to, and neither the cache shows nor the status names.
-func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned) ([]pipeline.Owned, error) {
+// readMade adds what this process made, or tried to, and neither the cache shows nor the status names. read has what was
+// just read; nil where nothing stands.
+func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned, read map[madeAt]*drift.Live) ([]pipeline.Owned, error) {
 	for _, m := range l.record.made {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
@@ -240,11 +243,14 @@ func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned) ([]pi
 		if slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
 			continue
 		}
-		live, err := l.readOwn(ctx, m.downstream, m.at, "")
-		if err != nil {
-			return nil, err
+		live, ok := read[m]
+		if !ok {
+			var err error
+			if live, err = l.readLive(ctx, m.downstream, m.at); err != nil {
+				return nil, err
+			}
 		}
-		if live != nil && !l.record.isGone(live, l.now) {
+		if live != nil && l.isOwn(live, "") && !l.record.isGone(live, l.now) {
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		}
 	}
