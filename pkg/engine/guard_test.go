@@ -236,7 +236,8 @@ func TestGuardRaisesNoFalseAlarm(t *testing.T) {
             containers: [{name: app, image: "app:1", resources: {requests: {cpu: 1000m, memory: 1024Mi}}}]`,
 		"    # downstream", "    drift: {initialFields: [.spec.replicas], exclusiveFields: [.spec.template.metadata.labels]}\n    # downstream").Replace(conf)
 	conf += "guard: {maxChanged: 0%, minimum: 1}\n"
-	r := start(t, testkit.Config(), conf).ready()
+	counter := testkit.NewCounter()
+	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), `{}`))
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -248,9 +249,10 @@ func TestGuardRaisesNoFalseAlarm(t *testing.T) {
 	if text := fmt.Sprint(cpu); !strings.Contains(text, "cpu:1 ") {
 		t.Fatalf("the API server keeps the spelling: %s", text)
 	}
+	quiet(t, counter) // what the autoscaler did is told in every status
 	r.halt()
 	testkit.Patch(t, deployments, ns, named(0), "somebody", `{"spec":{"template":{"metadata":{"labels":{"extra":"x"}}}}}`)
-	counter := testkit.NewCounter()
+	counter.Reset()
 	r = start(t, counter.Wrap(testkit.Config()), conf).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return extraLabel(t, ns) == "", "what was added stays"

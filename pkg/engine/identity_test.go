@@ -18,13 +18,16 @@ const everythingOfIt = `[{apiGroups: [test.example.com], resources: [widgets], v
   {apiGroups: [test.example.com], resources: [widgets/status], verbs: [patch]},
   {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}]`
 
-// grant gives a ServiceAccount of home rights in a namespace.
+// grant gives a ServiceAccount of home rights in a namespace, which are in force on return.
 func grant(t *testing.T, ns, home, account, rules string) {
 	t.Helper()
 	testkit.Apply(t, ns, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "+account+"}, rules: "+rules+"}")
 	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: `+account+`},
 	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: `+account+`},
 	  subjects: [{kind: ServiceAccount, namespace: `+home+`, name: `+account+`}]}`)
+	if err := testkit.RightsInForce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // actor is a user who may act as these ServiceAccounts and has no other right.

@@ -64,7 +64,7 @@ func TestLabelLostAndBack(t *testing.T) {
 	unread := faults.Answer(500, testkit.On("GET", "widgets"))
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
 	testkit.Eventually(t, patience, func() (bool, string) { return unread.Hits() > 0, "not read" })
-	deaf := faults.Drop(testkit.On("WATCH", "widgets"))
+	deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
 	faults.Cut(testkit.On("WATCH", "widgets"))
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
 	looks := metric(t, "corollary_reconcile_seconds", name)
@@ -72,6 +72,7 @@ func TestLabelLostAndBack(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return metric(t, "corollary_reconcile_seconds", name) >= looks+1, "not looked at"
 	})
+	unlisted.Off()
 	deaf.Off()
 	waitData(t, ns, "a", "key", "value")
 	if u := testkit.Get(t, configMaps, ns, "a"); u.GetUID() != cm.GetUID() {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,9 +276,9 @@ func TestSurveyFollows(t *testing.T) {
 	if refs := v.Refs(); len(refs) != 1 || refs[0].Name != "first" {
 		t.Fatalf("it knows of %v", refs)
 	}
-	go func() {
-		testkit.Apply(t, ns, widget("second", "{data: {a: b}}"))
-	}()
+	var applying sync.WaitGroup
+	defer applying.Wait() // its answer may come after the news of it
+	applying.Go(func() { testkit.Apply(t, ns, widget("second", "{data: {a: b}}")) })
 	begun := time.Now()
 	err = v.Follow(ctx, func(f *engine.Finding) error {
 		if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == engine.ChangeCreate {
