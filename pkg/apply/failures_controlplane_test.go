@@ -152,6 +152,9 @@ spec:
 	})
 	_, err = f.c.Create(t.Context(), tg, made.Object)
 	wants(t, err, nil, ReasonKindNotServed)
+	testkit.Eventually(t, eventually, func() (bool, string) { // else the next of that name would go with it
+		return testkit.Find(t, crds, "", "passings.tools.example.com") == nil, "its definition is still there"
+	})
 }
 
 // TestTerminatingNamespace holds it with a namespace that nothing finalizes, since no namespace controller runs here.

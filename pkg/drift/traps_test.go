@@ -285,6 +285,9 @@ func TestServerBeyond(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) {
 			u := &unstructured.Unstructured{Object: d.desired}
+			if clusterScoped[u.GetKind()] { // it stays, and so does what is forged of it
+				u.SetName(testkit.Unique(t))
+			}
 			live := apply(t, ns, manager, d.desired)
 			probe := u.DeepCopy()
 			probe.SetName("")

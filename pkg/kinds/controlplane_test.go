@@ -119,7 +119,7 @@ spec:
 	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 		cluster.Invalidate(gvk)
 		_, err := cluster.Kind(gvk)
-		return errors.Is(err, ErrUnknown), "still known"
+		return errors.Is(err, ErrUnknown) && testkit.Find(t, definitions, "", "laters.later.example.com") == nil, "still known, or there"
 	})
 }
 
