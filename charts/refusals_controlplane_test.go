@@ -78,6 +78,7 @@ func TestRefused(t *testing.T) {
 		{"two operators in one file", []string{"--set-file=operatorFiles.hello=" + again}, "operatorFiles.hello: operators.hello would be mounted as the same file"},
 		{"a template beside the configs, which would be read as one", []string{`--set=files.deployment\.yaml=x`}, `files.deployment\.yaml would be read as a config: name it otherwise, or put it into a folder, as templates/deployment.yaml`},
 		{"a file in the place of a config", []string{`--set-file=files.hello\.yaml=` + conventions}, `files.hello\.yaml: a config is mounted as that file`},
+		{"two files of which one would be lost", []string{"--set=files.a/b/c=x,files.a/b__c=y"}, "files: a/b/c and a/b__c would have one key in a ConfigMap, a__b__c: rename one"},
 		{"a file outside of the configs' folder", []string{`--set=files.\.\./x=y`}, "at '/files': additional properties '../x' not allowed"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

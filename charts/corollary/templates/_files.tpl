@@ -29,8 +29,14 @@ folder is read as a config, so that another one there can hold shared convention
 {{/* The files in folders, as JSON: path to text. */}}
 {{- define "corollary.folderFiles" -}}
 {{- $files := dict -}}
+{{- $keys := dict -}}
 {{- range $path, $text := .Values.files -}}
   {{- if and $text (contains "/" $path) -}}
+    {{- $key := include "corollary.fileKey" $path -}}
+    {{- with get $keys $key -}}
+      {{- fail (printf "files: %s and %s would have one key in a ConfigMap, %s: rename one" . $path $key) -}}
+    {{- end -}}
+    {{- $_ := set $keys $key $path -}}
     {{- $_ := set $files $path $text -}}
   {{- end -}}
 {{- end -}}
