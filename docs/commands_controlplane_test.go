@@ -25,7 +25,7 @@ const (
 	// patience is how long one block may take: a kind that is new is known to the garbage collector after half a minute.
 	patience = 5 * time.Minute
 	// lookAgain is how long what is shown may be in coming.
-	lookAgain = 90 * time.Second
+	lookAgain = 4 * time.Minute
 	// maxNotRun is how many blocks may say that they cannot be run here.
 	maxNotRun = 4
 )
@@ -34,15 +34,15 @@ const (
 var cluster = regexp.MustCompile(`\b(kubectl|helm|corollary (run|plan|get|why|reconcile|confirm|release))\b|--live`)
 
 // reader is what makes a shell as slow as a reader is who types the next line, and as patient: a kind that was defined is
-// served by then, its schema included, and what kubectl waits for may take a busy machine longer than its own half minute.
+// served by then, its schema included, and what kubectl waits for may take a busy machine longer than kubectl's own half
+// minute, or than the page allows a machine that has nothing else to do (the last --timeout counts).
 //
 //nolint:dupword // Shell closes each loop with done.
 const reader = `
 kubectl() {
 	local printed code=0
 	case " $* " in
-	*" --timeout"*) command kubectl "$@" ;;
-	*" wait "*) command kubectl "$@" --timeout=2m ;;
+	*" wait "*) command kubectl "$@" --timeout=4m ;;
 	*" apply "* | *" create "*)
 		printed=$(command kubectl "$@") || code=$?
 		[ -z "$printed" ] || printf '%s\n' "$printed"
@@ -57,7 +57,8 @@ served() {
 	command kubectl get crd -o jsonpath='{range .items[*]}{.spec.group} {.spec.names.plural} {.spec.names.kind} {.spec.versions[?(@.served==true)].name}{"\n"}{end}' |
 		while read -r group plural kind versions; do
 			for version in $versions; do
-				until says "/apis/$group/$version" "\"name\":\"$plural\"" && says "/openapi/v3/apis/$group/$version" "\"kind\":\"$kind\""; do sleep 0.1; done
+				until says "/apis/$group/$version" "\"name\":\"$plural\"" && says "/openapi/v3/apis/$group/$version" "\"kind\":\"$kind\"" &&
+					command kubectl api-resources --cached=false -o name 2>/dev/null | grep -Fx "$plural.$group" >/dev/null; do sleep 0.1; done
 			done
 		done
 }
@@ -222,7 +223,11 @@ func newCluster(t *testing.T, dir string) string {
 
 // shell returns a bash that goes on where the last block left off: in its directory, with its exported variables.
 func (s *session) shell(ctx context.Context, text string, remember bool) *exec.Cmd {
-	script := `. "$STATE"` + "\n" + reader
+	state, err := os.ReadFile(s.state) // now: the shell begins when it begins, and a block beside it may write the file by then
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	script := string(state) + reader
 	if remember {
 		script += `trap 'code=$?; { declare -px; printf "cd %q\n" "$PWD"; } > "$STATE"; exit $code' EXIT` + "\n"
 	}
@@ -230,7 +235,7 @@ func (s *session) shell(ctx context.Context, text string, remember bool) *exec.C
 	cmd.Dir, cmd.Env = s.dir, s.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute // for the rest of the output, once the shell has ended
 	return cmd
 }
 
@@ -285,10 +290,13 @@ func (s *session) compare(at string, c command, printed string, exit int) string
 	return printed
 }
 
-// start runs a block's text until stop.
+// start runs a block's command until stop. It takes the shell's place, which would have ways of its own with a Ctrl-C.
 func (s *session) start(text string) {
 	s.t.Helper()
-	p := &process{Cmd: s.shell(context.Background(), text, false), printed: &bytes.Buffer{}, done: make(chan error, 1)}
+	if strings.Count(text, "\n") != 1 {
+		s.t.Fatalf("what runs in another terminal is not one command:\n%s", text)
+	}
+	p := &process{Cmd: s.shell(context.Background(), "exec "+text, false), printed: &bytes.Buffer{}, done: make(chan error, 1)}
 	p.Stdout, p.Stderr = p.printed, p.printed
 	if err := p.Start(); err != nil {
 		s.t.Fatal(err)
@@ -329,7 +337,9 @@ func (s *session) save(b block) {
 func programs(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	if printed, err := exec.Command("go", "build", "-o", filepath.Join(bin, "corollary"), "../cmd/corollary").CombinedOutput(); err != nil {
+	// Without a version: git is not asked, which refuses to look into another user's clone.
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "corollary"), "../cmd/corollary")
+	if printed, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building corollary: %v: %s", err, printed)
 	}
 	for _, tool := range []string{"kubectl", "helm"} {
