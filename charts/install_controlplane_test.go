@@ -56,18 +56,19 @@ func prepare(t *testing.T, binary string) *installation {
 		shared: testkit.Namespace(t), team: testkit.Namespace(t), elsewhere: testkit.Namespace(t)}
 	i.kubelet = startKubelet(t, i.system, binary)
 	t.Cleanup(func() { // however far it came: a right that is missing shows first by what does not happen
-		for _, right := range missing(i.granted, testkit.Audit(t)) {
+		for _, right := range missing(i.granted, i.system, testkit.Audit(t)) {
 			t.Errorf("missing: %s", right)
 		}
 	})
 	return i
 }
 
-// build builds the command as make build does it.
+// build builds the command as make build does it, but for the version: git is not asked, which refuses to look into another
+// user's clone.
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "corollary")
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../cmd/corollary")
+	command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "../cmd/corollary")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

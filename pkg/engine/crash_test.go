@@ -23,7 +23,7 @@ import (
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "corollary")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
 	t.Run("at changes", func(t *testing.T) { t.Parallel(); killedAtChanges(t, binary) })
