@@ -128,3 +128,28 @@ func missing(granted []grant, namespace string, requests []testkit.Request) []st
 	slices.Sort(list)
 	return slices.Compact(list)
 }
+
+// TestMissing: what is refused while helm takes the release's own roles away is excused, and nothing else is.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	const user = "system:serviceaccount:ours:rel-corollary"
+	role := func(verb, namespace, name string) testkit.Request {
+		return testkit.Request{Verb: verb, Group: rbacv1.GroupName, Resource: "roles", Namespace: namespace, Name: name, UserAgent: "Helm/4"}
+	}
+	for _, tc := range []struct {
+		reason string
+		before testkit.Request
+		want   int
+	}{
+		{"it is being installed", role("PATCH", "ours", "rel-corollary"), 1},
+		{"it is being uninstalled", role("DELETE", "ours", "rel-corollary"), 0},
+		{"it is being uninstalled, which takes a role in another namespace away", role("DELETE", "team", "ours:rel-corollary"), 0},
+		{"another one is being uninstalled", role("DELETE", "theirs", "rel-corollary"), 1},
+	} {
+		refused := testkit.Request{Verb: "GET", Resource: "configmaps", Namespace: "team", User: user, Code: 403}
+		meanwhile := role("PATCH", "theirs", "rel-corollary") // another one is being installed
+		if got := missing([]grant{{user: user}}, "ours", []testkit.Request{tc.before, meanwhile, refused}); len(got) != tc.want {
+			t.Errorf("%s: missing are %q", tc.reason, got)
+		}
+	}
+}
