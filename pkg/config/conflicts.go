@@ -31,8 +31,14 @@ func Conflicts(files []*File) Errors {
 		errs = append(errs, f.stillUsed(files)...)
 	}
 	for i, f := range files {
+		told := map[string]bool{} // one clash of a path is enough to mend it, however many copies of a file there are
 		for _, other := range files[:i] {
-			errs = append(errs, f.sharedStatus(other)...)
+			for _, e := range f.sharedStatus(other) {
+				if !told[e.Path] {
+					errs = append(errs, e)
+				}
+				told[e.Path] = true
+			}
 		}
 	}
 	return append(errs, cycles(files)...)

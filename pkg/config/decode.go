@@ -194,6 +194,9 @@ func wantText(v any, f field, key, written string) (want, mend string) {
 	case nil:
 		return want, `give it a value, or "" for empty text`
 	default:
+		if key == "maxChanged" { // a number alone is a likely mistake, and quoted it would be the next
+			return "a share", "write it with a percent sign: " + written + "%"
+		}
 		return want, "quote it: " + quoteYAML(written)
 	}
 }

@@ -178,7 +178,13 @@ func (c *compiler) validation() {
 	}
 	c.p.validator = validator
 	if validator != nil {
-		c.programReads("validate", validator.Reads)
+		for i := range cfg {
+			reads := func(part rules.Part) func(string) ([][]string, bool) {
+				return func(variable string) ([][]string, bool) { return validator.ReadsOf(i, part, variable) }
+			}
+			c.programReads(fmt.Sprintf("validate[%d].rule", i), reads(rules.PartRule))
+			c.programReads(fmt.Sprintf("validate[%d].messageExpression", i), reads(rules.PartMessageExpression))
+		}
 		c.p.validatorInputs = c.inputsOf(validator.Reads)
 		c.p.readsStatus = c.p.readsStatus || readsField(validator.Reads, "status")
 	}

@@ -62,7 +62,9 @@ func (c *compiler) declared(path, kind string, names []string, at func(name stri
 	if kind == "input" {
 		known, section = nil, "inputs"
 		for _, s := range c.p.Inputs {
-			known = append(known, s.Name)
+			if s.Name != "" { // the loader reports one without a name
+				known = append(known, s.Name)
+			}
 		}
 	}
 	for _, name := range names {
