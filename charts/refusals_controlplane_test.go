@@ -23,6 +23,8 @@ func TestRefused(t *testing.T) {
 		return write(t, "naming.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Operator\nmetadata: {name: naming}\n"+
 			"watch: {apiVersion: v1, kind: Secret}\n"+files+"\n")
 	}
+	misspelt := write(t, "misspelt.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Operator\nmetadata: {name: misspelt}\n"+
+		"watch: {apiVersion: v1, knd: Secret}\ndownstreams: []\nretri: {minDelay: 5s}\n")
 	for _, tc := range []struct {
 		reason string
 		args   []string
@@ -66,6 +68,12 @@ func TestRefused(t *testing.T) {
 		{"a file that is no YAML map", []string{"--set-file=operatorFiles.app=" + notConfig}, "operatorFiles.app is no config of an operator: "},
 		{"a file of another kind", []string{"--set-file=operatorFiles.app=" + conventions}, "it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Operator (a file that configs name belongs under files)"},
 		{"a file that lacks what is needed", []string{"--set-file=operatorFiles.app=" + half}, "operatorFiles.app is no config of an operator: it has no metadata.name, no watch.apiVersion, no downstreams"},
+		{"a misspelt key of a file's config, below a list and above a map", []string{"--set-file=operatorFiles.app=" + naming("downstreams: [{name: x}, {name: y, deletonPolicy: Orphan}]\nretri: {minDelay: 5s}")},
+			"operatorFiles.app is no config of an operator: downstreams[1].deletonPolicy is no key of a config: those there are adopt, adoptionPolicy, apiVersion, deletionPolicy, "},
+		{"all that is misspelt at once, and what that leaves out", []string{"--set-file=operatorFiles.app=" + misspelt},
+			"it has no watch.kind;\n  retri is no key of a config: those there are apiVersion, conventions, "},
+		{"a word of a file's config that is none of those allowed", []string{"--set-file=operatorFiles.app=" + naming("downstreams: [{drift: {policy: Reprt}}]")},
+			"downstreams[0].drift.policy is Reprt: it may be Enforce, Report, Ignore; corollary check -c FILE tells everything"},
 		{"a config without the file that it names", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: a/../shared.yaml")},
 			`operatorFiles.app names a file that is not given: a/../shared.yaml: add --set-file 'files.shared\.yaml=FILE', or let corollary generate chart-values`},
 		{"a config without a file above it, which cannot be mounted as such", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: ../shared.yaml")},

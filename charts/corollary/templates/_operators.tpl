@@ -3,15 +3,16 @@ All operators as objects, as JSON: a map from metadata.name to the whole config,
 
   {{- range $name, $operator := include "corollary.operators" . | fromJson }}
 
-What templates rely on is checked here: metadata.name, watch.apiVersion, watch.kind, and that downstreams is a list.
-values.schema.json checks operators, though not operatorFiles, before any template is rendered, and the command checks all of
-them before it starts.
+What templates rely on is checked here: metadata.name, watch.apiVersion, watch.kind, and that downstreams is a list. So are
+keys, and values that are one of a few words, since values.schema.json checks operators, though not operatorFiles. The command
+checks all of them, and all of that, before it starts.
 */}}
 {{- define "corollary.operators" -}}
 {{- $operators := dict -}}
+{{- $keys := .Files.Get "files/config.yaml" | fromYaml -}}
 {{- range $key, $file := include "corollary.operatorTexts" . | fromJson -}}
   {{- $operator := fromYaml $file.text -}}
-  {{- with include "corollary.wrong" (dict "operator" $operator "text" $file.text) -}}
+  {{- with include "corollary.wrong" (dict "operator" $operator "text" $file.text "keys" $keys) -}}
     {{- fail (printf "%s is no config of an operator: %s; corollary check -c FILE tells everything" $file.from .) -}}
   {{- end -}}
   {{- with include "corollary.lacking" (dict "operator" $operator "files" $.Values.files) -}}
@@ -26,7 +27,7 @@ them before it starts.
 {{- toJson $operators -}}
 {{- end -}}
 
-{{/* What keeps the text of a file, and the object that it holds, from being an operator's config; nothing where it may be one. */}}
+{{/* What keeps the text of a file, and the object that it holds, from being an operator's config; nothing where it may be one. {operator, text, keys} */}}
 {{- define "corollary.wrong" -}}
 {{- $operator := .operator -}}
 {{- if and (not (contains "\n" .text)) (regexMatch "[.]ya?ml$" .text) -}}
@@ -48,9 +49,36 @@ them before it starts.
   {{- if not (kindIs "slice" $operator.downstreams) -}}
     {{- $missing = append $missing "downstreams" -}}
   {{- end -}}
-  {{- if $missing -}}
-    it has no {{ join ", no " $missing }}
+  {{- $problems := include "corollary.unknown" (dict "value" $operator "keys" .keys "path" "") | trim | splitList "\n" | compact -}}
+  {{- with $missing -}}
+    {{- $problems = prepend $problems (printf "it has no %s" (join ", no " .)) -}}
   {{- end -}}
+  {{- join ";\n  " $problems -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The keys of a config that no config has, and the words that their keys do not take, a line each: {value, keys, path}, the keys as
+files/config.yaml has them.
+*/}}
+{{- define "corollary.unknown" -}}
+{{- $keys := .keys -}}
+{{- $path := .path -}}
+{{- if kindIs "slice" .value -}}
+  {{- range $i, $item := .value -}}
+    {{- include "corollary.unknown" (dict "value" $item "keys" $keys "path" (printf "%s[%d]" $path $i)) -}}
+  {{- end -}}
+{{- else if and $keys (kindIs "map" $keys) (kindIs "map" .value) -}}
+  {{- range $key, $value := .value -}}
+    {{- $at := printf "%s.%s" $path $key | trimPrefix "." -}}
+    {{- if hasKey $keys $key -}}
+      {{- include "corollary.unknown" (dict "value" $value "keys" (get $keys $key) "path" $at) -}}
+    {{- else -}}
+      {{- printf "%s is no key of a config: those there are %s\n" $at (keys $keys | sortAlpha | join ", ") -}}
+    {{- end -}}
+  {{- end -}}
+{{- else if and .value (kindIs "slice" $keys) (kindIs "string" .value) (not (has .value $keys)) -}}
+  {{- printf "%s is %s: it may be %s\n" $path .value (join ", " $keys) -}}
 {{- end -}}
 {{- end -}}
 
