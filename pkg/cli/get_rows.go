@@ -133,6 +133,10 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 			r.state = recorded[c.Downstream]
 		case c.State == pipeline.StateInSync && c.Live != nil && c.Live.Status != kstatus.CurrentStatus:
 			r.reason = string(c.Live.Status) + ": " + c.Live.StatusMessage
+		case c.State == pipeline.StateInSync:
+			if list := hindrances(pl, f, c); len(list) > 0 {
+				r.reason = list[0].Message
+			}
 		}
 		rows = append(rows, r)
 	}

@@ -65,7 +65,8 @@ func jsonDiffs(list []fieldDiff) []jsonDiff {
 	return out
 }
 
-func (j *planJSON) item(item planItem) error {
+// jsonItemOf is an item as it is printed, the values of Secrets masked.
+func jsonItemOf(item planItem) jsonItem {
 	o := jsonOf(item.object)
 	out := jsonItem{Operator: item.operator, Upstream: jsonOf(item.upstream), Downstream: item.downstream,
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
@@ -74,11 +75,15 @@ func (j *planJSON) item(item planItem) error {
 	if f := item.failure; f != nil {
 		out.Failure = &jsonFailure{f.Reason, f.Message}
 	}
+	return out
+}
+
+func (j *planJSON) item(item planItem) error {
 	head := ",\n"
 	if !j.begun {
 		head, j.begun = `{"items": [`+"\n", true
 	}
-	text, err := compactJSON(out)
+	text, err := compactJSON(jsonItemOf(item))
 	if err == nil {
 		_, err = fmt.Fprint(j.w, head, text)
 	}

@@ -15,11 +15,12 @@ import (
 
 type whyOptions struct {
 	surveyFlags
-	color colorFlag
+	output choice
+	color  colorFlag
 }
 
 func newWhy(streams IO) *cobra.Command {
-	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}}
+	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "json"}}}
 	cmd := &cobra.Command{
 		Use:   "why -c CONFIG KIND NAME",
 		Short: "Explain the state of one object, up and down its chain",
@@ -36,7 +37,10 @@ deployments.apps, deployment/NAME.`,
 		Example: `  corollary why -c app.yaml appoperator web -n team-a
 
   # Of an object that somebody else asks about
-  corollary why -c configs/ configmap/settings -n team-a`,
+  corollary why -c configs/ configmap/settings -n team-a
+
+  # For a script: the states of all that follows
+  corollary why -c app.yaml appoperator web -o json | jq '.upstreams[].downstreams[].state'`,
 		Args: kindAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilSignal(cmd.Context())
@@ -45,6 +49,7 @@ deployments.apps, deployment/NAME.`,
 		},
 	}
 	o.bind(cmd, "Namespace of the object; by default the kubeconfig's")
+	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
 	o.color.bind(cmd)
 	return cmd
 }
@@ -78,8 +83,19 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &explanation{options: o, cfg: cfg, files: files, names: names, asked: objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
-		painter: o.color.painter(o.streams), w: o.streams.Out, client: client, told: map[string]bool{}, noted: map[int]bool{}}
-	return w.explain(ctx, k, object)
+		client: client, told: map[string]bool{}, noted: map[int]bool{}}
+	w.teller = o.teller(w.asked)
+	if err := w.explain(ctx, k, object); err != nil {
+		return err
+	}
+	return w.teller.end()
+}
+
+func (o *whyOptions) teller(asked objectRef) teller {
+	if o.output.value == "json" {
+		return newWhyJSON(o.streams.Out, asked)
+	}
+	return &whyText{w: o.streams.Out, painter: o.color.painter(o.streams)}
 }
 
 // open surveys one operator, in one namespace where its upstreams have one.

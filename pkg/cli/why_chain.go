@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// explanation goes up and down the chain from one object and prints what it meets.
+// explanation goes up and down the chain from one object and tells what it meets.
 type explanation struct {
 	options *whyOptions
 	cfg     *rest.Config
@@ -24,8 +23,7 @@ type explanation struct {
 	names   *kindNames
 	client  dynamic.Interface
 	asked   objectRef
-	painter painter
-	w       io.Writer
+	teller  teller
 	// told are the upstreams that were explained, so that no chain goes on for ever.
 	told map[string]bool
 	// noted are the operators whose mode was told of.
@@ -58,7 +56,7 @@ func (w *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 	known := related || found
 	met, err := w.stranger(ctx, k, !known)
 	if err == nil && !known && !met {
-		fmt.Fprintf(w.w, "%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it\n", w.asked)
+		w.teller.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it", w.asked))
 	}
 	return err
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// print explains one upstream. In brief, only what it has to do with the object that was asked about.
+// print tells of one upstream. In brief, only what it has to do with the object that was asked about.
 func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, brief bool) {
-	up := upstreamOf(p, f)
-	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, f.Operator)))
+	w.teller.upstream(f.Operator, upstreamOf(p, f))
 	w.upstreamState(ctx, p, f)
 	recorded := map[string]string{}
 	for _, r := range p.Recorded(f.Upstream) {
@@ -28,14 +27,14 @@ func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *engine
 		w.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
 	}
 	for _, r := range f.Forgotten {
-		fmt.Fprintf(w.w, "  %s: left over: the status names it for downstream %s, which the config does not have any more, or of another kind\n", forgottenRef(r), r.Name)
+		w.teller.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of another kind", forgottenRef(r), r.Name))
 	}
 }
 
 // upstreamState tells what concerns all downstreams of an upstream.
 func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding) {
 	line := func(format string, args ...any) {
-		fmt.Fprintln(w.w, "  "+harmless(oneLine(fmt.Sprintf(format, args...))))
+		w.teller.about(fmt.Sprintf(format, args...))
 	}
 	switch {
 	case f.Upstream.GetDeletionTimestamp() != nil:
@@ -93,23 +92,12 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string, brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
 	asked := item.object.gvk.GroupKind() == w.asked.gvk.GroupKind() && item.object.at == w.asked.at
-	object := item.object.gvk.Kind
-	if item.object.at.Name != "" {
-		object = item.object.String()
-	}
-	head := fmt.Sprintf("  downstream %s: %s: %s", c.Downstream, object, c.State)
-	if asked {
-		head = strings.Replace(head, "  ", "> ", 1)
-	}
-	if c.Reason != "" {
-		head += ": " + harmless(oneLine(c.Reason))
-	}
-	fmt.Fprintln(w.w, w.painter.paint(signs[item.action].color, head))
+	w.teller.object(item, asked)
 	if brief && !asked { // a link of the chain that is not the one in question
 		return
 	}
 	line := func(format string, args ...any) {
-		fmt.Fprintln(w.w, "      "+harmless(oneLine(fmt.Sprintf(format, args...))))
+		w.teller.detail(fmt.Sprintf(format, args...))
 	}
 	w.when(p, f, c, line)
 	w.holder(ctx, p, c, line)
@@ -127,8 +115,7 @@ func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *e
 		line("(%s)", c.Note)
 	}
 	if len(item.diffs) > 0 {
-		line("%s", nextWrite(c))
-		printDiffs(w.w, w.painter, "        ", telling(item))
+		w.teller.fields(nextWrite(c), item)
 	}
 }
 

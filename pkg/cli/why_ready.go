@@ -17,9 +17,8 @@ func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine
 	if !applied || c.Live == nil || c.Theirs || c.Leftover || c.Index < 0 {
 		return
 	}
-	mend := "see to it"
-	hindrances := p.Hindrances(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
-	for _, h := range hindrances {
+	mend, list := "see to it", hindrances(p, f, c)
+	for _, h := range list {
 		word := "not ready"
 		if h.Failed {
 			word = "failed"
@@ -30,9 +29,17 @@ func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine
 		}
 		line("%s: %s", word, h.Message)
 	}
-	if c.State == pipeline.StateInSync && (len(hindrances) > 0 || c.Live.Status != kstatus.CurrentStatus) {
+	if c.State == pipeline.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
 		line("all is applied, and no write of the operator will change that: %s: kubectl describe %s", mend, describing(p, c))
 	}
+}
+
+// hindrances are the rules that keep a standing object of ours from being ready.
+func hindrances(p *pipeline.Pipeline, f *engine.Finding, c engine.Change) []pipeline.Hindrance {
+	if c.Live == nil || c.Theirs || c.Leftover || c.Index < 0 {
+		return nil
+	}
+	return p.Hindrances(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
 }
 
 // place is the file and line of a text in an operator's config.

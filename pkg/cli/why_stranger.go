@@ -52,7 +52,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 				continue
 			}
 			if readers++; readers <= readersTold {
-				fmt.Fprintf(w.w, "%s is input %s of %s (operator %s)\n", w.asked, p.Inputs[i].Name, upstreamOf(p, f), p.Name)
+				w.teller.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", w.asked, p.Inputs[i].Name, upstreamOf(p, f), p.Name))
 			}
 		}
 		if key := fmt.Sprint(n, f.Ref); target && !w.told[key] && w.targets(f) {
@@ -62,7 +62,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 		return nil
 	})
 	if readers > readersTold {
-		fmt.Fprintf(w.w, "%s is input of %d more (operator %s)\n", w.asked, readers-readersTold, p.Name)
+		w.teller.remark(fmt.Sprintf("%s is input of %d more (operator %s)", w.asked, readers-readersTold, p.Name))
 	}
 	return found || readers > 0, err
 }

@@ -21,11 +21,11 @@ import (
 // and at its namespace tells what of the config's watch passes it over.
 func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pipeline.Ref) (bool, error) {
 	p := v.Pipeline()
-	fmt.Fprintln(w.w, w.painter.paint(bold, fmt.Sprintf("%s %s (operator %s)", p.Upstream.GVK.Kind, at, p.Name)))
+	w.teller.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
 	upstream, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		fmt.Fprintln(w.w, "  nothing follows from it: it does not exist")
+		w.teller.about("nothing follows from it: it does not exist")
 		return true, nil
 	case err != nil:
 		return true, err
@@ -35,7 +35,7 @@ func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pi
 		reasons = []string{"it was made by this very operator, which makes nothing of what it has made"}
 	}
 	for _, reason := range reasons {
-		fmt.Fprintln(w.w, "  "+harmless(oneLine("nothing follows from it: "+reason)))
+		w.teller.about("nothing follows from it: " + reason)
 	}
 	return true, nil
 }

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// teller takes down an explanation as it is found: upstreams, about each of them texts and objects, about an object texts and
+// the fields of its next write.
+type teller interface {
+	upstream(operator string, up objectRef)
+	// about tells something of the upstream.
+	about(text string)
+	object(item planItem, asked bool)
+	// detail tells something of the object.
+	detail(text string)
+	// fields tells those that an object's next write changes, after a heading.
+	fields(heading string, item planItem)
+	// remark tells something that is about no single upstream.
+	remark(text string)
+	end() error
+}
+
+// whyText prints an explanation as it comes.
+type whyText struct {
+	w       io.Writer
+	painter painter
+}
+
+func (t *whyText) upstream(operator string, up objectRef) {
+	fmt.Fprintln(t.w, t.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, operator)))
+}
+
+func (t *whyText) about(text string) { fmt.Fprintln(t.w, "  "+harmless(oneLine(text))) }
+
+func (t *whyText) object(item planItem, asked bool) {
+	object := item.object.gvk.Kind
+	if item.object.at.Name != "" {
+		object = item.object.String()
+	}
+	head := fmt.Sprintf("  downstream %s: %s: %s", item.downstream, object, item.state)
+	if asked {
+		head = strings.Replace(head, "  ", "> ", 1)
+	}
+	if item.reason != "" {
+		head += ": " + harmless(oneLine(item.reason))
+	}
+	fmt.Fprintln(t.w, t.painter.paint(signs[item.action].color, head))
+}
+
+func (t *whyText) detail(text string) { fmt.Fprintln(t.w, "      "+harmless(oneLine(text))) }
+
+func (t *whyText) fields(heading string, item planItem) {
+	t.detail(heading)
+	printDiffs(t.w, t.painter, "        ", telling(item))
+}
+
+func (t *whyText) remark(text string) { fmt.Fprintln(t.w, harmless(oneLine(text))) }
+
+func (t *whyText) end() error { return nil }
+
+// whyJSON prints an explanation as one JSON object, once all of it is there. docs/cli.md describes it; what it says is not
+// changed, only added to.
+type whyJSON struct {
+	w   io.Writer
+	out jsonExplanation
+}
+
+type jsonExplanation struct {
+	Object    jsonObject   `json:"object"`
+	Upstreams []jsonReason `json:"upstreams"`
+	Notes     []string     `json:"notes,omitempty"`
+}
+
+type jsonReason struct {
+	Operator    string        `json:"operator"`
+	Upstream    jsonObject    `json:"upstream"`
+	Notes       []string      `json:"notes,omitempty"`
+	Downstreams []jsonTelling `json:"downstreams,omitempty"`
+}
+
+// jsonTelling is an item as a plan has it, with what else there is to say.
+type jsonTelling struct {
+	jsonItem
+	Asked bool     `json:"asked,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+func newWhyJSON(w io.Writer, asked objectRef) *whyJSON {
+	return &whyJSON{w: w, out: jsonExplanation{Object: jsonOf(asked), Upstreams: []jsonReason{}}}
+}
+
+func (j *whyJSON) upstream(operator string, up objectRef) {
+	j.out.Upstreams = append(j.out.Upstreams, jsonReason{Operator: operator, Upstream: jsonOf(up)})
+}
+
+// current is the upstream that is being told of.
+func (j *whyJSON) current() *jsonReason { return &j.out.Upstreams[len(j.out.Upstreams)-1] }
+
+func (j *whyJSON) about(text string) { j.current().Notes = append(j.current().Notes, text) }
+
+func (j *whyJSON) object(item planItem, asked bool) {
+	out := jsonItemOf(item)
+	out.Differences, out.Before, out.After = nil, nil, nil
+	j.current().Downstreams = append(j.current().Downstreams, jsonTelling{jsonItem: out, Asked: asked})
+}
+
+// last is the object that is being told of.
+func (j *whyJSON) last() *jsonTelling {
+	list := j.current().Downstreams
+	return &list[len(list)-1]
+}
+
+func (j *whyJSON) detail(text string) { j.last().Notes = append(j.last().Notes, text) }
+
+func (j *whyJSON) fields(_ string, item planItem) { j.last().Differences = jsonDiffs(item.diffs) }
+
+func (j *whyJSON) remark(text string) { j.out.Notes = append(j.out.Notes, text) }
+
+func (j *whyJSON) end() error {
+	encoder := json.NewEncoder(j.w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(j.out); err != nil {
+		return fmt.Errorf("writing the explanation: %w", err)
+	}
+	return nil
+}
