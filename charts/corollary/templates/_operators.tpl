@@ -18,6 +18,12 @@ checks all of them, and all of that, before it starts.
   {{- with include "corollary.lacking" (dict "operator" $operator "files" $.Values.files) -}}
     {{- fail (printf "%s names a file that is not given: %s" $file.from .) -}}
   {{- end -}}
+  {{- with $operator.conventionsFile | toString | clean -}}
+    {{- $path := . -}}
+    {{- with include "corollary.wrongConventions" (dict "text" (get (default dict $.Values.files) $path) "keys" $keys) -}}
+      {{- fail (printf "files.%s is no file of conventions: %s" ($path | replace "." "\\.") .) -}}
+    {{- end -}}
+  {{- end -}}
   {{- $name := $operator.metadata.name -}}
   {{- if hasKey $operators $name -}}
     {{- fail (printf "%s: another operator is called %s: give each a metadata.name of its own" $file.from $name) -}}
@@ -54,6 +60,20 @@ checks all of them, and all of that, before it starts.
     {{- $problems = prepend $problems (printf "it has no %s" (join ", no " .)) -}}
   {{- end -}}
   {{- join ";\n  " $problems -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What keeps the text of a file from being the conventions that a config names; nothing where it may be them. {text, keys} */}}
+{{- define "corollary.wrongConventions" -}}
+{{- with .text -}}
+{{- $file := fromYaml . -}}
+{{- if $file.Error -}}
+  {{ $file.Error }}
+{{- else if ne (printf "%v %v" $file.apiVersion $file.kind) "corollary.dev/v1alpha1 Conventions" -}}
+  it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Conventions
+{{- else -}}
+  {{- include "corollary.unknown" (dict "value" $file "keys" (pick $.keys "apiVersion" "kind" "conventions") "path" "") | trim | replace "\n" ";\n  " -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
