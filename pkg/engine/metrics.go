@@ -78,9 +78,21 @@ const (
 	reloadFailed  = "Failed"
 )
 
+// kept are the metrics that keep what they were told of an operator until it is forgotten: all but the queues' lengths, which
+// are asked for.
+var kept = []interface {
+	prometheus.Collector
+	DeletePartialMatch(labels prometheus.Labels) int
+}{
+	outcomes, failures, drifts, objects, upstreams, reconcileSeconds, renders, requests, operatorState, guardChanges,
+	guardStanding, reloads, reloadsFailed,
+}
+
 func init() {
-	metrics.Registry.MustRegister(outcomes, failures, drifts, objects, upstreams, reconcileSeconds, renders, requests, operatorState, guardChanges, guardStanding,
-		reloads, reloadsFailed, queues)
+	for _, metric := range kept {
+		metrics.Registry.MustRegister(metric)
+	}
+	metrics.Registry.MustRegister(queues)
 }
 
 func countOutcome(operator, downstream, state string) {
@@ -105,11 +117,7 @@ func observeReconcile(operator string, d time.Duration) {
 
 func setOperatorState(operator string, current reason) {
 	for _, r := range operatorReasons {
-		value := 0.0
-		if r == current {
-			value = 1
-		}
-		operatorState.WithLabelValues(operator, string(r)).Set(value)
+		operatorState.WithLabelValues(operator, string(r)).Set(oneIf(r == current))
 	}
 }
 
@@ -127,21 +135,21 @@ func forgetGuard(operator string) {
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 
 func setReloadFailed(operator string, failed bool) {
-	value := 0.0
-	if failed {
-		value = 1
+	reloadsFailed.WithLabelValues(operator).Set(oneIf(failed))
+}
+
+// oneIf is a truth as a gauge has it.
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
 	}
-	reloadsFailed.WithLabelValues(operator).Set(value)
+	return 0
 }
 
 // forgetOperator drops everything about an operator that is gone.
 func forgetOperator(operator string) {
-	of := prometheus.Labels{"operator": operator}
-	for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		outcomes, failures, drifts, objects, upstreams, reconcileSeconds, renders, requests, operatorState, guardChanges,
-		guardStanding, reloads, reloadsFailed,
-	} {
-		vec.DeletePartialMatch(of)
+	for _, metric := range kept {
+		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	}
 }
 
