@@ -3,11 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"sort"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -16,7 +12,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -69,6 +64,20 @@ type compiler struct {
 // fail records an error at a path of the config file.
 func (c *compiler) fail(path, mend, format string, args ...any) {
 	c.errs = append(c.errs, c.file.Errorf(path, mend, format, args...))
+}
+
+// failOnce is fail for what every downstream would report again.
+func (c *compiler) failOnce(path, mend, format string, args ...any) {
+	c.addOnce(c.file.Errorf(path, mend, format, args...))
+}
+
+func (c *compiler) addOnce(e *config.Error) {
+	for _, have := range c.errs {
+		if *have == *e {
+			return
+		}
+	}
+	c.errs = append(c.errs, e)
 }
 
 func (c *compiler) lookUpKinds(source kinds.Source) error {
@@ -190,175 +199,6 @@ func (c *compiler) validation() {
 	}
 }
 
-func (c *compiler) downstream(i int) {
-	d, cfg := c.p.Downstreams[i], c.p.Downstreams[i].Config
-	path := fmt.Sprintf("downstreams[%d]", i)
-	c.when(d, path)
-	c.template(d)
-	c.scope(d, path)
-	c.conventions(d)
-	d.ready = c.readyRules(d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
-	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
-	d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
-	if cfg.Ready.MessageFrom != "" {
-		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
-			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
-		})
-	}
-	d.initial = parsePaths(cfg.Drift.InitialFields)
-	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
-}
-
-// conventions compiles the labels and annotations that every document gets.
-func (c *compiler) conventions(d *Downstream) {
-	d.labels = c.texts("conventions.labels", c.file.Operator.Conventions.Labels)
-	d.annotations = c.texts("conventions.annotations", c.file.Operator.Conventions.Annotations)
-	for _, e := range slices.Concat(d.labels, d.annotations) {
-		d.inputs.add(e.inputs...)
-	}
-	d.Selector = labels.Set{}
-	for _, e := range d.labels {
-		if value, ok := e.text.Constant(); ok {
-			d.Selector[e.key] = value
-		}
-	}
-}
-
-// parsePaths parses paths, without those that the loader has reported.
-func parsePaths(texts []string) []fieldpath.Path {
-	var paths []fieldpath.Path
-	for _, text := range texts {
-		if path, err := fieldpath.Parse(text); err == nil {
-			paths = append(paths, path)
-		}
-	}
-	return paths
-}
-
-func (c *compiler) when(d *Downstream, path string) {
-	if d.Config.When == "" || d.Config.When == "true" {
-		return
-	}
-	d.when = c.program(path+".when", func() (*rules.Program, error) {
-		return c.env.Bool(d.Config.When, rules.Upstream, "")
-	})
-	d.whenInputs = c.programInputs(d.when)
-	c.p.readsStatus = c.p.readsStatus || (d.when != nil && readsField(d.when.Reads, "status"))
-}
-
-func (c *compiler) template(d *Downstream) {
-	file, first := c.file.TemplatePos(d.Index)
-	c.compileTemplate(d, fmt.Sprintf("downstreams[%d].template", d.Index), file, first)
-	c.p.readsStatus = c.p.readsStatus || (d.template != nil && d.template.ReadsStatus())
-}
-
-// compileTemplate compiles the template that stands at a path, its first line at that one of a file.
-func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) {
-	if d.Config.Template == "" {
-		return // the loader has reported that
-	}
-	t, err := render.Compile(d.Config.Template, c.renderOptions(d.Name))
-	d.template = t
-	for _, e := range templateErrors(err) {
-		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Mend: e.Mend})
-	}
-	if t != nil {
-		d.inputs.add(c.templateInputs(path, t, holeOf(t, file, first))...)
-		c.fields(d, path, file, first)
-	}
-	c.warnOfTexts(d, path, file, first)
-}
-
-// templateErrors unpacks what render.Compile returns: one error or several.
-func templateErrors(err error) []*render.Error {
-	var several render.Errors
-	var one *render.Error
-	switch {
-	case errors.As(err, &several):
-		return several
-	case errors.As(err, &one):
-		return []*render.Error{one}
-	case err != nil:
-		return []*render.Error{{Line: 1, Problem: err.Error()}}
-	}
-	return nil
-}
-
-func (c *compiler) renderOptions(name string) render.Options {
-	o := render.Options{Name: name}
-	if d := c.file.Operator.Delimiters; len(d) == 2 {
-		o.Left, o.Right = d[0], d[1]
-	}
-	return o
-}
-
-func (c *compiler) texts(path string, entries map[string]string) []textEntry {
-	var list []textEntry
-	for key, text := range entries {
-		at := fmt.Sprintf("%s['%s']", path, key)
-		t, err := render.CompileText(text, c.renderOptions(key))
-		for _, e := range templateErrors(err) {
-			c.failOnce(at, e.Mend, "%s", e.Problem)
-		}
-		if t != nil {
-			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, t, nil)})
-		}
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].key < list[j].key })
-	return list
-}
-
-// failOnce is fail for what every downstream would report again.
-func (c *compiler) failOnce(path, mend, format string, args ...any) {
-	c.addOnce(c.file.Errorf(path, mend, format, args...))
-}
-
-func (c *compiler) addOnce(e *config.Error) {
-	for _, have := range c.errs {
-		if *have == *e {
-			return
-		}
-	}
-	c.errs = append(c.errs, e)
-}
-
-// scope holds the config to what owner references can do, once the scope of both kinds is known: what they cannot
-// clean up needs the owner annotation and the finalizer.
-func (c *compiler) scope(d *Downstream, path string) {
-	up, conv := c.p.Upstream, c.file.Operator.Conventions
-	if c.p.Upstream.GVR.Empty() || d.Kind.GVR.Empty() {
-		return
-	}
-	switch {
-	case up.Namespaced && !d.Kind.Namespaced:
-		if conv.Owner.Annotation == "" {
-			c.failOnce("conventions.owner", "add owner.annotation: a key of your domain", "a namespaced %s cannot own a cluster-scoped %s by reference", up.GVK.Kind, d.Kind.GVK.Kind)
-		}
-		if conv.Finalizer == "" {
-			c.failOnce("conventions", "add finalizer: a name of your domain", "nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
-		}
-	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame && up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
-		c.fail(path+".targetNamespaces", "say from: List with names, or from: Any",
-			"a cluster-scoped %s has no namespace that a %s could share", up.GVK.Kind, d.Kind.GVK.Kind)
-	}
-}
-
-func (c *compiler) readyRules(d *Downstream, path string, list []config.ReadyRule, lead string) []readyRule {
-	var out []readyRule
-	for i, r := range list {
-		at := fmt.Sprintf("%s[%d].rule", path, i)
-		program := c.program(at, func() (*rules.Program, error) {
-			return c.env.Bool(r.Rule, rules.Downstream, d.Name)
-		})
-		message := r.Message
-		if message == "" {
-			message = lead + ": " + strings.Join(strings.Fields(r.Rule), " ")
-		}
-		out = append(out, readyRule{path: at, program: program, message: message})
-	}
-	return out
-}
-
 func (c *compiler) statusFields() {
 	if !c.p.StatusEnabled() {
 		return
@@ -400,63 +240,4 @@ func (c *compiler) expressionError(path string, err error) {
 		e.File, e.Line = file, line+ce.Line-1
 	}
 	c.errs = append(c.errs, e)
-}
-
-// observedGeneration is where a kind's own controller says which generation it has seen.
-const observedGeneration = ".status.observedGeneration"
-
-// views tells the caches what to keep of live downstreams: what ready and status expressions read, and no more.
-func (c *compiler) views() {
-	conv := c.file.Operator.Conventions
-	for _, d := range c.p.Downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Exclusive: d.exclusive, Previous: c.p.previous}
-		if adopt := d.Config.Adopt; adopt != nil {
-			v.Adopt = adopt.FieldManagers
-		}
-		for _, r := range append(append([]readyRule{}, d.ready...), d.failed...) {
-			keep(&v, r.program, "downstream", "")
-		}
-		keep(&v, d.messageFrom, "downstream", "")
-		if d.observed {
-			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
-		}
-		for _, f := range c.p.fields {
-			keep(&v, f.program, "downstreams", d.Name)
-		}
-		d.View = v
-	}
-}
-
-// keep adds what a program reads below variable (and, of the map downstreams, below name) to a view.
-func keep(v *drift.View, program *rules.Program, variable, name string) {
-	if program == nil {
-		return
-	}
-	paths, whole := program.Reads(variable)
-	if whole {
-		v.KeepWhole = true
-		return
-	}
-	for _, path := range paths {
-		if name != "" {
-			if len(path) == 0 || path[0] != name {
-				continue
-			}
-			path = path[1:]
-		}
-		if len(path) == 0 {
-			v.KeepWhole = true
-			return
-		}
-		v.Keep = append(v.Keep, path)
-	}
-}
-
-// readsField tells whether reads may reach a top-level field of self.
-func readsField(reads func(string) ([][]string, bool), name string) bool {
-	paths, whole := reads("self")
-	for _, path := range paths {
-		whole = whole || len(path) == 0 || path[0] == name
-	}
-	return whole
 }

@@ -163,3 +163,12 @@ func (c *compiler) templateInputs(path string, t inputReader, at func(string) (s
 	}
 	return set
 }
+
+// readsField tells whether reads may reach a top-level field of self.
+func readsField(reads func(string) ([][]string, bool), name string) bool {
+	paths, whole := reads("self")
+	for _, path := range paths {
+		whole = whole || len(path) == 0 || path[0] == name
+	}
+	return whole
+}

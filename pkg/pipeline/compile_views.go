@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// observedGeneration is where a kind's own controller says which generation it has seen.
+const observedGeneration = ".status.observedGeneration"
+
+// views tells the caches what to keep of live downstreams: what ready and status expressions read, and no more.
+func (c *compiler) views() {
+	conv := c.file.Operator.Conventions
+	for _, d := range c.p.Downstreams {
+		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Exclusive: d.exclusive, Previous: c.p.previous}
+		if adopt := d.Config.Adopt; adopt != nil {
+			v.Adopt = adopt.FieldManagers
+		}
+		for _, r := range append(append([]readyRule{}, d.ready...), d.failed...) {
+			keep(&v, r.program, "downstream", "")
+		}
+		keep(&v, d.messageFrom, "downstream", "")
+		if d.observed {
+			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
+		}
+		for _, f := range c.p.fields {
+			keep(&v, f.program, "downstreams", d.Name)
+		}
+		d.View = v
+	}
+}
+
+// keep adds what a program reads below variable (and, of the map downstreams, below name) to a view.
+func keep(v *drift.View, program *rules.Program, variable, name string) {
+	if program == nil {
+		return
+	}
+	paths, whole := program.Reads(variable)
+	if whole {
+		v.KeepWhole = true
+		return
+	}
+	for _, path := range paths {
+		if name != "" {
+			if len(path) == 0 || path[0] != name {
+				continue
+			}
+			path = path[1:]
+		}
+		if len(path) == 0 {
+			v.KeepWhole = true
+			return
+		}
+		v.Keep = append(v.Keep, path)
+	}
+}
