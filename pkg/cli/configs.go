@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // configFlags name the configs that a command is about.
@@ -42,6 +43,28 @@ func (f *configFlags) offline(streams IO, crds []string) ([]*config.File, kinds.
 	}
 	files, problems, err := f.load(streams)
 	return files, source, refuse(streams, problems, err)
+}
+
+// compileOffline is offline for commands that need pipelines.
+func (f *configFlags) compileOffline(streams IO, crds []string) ([]*pipeline.Pipeline, error) {
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, err
+	}
+	files, problems, err := f.load(streams)
+	if err != nil {
+		return nil, err
+	}
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	return pipelinesOf(list), refuse(streams, problems, err)
+}
+
+func pipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
+	var pipelines []*pipeline.Pipeline
+	for _, c := range list {
+		pipelines = append(pipelines, c.Pipeline)
+	}
+	return pipelines
 }
 
 func (f *configFlags) readsStdin() bool { return slices.Contains(f.files, "-") }

@@ -1,6 +1,12 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // newGenerate is the parent of commands that print something made from configs.
 func newGenerate(streams IO) *cobra.Command {
@@ -26,4 +32,10 @@ func newGenerate(streams IO) *cobra.Command {
 	cmd.AddCommand(newGenerateRBAC(streams), newGeneratePolicy(streams), newGenerateValidations(streams), newGenerateStatus(streams),
 		newGenerateArgoCD(streams), newGenerateFlux(streams), newGenerateChart(streams), newGenerateOLM(streams))
 	return cmd
+}
+
+// versionHead is the comment above what is pasted into a kind's CustomResourceDefinition: whose it is, and where it goes.
+func versionHead(kind schema.GroupVersionKind, operators []string) string {
+	return fmt.Sprintf("# %s of %s, for operator %s:\n# to be merged into the entry of spec.versions whose name is %s.\n",
+		kind.Kind, kind.GroupVersion(), strings.Join(operators, ", "), kind.Version)
 }

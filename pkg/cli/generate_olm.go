@@ -104,9 +104,7 @@ func (o *generateOLMOptions) run() error {
 	if err != nil {
 		return err
 	}
-	for _, note := range notes {
-		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
-	}
+	writeNotes(o.streams, notes)
 	return o.write(made)
 }
 

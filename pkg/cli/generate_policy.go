@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -68,7 +67,7 @@ func (o *generatePolicyOptions) run() error {
 	if err != nil {
 		return err
 	}
-	list, err := compileOffline(o.streams, &o.configs, o.crds)
+	list, err := o.configs.compileOffline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -146,26 +145,4 @@ func identities(texts []string) ([]generate.Identity, error) {
 		list = append(list, generate.Identity{Namespace: namespace, Name: name})
 	}
 	return list, nil
-}
-
-// compileOffline makes pipelines of configs with what files tell of kinds. Errors of the configs are written.
-func compileOffline(streams IO, configs *configFlags, crds []string) ([]*pipeline.Pipeline, error) {
-	source, err := kinds.Offline(crds...)
-	if err != nil {
-		return nil, err
-	}
-	files, problems, err := configs.load(streams)
-	if err != nil {
-		return nil, err
-	}
-	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
-	return pipelinesOf(list), refuse(streams, problems, err)
-}
-
-func pipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
-	var pipelines []*pipeline.Pipeline
-	for _, c := range list {
-		pipelines = append(pipelines, c.Pipeline)
-	}
-	return pipelines
 }

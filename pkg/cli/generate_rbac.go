@@ -96,9 +96,7 @@ func (o *generateRBACOptions) run() error {
 	if err != nil {
 		return err
 	}
-	for _, note := range rights.Notes {
-		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
-	}
+	writeNotes(o.streams, rights.Notes)
 	text, err := manifests("What corollary run needs for "+strings.Join(names(files), ", ")+": made of the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
 	if err != nil {

@@ -93,8 +93,7 @@ func (o *generateStatusOptions) print(pipelines []*pipeline.Pipeline, source kin
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&out, "# %s of %s, for operator %s:\n# to be merged into the entry of spec.versions whose name is %s.\n%s",
-			n.Kind.Kind, n.Kind.GroupVersion(), strings.Join(n.Operators, ", "), n.Kind.Version, text)
+		out.WriteString(versionHead(n.Kind, n.Operators) + text)
 		if kind, err := source.Kind(n.Kind); err == nil {
 			fmt.Fprintf(o.streams.Err, "note: %s\n", compareStatus(n, kind))
 		}

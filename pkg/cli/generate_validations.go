@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -46,7 +45,7 @@ is 1 if the API server would refuse the definition.`,
 }
 
 func (o *generateValidationsOptions) run() error {
-	list, err := compileOffline(o.streams, &o.configs, o.crds)
+	list, err := o.configs.compileOffline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -60,9 +59,7 @@ func (o *generateValidationsOptions) run() error {
 	}
 	var out bytes.Buffer
 	for _, v := range all {
-		for _, note := range v.Notes {
-			fmt.Fprintf(o.streams.Err, "note: %s\n", note)
-		}
+		writeNotes(o.streams, v.Notes)
 		if len(v.Rules) == 0 {
 			continue
 		}
@@ -121,8 +118,7 @@ func refusal(streams IO, refused []string) error {
 
 // writeValidations prints what is to be pasted for one kind.
 func writeValidations(out *bytes.Buffer, v *generate.Validations) error {
-	fmt.Fprintf(out, "# %s of %s, for operator %s:\n# to be merged into the entry of spec.versions whose name is %s.\n",
-		v.Kind.Kind, v.Kind.GroupVersion(), strings.Join(v.Operators, ", "), v.Kind.Version)
+	out.WriteString(versionHead(v.Kind, v.Operators))
 	for _, note := range v.Notes {
 		fmt.Fprintf(out, "# note: %s\n", note)
 	}

@@ -66,9 +66,7 @@ func (o *initOptions) tell(d *scaffold.Draft, files []string) {
 	if d.Conventions == "" {
 		fmt.Fprintf(out, "used: %s\n", o.at(o.conventions.File))
 	}
-	for _, note := range append(o.notes, d.Notes...) {
-		fmt.Fprintf(o.streams.Err, "note: %s\n", note)
-	}
+	writeNotes(o.streams, append(o.notes, d.Notes...))
 	definitions := o.definitions(d)
 	crds := " --crds " + strings.Join(definitions, " --crds ")
 	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n  %[1]s test %[5]s\n",

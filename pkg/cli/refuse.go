@@ -22,6 +22,13 @@ func refuse(streams IO, problems config.Errors, also error) error {
 	return fmt.Errorf("%s in the config", count(len(problems), "error"))
 }
 
+// writeNotes tells on standard error what a person should know of the result.
+func writeNotes(streams IO, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(streams.Err, "note: %s\n", note)
+	}
+}
+
 // count is "1 error" or "2 errors".
 func count(n int, noun string) string {
 	if n == 1 {

@@ -26,11 +26,7 @@ func (o OperatorHealth) failed() string {
 	if o.Types.Stalled != "" {
 		return condition(o.Types.Stalled, "True", "")
 	}
-	quoted := make([]string, len(stalling))
-	for i, reason := range stalling {
-		quoted[i] = fmt.Sprintf("%q", reason)
-	}
-	return condition(o.Types.Ready, "False", " && c.reason in ["+strings.Join(quoted, ", ")+"]")
+	return condition(o.Types.Ready, "False", " && c.reason in "+celList(stalling))
 }
 
 // condition is CEL that holds where the object has the condition, and that of the present generation. Some kinds of

@@ -43,11 +43,11 @@ func (a *AdmissionPolicy) kind(k *kinds.Kind) *kinds.Kind {
 func (a *AdmissionPolicy) add(name, purpose string, spec admissionv1.ValidatingAdmissionPolicySpec, match *admissionv1.MatchResources) error {
 	equivalent, fail := admissionv1.Equivalent, admissionv1.Fail
 	spec.MatchConstraints.MatchPolicy, spec.FailurePolicy = &equivalent, &fail
-	policy, err := object("ValidatingAdmissionPolicy", name, &spec)
+	policy, err := admissionObject("ValidatingAdmissionPolicy", name, &spec)
 	if err != nil {
 		return err
 	}
-	binding, err := object("ValidatingAdmissionPolicyBinding", name, &admissionv1.ValidatingAdmissionPolicyBindingSpec{
+	binding, err := admissionObject("ValidatingAdmissionPolicyBinding", name, &admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, MatchResources: match,
 	})
 	if err != nil {
@@ -61,8 +61,8 @@ func (a *AdmissionPolicy) add(name, purpose string, spec admissionv1.ValidatingA
 	return nil
 }
 
-// object is a cluster-scoped object of the API group of admission.
-func object(kind, name string, spec any) (map[string]any, error) {
+// admissionObject is a cluster-scoped object of the API group of admission.
+func admissionObject(kind, name string, spec any) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
 		return nil, fmt.Errorf("writing %s %s: %w", kind, name, err)

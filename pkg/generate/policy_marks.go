@@ -40,7 +40,7 @@ func MarksPolicy(p *pipeline.Pipeline, o MarksOptions) (*AdmissionPolicy, error)
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{},
 		MatchConditions: []admissionv1.MatchCondition{
-			{Name: "others-than-the-operator", Expression: "!(request.userInfo.username in " + list(o.users()) + ")"},
+			{Name: "others-than-the-operator", Expression: "!(request.userInfo.username in " + celList(o.users()) + ")"},
 			{Name: "others-than-kubernetes", Expression: `request.userInfo.username != "system:kube-controller-manager" && ` +
 				`!("system:serviceaccounts:kube-system" in request.userInfo.?groups.orValue([]))`},
 		},
@@ -172,7 +172,7 @@ func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refus
 	if len(m.p.Downstreams[0].Selector) > 0 {
 		controls := "r.?controller.orValue(false)"
 		if len(m.siblings) > 0 {
-			controls += " && !(request.userInfo.username in " + list(m.siblings) + ")"
+			controls += " && !(request.userInfo.username in " + celList(m.siblings) + ")"
 		}
 		ours = " && (variables.labelledBefore || variables.labelledAfter || " + controls + ")"
 	}
@@ -228,8 +228,8 @@ func present(names []string) []string {
 	return list
 }
 
-// list is CEL for a list of texts.
-func list(texts []string) string {
+// celList is CEL for a list of texts.
+func celList(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {
 		quoted[i] = fmt.Sprintf("%q", text)

@@ -206,8 +206,8 @@ func (s *ruleSet) conditions() []admissionv1.MatchCondition {
 	return append(list, admissionv1.MatchCondition{Name: "changes-what-rules-read", Expression: strings.Join(changed, " || ")})
 }
 
-// fixed are the fields of metadata that no update changes, and the one that follows the spec.
-var fixed = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"}
+// unchangeable are the fields of metadata that no update changes, and the one that follows the spec.
+var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
 // changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown tells that it
 // cannot be said.
@@ -219,7 +219,7 @@ func changedAt(path []string) (text string, unknown bool) {
 		return "", false
 	case path[0] != "metadata":
 		return fmt.Sprintf("object[?%[1]q] != oldObject[?%[1]q]", path[0]), false
-	case slices.Contains(fixed, path[1]):
+	case slices.Contains(unchangeable, path[1]):
 		return "", false
 	}
 	return fmt.Sprintf("object.metadata[?%[1]q] != oldObject.metadata[?%[1]q]", path[1]), false

@@ -30,12 +30,9 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
 	}
-	fits := func() ([]schemacel.CompilationResult, error) {
-		schema.XValidations = v.Rules
-		return schemacel.Compile(schema, model.SchemaDeclType(schema, true), celconfig.PerCallLimit,
-			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), schemacel.NewExpressionsEnvLoader())
-	}
-	results, err := fits()
+	schema.XValidations = v.Rules
+	results, err := schemacel.Compile(schema, model.SchemaDeclType(schema, true), celconfig.PerCallLimit,
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), schemacel.NewExpressionsEnvLoader())
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s: compiling the rules: %w", crd.Name, err)
 	}
@@ -47,20 +44,12 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 			v.Notes = append(v.Notes, v.from[i]+" is left out: it does not fit the schema: "+celProblem(r.Error.Detail))
 			continue
 		}
-		rule := v.Rules[i]
-		why := ""
-		switch {
-		case r.MessageExpressionError != nil:
-			why = "does not fit the schema: " + celProblem(r.MessageExpressionError.Detail)
-		case r.MessageExpressionMaxCost > maxRuleCost:
-			why = "could cost more than a rule may, since it is not known how long the text gets"
-		}
-		cost := r.MaxCost
-		if why == "" {
-			cost = saturating(cost, r.MessageExpressionMaxCost)
-		} else {
+		rule, cost := v.Rules[i], r.MaxCost
+		if why := unfitMessage(r); why != "" {
 			v.Notes = append(v.Notes, v.from[i]+": its messageExpression is left out: it "+why)
 			rule.MessageExpression = ""
+		} else {
+			cost = saturating(cost, r.MessageExpressionMaxCost)
 		}
 		if r.MaxCost > maxRuleCost {
 			refused = append(refused, fmt.Sprintf("%s could cost %s as much as a rule may: give the lists, maps and texts that it reads maxItems, "+
@@ -74,6 +63,17 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 		refused = append(refused, fmt.Sprintf("the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength", times(total, maxTotalCost)))
 	}
 	return refused, nil
+}
+
+// unfitMessage says why the messageExpression of a rule that fits has to be left out; "" where it fits, too.
+func unfitMessage(r schemacel.CompilationResult) string {
+	switch {
+	case r.MessageExpressionError != nil:
+		return "does not fit the schema: " + celProblem(r.MessageExpressionError.Detail)
+	case r.MessageExpressionMaxCost > maxRuleCost:
+		return "could cost more than a rule may, since it is not known how long the text gets"
+	}
+	return ""
 }
 
 // saturating adds estimates, of which some are as large as can be.
