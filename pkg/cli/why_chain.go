@@ -147,7 +147,7 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return false, err
 	}
 	if finding == nil {
-		return w.unseen(ctx, n, v, at)
+		return true, w.unseen(ctx, n, v, at)
 	}
 	w.print(ctx, v.Pipeline(), finding, true)
 	return true, nil
@@ -168,7 +168,7 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		finding, err := v.Look(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
-			found, err = w.unseen(ctx, n, v, at)
+			found, err = true, w.unseen(ctx, n, v, at)
 		}
 		v.Close()
 		if err != nil {

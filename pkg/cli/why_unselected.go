@@ -19,16 +19,16 @@ import (
 
 // unseen tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
 // and at its namespace tells what of the config's watch passes it over.
-func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pipeline.Ref) (bool, error) {
+func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
 	w.teller.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
 	upstream, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		w.teller.about("nothing follows from it: it does not exist")
-		return true, nil
+		return nil
 	case err != nil:
-		return true, err
+		return err
 	}
 	reasons := w.passedOver(ctx, w.files[n], upstream)
 	if len(reasons) == 0 {
@@ -37,7 +37,7 @@ func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pi
 	for _, reason := range reasons {
 		w.teller.about("nothing follows from it: " + reason)
 	}
-	return true, nil
+	return nil
 }
 
 // passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
