@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -11,14 +10,10 @@ import (
 // TestImageHasTheChartsTag: whoever builds the image as the page says, and installs the chart with nothing but its
 // repository, has pods that find it.
 func TestImageHasTheChartsTag(t *testing.T) {
-	text, err := os.ReadFile("../charts/corollary/Chart.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var chart struct {
 		AppVersion string `json:"appVersion"`
 	}
-	if err := yaml.Unmarshal(text, &chart); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "../charts/corollary/Chart.yaml")), &chart); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"make image IMAGE=", "docker push "} {

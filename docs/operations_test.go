@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -11,16 +10,12 @@ import (
 
 // TestEveryAlertHasAHeading: whoever is woken by an alert finds what to do under its name.
 func TestEveryAlertHasAHeading(t *testing.T) {
-	text, err := os.ReadFile("../charts/corollary/files/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file struct {
 		Alerts []struct {
 			Alert string `json:"alert"`
 		} `json:"alerts"`
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "../charts/corollary/files/alerts.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	var headings, alerts []string
