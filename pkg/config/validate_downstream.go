@@ -16,13 +16,7 @@ func (v *validator) downstreams() {
 	first := map[string]int{}
 	for i := range v.Downstreams {
 		d, at := &v.Downstreams[i], fmt.Sprintf("downstreams[%d]", i)
-		if v.required(at+".name", d.Name, "name the downstream: its key in status, metrics and CEL") && v.member(at+".name", "downstreams", d.Name) {
-			if j, twice := first[d.Name]; twice {
-				v.add(at+".name", "choose another", "%q is the name of downstreams[%d] too", d.Name, j)
-			} else {
-				first[d.Name] = i
-			}
-		}
+		v.entryName("downstreams", i, d.Name, "name the downstream: its key in status, metrics and CEL", first)
 		v.object(at, d.APIVersion, d.Kind)
 		v.template(at, &d.Template, d.TemplateFile)
 		v.ready(at, d)

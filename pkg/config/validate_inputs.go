@@ -21,13 +21,7 @@ func (v *validator) inputs() {
 	first := map[string]int{}
 	for i, in := range v.Inputs {
 		at := fmt.Sprintf("inputs[%d]", i)
-		if v.required(at+".name", in.Name, "name the input: templates and CEL read it by this name") && v.member(at+".name", "inputs", in.Name) {
-			if j, twice := first[in.Name]; twice {
-				v.add(at+".name", "choose another", "%q is the name of inputs[%d] too", in.Name, j)
-			} else {
-				first[in.Name] = i
-			}
-		}
+		v.entryName("inputs", i, in.Name, "name the input: templates and CEL read it by this name", first)
 		v.object(at, in.APIVersion, in.Kind)
 		v.inputName(at, in)
 		if in.Namespace != "" {

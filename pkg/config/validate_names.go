@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +29,20 @@ func (v *validator) member(at, list, name string) bool {
 		return true
 	}
 	return false
+}
+
+// entryName checks the name of entry i of downstreams or inputs: it is there, CEL can select by it, and no entry before has
+// it. first has the entries so far by their names; mend says what the name is for.
+func (v *validator) entryName(list string, i int, name, mend string, first map[string]int) {
+	at := fmt.Sprintf("%s[%d].name", list, i)
+	if !v.required(at, name, mend) || !v.member(at, list, name) {
+		return
+	}
+	if j, twice := first[name]; twice {
+		v.add(at, "choose another", "%q is the name of %s[%d] too", name, list, j)
+		return
+	}
+	first[name] = i
 }
 
 // camel turns my-app into myApp.
