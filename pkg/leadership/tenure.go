@@ -61,7 +61,7 @@ func (t *tenure) renew(sent instant) {
 	}
 }
 
-// end makes it over for good; the first reason stays.
+// end ends it for good; the first reason stays.
 func (t *tenure) end(why error) {
 	t.mu.Lock()
 	if t.ended == nil {
@@ -78,13 +78,14 @@ func (t *tenure) begun() bool {
 	return t.renewals > 0
 }
 
+// lost is why it is over for good; nil while it is not.
 func (t *tenure) lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended
 }
 
-// over tells whether it has begun and may not be written (any more, or until the Lease is renewed). mu is held.
+// over tells whether it has begun, and nothing may be written any more, or until the Lease is renewed. mu is held.
 func (t *tenure) over() bool {
 	return t.renewals > 0 && (t.ended != nil || t.clock().since(t.sent) >= t.deadline)
 }
@@ -123,7 +124,7 @@ func (t *tenure) enter(early bool) (leave func(), err error) {
 	}, nil
 }
 
-// wait returns true as soon as may be written, and false once ctx is done.
+// wait returns true as soon as writing is allowed, and false once ctx is done.
 func (t *tenure) wait(ctx context.Context) bool {
 	for {
 		t.mu.Lock()
