@@ -161,6 +161,11 @@ func TestHeapOfLive(t *testing.T) {
 		return each
 	}
 	each := measure(benchView())
+	for range 2 { // what anybody else allocates meanwhile counts in: the least is nearest to it
+		if each > most {
+			each = min(each, measure(benchView()))
+		}
+	}
 	t.Logf("%d bytes for each object of %d bytes", each, len(text))
 	if each > most {
 		t.Errorf("%d bytes of heap for each object, want at most %d", each, most)
