@@ -205,7 +205,8 @@ func TestHookTimesOut(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
-			made(t, hooked(ns, name, append(row.lines, "timeout: 10s")...), ns, counter)
+			// What comes before the timeout is there to be seen for this long, and a busy machine sees it late.
+			made(t, hooked(ns, name, append(row.lines, "timeout: 20s")...), ns, counter)
 			if row.prevent != nil {
 				row.prevent(t, ns)
 			}
@@ -225,7 +226,7 @@ func TestHookTimesOut(t *testing.T) {
 				}
 				return
 			}
-			stalled(t, hookIs(t, ns, "a", "HookTimedOut", "not done within 10s"))
+			stalled(t, hookIs(t, ns, "a", "HookTimedOut", "not done within 20s"))
 			stays(t, ns)
 			if row.prevent != nil { // out of the way, it is made after all
 				testkit.Delete(t, configMaps, ns, "a-drain")
