@@ -38,7 +38,7 @@ func (t Target) resource(sub string) string {
 }
 
 // Observer hears of each request that was made, after it was answered. verb is apply, create (a dry run),
-// patch, delete or get; resource is like deployments.apps or deployments.apps/status; code is the HTTP status:
+// patch, delete, get or list; resource is like deployments.apps or deployments.apps/status; code is the HTTP status:
 // 200 for every success (client-go does not tell 201 apart), 0 where no answer came. It must be safe for
 // concurrent use.
 type Observer func(verb, resource string, code int)

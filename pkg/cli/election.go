@@ -112,7 +112,7 @@ func (c *candidate) guarded(cfg *rest.Config) (operators, events *rest.Config) {
 func (c *candidate) engineOptions(workers int, namespace string, logger logr.Logger) engine.Options {
 	o := engine.Options{Workers: workers, Namespace: namespace, Log: logger}
 	if c != nil {
-		o.Elected, o.MayWrite = c.Elected(), c.Wait
+		o.Elected, o.Succeeds, o.MayWrite = c.Elected(), c.Succeeds, c.Wait
 	}
 	return o
 }

@@ -31,6 +31,9 @@ type Options struct {
 	Namespace string
 	// Elected is closed once this process may write; by default when the manager is elected.
 	Elected <-chan struct{}
+	// Succeeds tells, once Elected is closed, whether another process wrote before while this one stood by: its watches may be
+	// behind what that one has acted upon. By default none did.
+	Succeeds func() bool
 	// MayWrite waits until this process may write, which an elected one may not at every moment; it returns false once ctx
 	// is done. By default it does not wait. What is refused nevertheless fails as if there were no API server.
 	MayWrite func(ctx context.Context) bool
@@ -109,6 +112,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Namespace == "" {
 		o.Namespace = "default"
+	}
+	if o.Succeeds == nil {
+		o.Succeeds = func() bool { return false }
 	}
 	if o.MayWrite == nil {
 		o.MayWrite = func(context.Context) bool { return true }

@@ -46,6 +46,8 @@ type record struct {
 	// unable is the reason of the request for the upstream itself that failed and is tried again; empty where none is.
 	unable string
 	said   said
+	// newest is true once the upstream was read past the cache, where that may lag: see heritage.
+	newest bool
 	// finalized is true once the finalizer is off a deleted upstream. The answer to that has the version of before where
 	// the upstream went with it, so that the cache, which still shows the finalizer, looks no older.
 	finalized bool

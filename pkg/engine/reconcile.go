@@ -81,7 +81,15 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	for range maxRounds {
 		in := l.gather(ctx)
 		decision = s.pipeline.Decide(in)
-		if !decision.Pending() || !l.act(ctx, &decision, in) {
+		if !decision.Pending() {
+			break
+		}
+		if after, err := l.outdated(ctx); err != nil {
+			return s.failedLook(ref, err)
+		} else if after > 0 {
+			return after
+		}
+		if !l.act(ctx, &decision, in) {
 			break
 		}
 	}

@@ -36,6 +36,7 @@ type session struct {
 	selector    labels.Selector
 	crew
 	elder       elder // while it counts
+	heritage    heritage
 	droppedTold sync.Once
 	ended       sync.Once
 	counted     atomic.Bool // metrics count its objects
@@ -48,7 +49,7 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
-	s := newSession(g, p)
+	s, before := newSession(g, p), !g.engine.electedAlready()
 	g.begins(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
@@ -69,6 +70,9 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return cause(ctx, live)
 	}
+	if before {
+		s.takeOver(live)
+	}
 	g.say(atWork(s.pipeline), "")
 	s.work(live)
 	return cause(ctx, live)
@@ -77,10 +81,8 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 // waitForElection waits, with every informer warm, until this process may write. waited tells that it had to; ok is false
 // when live is done.
 func (s *session) waitForElection(live context.Context) (waited, ok bool) {
-	select {
-	case <-s.engine.elected:
+	if s.engine.electedAlready() {
 		return false, true
-	default:
 	}
 	s.say(reasonStandby, "")
 	select {

@@ -85,6 +85,9 @@ func newElection(o Options, self string, leases, watching coordinationclient.Lea
 // Elected is closed when this process has become the leader.
 func (e *Election) Elected() <-chan struct{} { return e.tenure.elected }
 
+// Succeeds tells, once this process leads, whether another one was seen to lead before.
+func (e *Election) Succeeds() bool { return e.standby.met }
+
 // Wait returns true as soon as this process may write: at once while it leads, and while it is unsure whether it still
 // does, when it is sure again. It returns false once ctx is done.
 func (e *Election) Wait(ctx context.Context) bool { return e.tenure.wait(ctx) }

@@ -160,6 +160,9 @@ func TestStandbyTellsWhomItWaitsFor(t *testing.T) {
 		record.RenewTime = metav1.Unix(int64(i), 0)
 		s.observe(&record)
 	}
+	if !s.met {
+		t.Error("it has forgotten them")
+	}
 	if want := []string{"another 15s", "third 15s", "another 15s"}; !slices.Equal(told, want) {
 		t.Errorf("it told of %q, want %q", told, want)
 	}

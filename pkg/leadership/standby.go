@@ -33,6 +33,8 @@ type standby struct {
 	seen  renewal
 	since time.Time
 	lasts time.Duration
+	// met is true once another process was seen to hold it.
+	met bool
 	// told is the trouble that was told of last.
 	told string
 	// denied is the refusal that ends the wait; nil while there is none.
@@ -60,6 +62,7 @@ func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
 		s.seen, s.since = r, time.Now()
 	}
 	s.lasts = time.Duration(record.LeaseDurationSeconds) * time.Second
+	s.met = s.met || s.taken()
 	if another && s.taken() && s.waiting != nil {
 		s.waiting(r.holder, s.lasts)
 	}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// heritage is what a session knows of what another process did that led before, while this one stood by. The watches of
+// upstreams may be behind what that process has acted upon already: going by them, downstreams would go back to an older
+// wish, for as long as the watches lag.
+type heritage struct {
+	// heir: there was such a process.
+	heir bool
+	// version is one of the upstreams' resource versions. The other process cannot have acted upon a later one. Empty where
+	// it could not be learned.
+	version string
+}
+
+// electedAlready tells whether this process may write: what is listed from now on is not behind another one.
+func (e *Engine) electedAlready() bool {
+	select {
+	case <-e.elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// versionWait bounds how long the version is waited for: nothing is done meanwhile.
+const versionWait = 5 * time.Second
+
+// takeOver is called when this process has been elected, by a session that was there before.
+func (s *session) takeOver(ctx context.Context) {
+	if !s.engine.options.Succeeds() {
+		return
+	}
+	s.heritage.heir = true
+	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	for namespace := range s.upstreams { // one will do: versions are the kind's, not a namespace's
+		version, err := s.client.Version(ctx, s.upstreamTarget(pipeline.Ref{Namespace: namespace}))
+		if err != nil {
+			s.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
+			return
+		}
+		s.heritage.version = version
+		return
+	}
+}
+
+// mayLag tells whether an upstream may be older than what the process acted upon that led before.
+func (h heritage) mayLag(up *unstructured.Unstructured) bool {
+	return h.heir && !newer(up.GetResourceVersion(), h.version)
+}
+
+// lookAnew is when a look begins anew that went by what is no longer so, where no event comes before.
+const lookAnew = time.Second
+
+// outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
+// request. Where it is not, the look is to begin anew after the time that is returned.
+func (l *look) outdated(ctx context.Context) (after time.Duration, err error) {
+	if l.record.newest || l.pipeline.Observing() || !l.heritage.mayLag(l.upstream) {
+		return 0, nil
+	}
+	up, err := l.client.Latest(ctx, l.upstreamTarget(l.ref))
+	switch {
+	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != l.upstream.GetUID():
+		l.record.letGo(l.upstream.GetUID(), l.now)
+		return lookAnew, nil
+	case err != nil:
+		return 0, err
+	case l.session.selector.Matches(labelsOf(l.upstream)) && !l.session.selector.Matches(labelsOf(up)): // the watch is about to say so
+		return lookAnew, nil
+	}
+	l.record.newest = true
+	if up.GetResourceVersion() == l.upstream.GetResourceVersion() {
+		return 0, nil
+	}
+	l.log.Info("another process may have acted upon a later version than the watch has brought: going by that", "upstream", l.ref.String())
+	l.record.wrote(withoutManagedFields(up), false)
+	return time.Millisecond, nil
+}
