@@ -21,11 +21,12 @@ import (
 )
 
 // How long the Lease of a first leader is good for, where a test waits for its end: short enough for that, and long enough for
-// a busy machine, which may be late to renew, since nobody starts a process again that lost its Lease. Whoever follows has more
+// a busy machine, which may be late to renew, since nobody starts a process again that lost its Lease. The deadline passes
+// before a worker gives up what it has in hand, which it does after 20 s, and takes something else. Whoever follows has more
 // time, and would be too late for any test's patience if it asked for the Lease as often as it renews it.
 const (
-	leaseLength   = 30 * time.Second
-	renewDeadline = 25 * time.Second
+	leaseLength   = 20 * time.Second
+	renewDeadline = 15 * time.Second
 )
 
 // By steadyElection a Lease does not run out while a test has patience: whoever takes it was handed it.
