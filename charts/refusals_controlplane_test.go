@@ -75,9 +75,9 @@ func TestRefused(t *testing.T) {
 		{"a word of a file's config that is none of those allowed", []string{"--set-file=operatorFiles.app=" + naming("downstreams: [{drift: {policy: Reprt}}]")},
 			"downstreams[0].drift.policy is Reprt: it may be Enforce, Report, Ignore; corollary check -c FILE tells everything"},
 		{"a misspelt key of the conventions that a config names", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: c.yaml"),
-			`--set-file=files.c\.yaml=` + write(t, "c.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {fieldManger: x, owner: {refernce: true}}\n")},
+			`--set-file=files.c\.yaml=` + write(t, "c.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {fieldManger: x, owner: {referenceTo: true}}\n")},
 			"files.c\\.yaml is no file of conventions: conventions.fieldManger is no key of a config: those there are annotations, fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
-				"  conventions.owner.refernce is no key of a config: those there are annotation, reference\n"},
+				"  conventions.owner.referenceTo is no key of a config: those there are annotation, reference\n"},
 		{"a config in the place of conventions", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: t/c.yaml"), "--set-file=files.t/c\\.yaml=" + again},
 			`files.t/c\.yaml is no file of conventions: it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Conventions`},
 		{"a config without the file that it names", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: a/../shared.yaml")},
