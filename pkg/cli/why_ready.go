@@ -14,7 +14,7 @@ import (
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, line func(string, ...any)) {
 	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StatePaused
-	if !applied || c.Live == nil || c.Theirs || c.Leftover || c.Index < 0 {
+	if !applied || !standing(c) {
 		return
 	}
 	mend, list := "see to it", hindrances(p, f, c)
@@ -34,9 +34,14 @@ func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine
 	}
 }
 
+// standing tells whether there is an object of ours for a downstream that the config has.
+func standing(c engine.Change) bool {
+	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
+}
+
 // hindrances are the rules that keep a standing object of ours from being ready.
 func hindrances(p *pipeline.Pipeline, f *engine.Finding, c engine.Change) []pipeline.Hindrance {
-	if c.Live == nil || c.Theirs || c.Leftover || c.Index < 0 {
+	if !standing(c) {
 		return nil
 	}
 	return p.Hindrances(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
