@@ -31,8 +31,9 @@ var crds = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefini
 
 // InstallCRDs creates or updates the CustomResourceDefinitions in the YAML
 // texts (each may hold several documents) and returns once every version that
-// they serve can be used: it is in discovery (in the version's list and in that of everything), its OpenAPI document is published
-// (which server-side apply and clients read), and it can be listed.
+// they serve can be used: it is in discovery (in the version's list and in that
+// of everything), its OpenAPI document is published (which server-side apply and
+// clients read), and it can be listed.
 func InstallCRDs(ctx context.Context, config *rest.Config, texts ...string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
