@@ -38,7 +38,7 @@ help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # demo and cluster run until Ctrl-C; `go run` would then report a failure.
-demo: build controlplane ## show the main job on a real API server, step by step
+demo: build ## show the main job on a real API server, step by step
 	@$(GO) build -o bin/demo ./hack/demo
 	@exec bin/demo
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -210,7 +211,13 @@ func (i *installation) upgrade() {
 	i.eventually(leading(`"reason":"Observing"`))
 	i.eventually(leading(`observing: an action is not carried out`))
 	i.has(configMaps, i.apps, "start", "one", "data", "release")
-	confirm := exec.CommandContext(i.Context(), i.kubelet.binary, "confirm", "-c", filepath.Join(i.kubelet.running("").dir, "config"), "site", "--kubeconfig", i.kubeconfig)
+	configs := filepath.Join(i.kubelet.running("").dir, "config")
+	planned, _ := exec.CommandContext(i.Context(), i.kubelet.binary, "plan", "-c", configs, "--no-diff", "--kubeconfig", i.kubeconfig).CombinedOutput()
+	digest := regexp.MustCompile("operator site: .* with the digest ([0-9a-f]+)").FindSubmatch(planned)
+	if digest == nil {
+		i.Fatalf("plan tells no digest:\n%s", planned)
+	}
+	confirm := exec.CommandContext(i.Context(), i.kubelet.binary, "confirm", "-c", configs, "site", "--digest", string(digest[1]), "--kubeconfig", i.kubeconfig)
 	if out, err := confirm.CombinedOutput(); err != nil {
 		i.Fatalf("%v\n%s", err, out)
 	}

@@ -29,6 +29,9 @@ func showDeletion(ctx context.Context, s *stage) error {
 		}
 	}
 	err = poll(ctx, pollInterval, func() (bool, string, error) {
+		if err := s.playGarbageCollector(ctx); err != nil {
+			return false, "", err
+		}
 		left, err := s.objects(ctx, "")
 		return len(left) == 0, "left: " + strings.Join(left, ", "), err
 	})

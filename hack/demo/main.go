@@ -57,7 +57,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	tell := newTeller(os.Stdout)
-	plane, kubeconfig, err := startPlane(ctx, tell, dir)
+	plane, kubeconfig, hasManager, err := startPlane(ctx, tell, dir)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, child.stop()) }()
-	s, err := newStage(tell, plane, child)
+	s, err := newStage(tell, plane, child, hasManager)
 	if err != nil {
 		return err
 	}

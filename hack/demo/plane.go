@@ -19,28 +19,36 @@ const (
 )
 
 // startPlane starts the control plane with the CRDs of the examples and writes a kubeconfig for it.
-func startPlane(ctx context.Context, tell *teller, dir string) (*controlplane.ControlPlane, string, error) {
-	binaries, err := assets.Build(ctx, os.Stderr)
+func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool, err error) {
+	binaries, hasManager, err := assets.BuildForDemo(ctx, os.Stderr)
 	if err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
 	var crds []string
 	for _, name := range []string{chain, app} {
 		text, err := os.ReadFile(filepath.Join(name, "crd.yaml"))
 		if err != nil {
-			return nil, "", fmt.Errorf("reading an example: %w: run the demo from the root of the repository, as make demo does", err)
+			return nil, "", false, fmt.Errorf("reading an example: %w: run the demo from the root of the repository, as make demo does", err)
 		}
 		crds = append(crds, string(text))
 	}
 	begin := time.Now()
-	plane, err := controlplane.Start(ctx, controlplane.Options{
-		Assets: binaries, CRDs: crds, Audit: true,
-		Controllers: []string{controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments, controlplane.ReplicaSets},
-	})
-	if err != nil {
-		return nil, "", err
+	opts := controlplane.Options{Assets: binaries, CRDs: crds, Audit: true}
+	if hasManager {
+		opts.Controllers = []string{controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments, controlplane.ReplicaSets}
 	}
-	tell.done("etcd, kube-apiserver and four of its controllers are up, with the CRDs of two examples (%s)", took(time.Since(begin)))
+	plane, err = controlplane.Start(ctx, opts)
+	if err != nil {
+		return nil, "", false, err
+	}
+	running := "etcd, kube-apiserver and four controllers are up"
+	if !hasManager {
+		running = "etcd and kube-apiserver are up (from " + binaries + ")"
+	}
+	tell.done("%s, with the CRDs of two examples (%s)", running, took(time.Since(begin)))
+	if !hasManager {
+		tell.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the Deployment controller")
+	}
 	path := filepath.Join(dir, "kubeconfig")
 	text, err := controlplane.Kubeconfig(plane.Config())
 	if err == nil {
@@ -48,7 +56,7 @@ func startPlane(ctx context.Context, tell *teller, dir string) (*controlplane.Co
 	}
 	if err != nil {
 		_ = plane.Stop() // the first error is the one to tell
-		return nil, "", fmt.Errorf("writing the kubeconfig: %w", err)
+		return nil, "", false, fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	return plane, path, nil
+	return plane, path, hasManager, nil
 }

@@ -42,14 +42,16 @@ type stage struct {
 	plane  *controlplane.ControlPlane
 	child  *child
 	client dynamic.Interface
+	// hasManager is false if no kube-controller-manager runs: the demo then does its work.
+	hasManager bool
 }
 
-func newStage(tell *teller, plane *controlplane.ControlPlane, child *child) (*stage, error) {
+func newStage(tell *teller, plane *controlplane.ControlPlane, child *child, hasManager bool) (*stage, error) {
 	client, err := dynamic.NewForConfig(plane.Config())
 	if err != nil {
 		return nil, fmt.Errorf("preparing a client: %w", err)
 	}
-	return &stage{tell: tell, plane: plane, child: child, client: client}, nil
+	return &stage{tell: tell, plane: plane, child: child, client: client, hasManager: hasManager}, nil
 }
 
 func (s *stage) in(kind schema.GroupVersionResource) dynamic.ResourceInterface {

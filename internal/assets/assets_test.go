@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -59,5 +60,51 @@ func TestOutsideOfAClone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := Build(t.Context(), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), Env) {
 		t.Errorf("outside of a clone it returns %v", err)
+	}
+}
+
+// TestForDemo goes down the list of places, from the last to the first.
+func TestForDemo(t *testing.T) {
+	emptyCache(t)
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	t.Chdir(t.TempDir()) // outside of a clone nothing can be built
+	if dir, _, err := BuildForDemo(t.Context(), &bytes.Buffer{}); err == nil {
+		t.Fatalf("with nothing anywhere it returns %s", dir)
+	}
+	install := func(dir string, names ...string) string {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	for _, test := range []struct {
+		version    string
+		names      []string
+		want       bool
+		hasManager bool
+		reason     string
+	}{
+		{"1.35.9", []string{"etcd"}, false, false, "half an installation is none"},
+		{"1.9.0", Names, true, true, "an old one"},
+		{"1.33.0", []string{"etcd", "kube-apiserver", "kubectl"}, true, false, "what setup-envtest brings, and newer than 1.9"},
+		{"1.32.0", Names, false, false, "an older one does not count any more"},
+	} {
+		at := filepath.Join(dataHome(), "k8s", test.version+"-"+runtime.GOOS+"-"+runtime.GOARCH)
+		install(at, test.names...)
+		dir, hasManager, err := BuildForDemo(t.Context(), &bytes.Buffer{})
+		if (dir == at) != test.want || test.want && (hasManager != test.hasManager || err != nil) {
+			t.Errorf("%s: got %q, %t, %v", test.reason, dir, hasManager, err)
+		}
+	}
+	at := install(t.TempDir(), server...)
+	t.Setenv(Env, at)
+	if dir, hasManager, err := BuildForDemo(t.Context(), &bytes.Buffer{}); dir != at || hasManager || err != nil {
+		t.Errorf("%s comes first: got %q, %t, %v", Env, dir, hasManager, err)
 	}
 }

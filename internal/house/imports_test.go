@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"pkg/offline"},
 	{"pkg/crdschema", "pkg/pipeline"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
-	{"pkg/fieldpath", "pkg/filewatch", "pkg/spelling", "pkg/yamltext"},
+	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
 
 // never are imports that the layers would allow: the pipeline decides and does
@@ -26,7 +26,7 @@ var never = map[string][]string{
 }
 
 // pure are the packages that work without an API server and without its clients.
-var pure = []string{"pkg/config", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/render", "pkg/rules",
+var pure = []string{"pkg/config", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/redact", "pkg/render", "pkg/rules",
 	"pkg/scaffold", "pkg/spelling", "pkg/status", "pkg/yamltext"}
 
 // clients are the libraries that talk to an API server.

@@ -172,7 +172,12 @@ func Patch(t testing.TB, gvr schema.GroupVersionResource, namespace, name, field
 // Delete deletes an object in the background; it is no error if it is gone.
 func Delete(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
-	propagation := metav1.DeletePropagationBackground
+	DeleteWith(t, gvr, namespace, name, metav1.DeletePropagationBackground)
+}
+
+// DeleteWith is Delete with what `kubectl delete --cascade` says.
+func DeleteWith(t testing.TB, gvr schema.GroupVersionResource, namespace, name string, propagation metav1.DeletionPropagation) {
+	t.Helper()
 	err := shared(t).dynamic.Resource(gvr).Namespace(namespace).Delete(t.Context(), name,
 		metav1.DeleteOptions{PropagationPolicy: &propagation})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // DryRunCreate has the API server make obj under a generated name without storing it, and returns what it made:
@@ -42,6 +43,15 @@ func (c *Client) Accepts(ctx context.Context, t Target, obj map[string]any) erro
 		return nil
 	}
 	return failed
+}
+
+// AcceptsApply asks whether the API server would take obj in an apply to the object with that uid: nil says yes. Nothing is
+// stored, and a client of WithDryRun does not count it among its answers.
+func (c *Client) AcceptsApply(ctx context.Context, t Target, uid types.UID, obj map[string]any) error {
+	asking := *c
+	asking.dry = nil
+	_, err := asking.DryRunApply(ctx, t, uid, obj)
+	return err
 }
 
 func (c *Client) create(ctx context.Context, t Target, doc map[string]any) (*unstructured.Unstructured, *Error) {

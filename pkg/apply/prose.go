@@ -3,6 +3,8 @@ package apply
 import (
 	"regexp"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // This file is the one place that reads the API server's prose, for the few answers in which it says a thing
@@ -57,4 +59,28 @@ var goValue = regexp.MustCompile(`(?m), got &.*$`)
 func plain(message string) string {
 	message = applyPrefix.ReplaceAllString(message, "")
 	return goValue.ReplaceAllString(message, "")
+}
+
+// denials match who refused an object in admission: a policy and its binding, or a webhook. They stand before any text of
+// theirs.
+var denials = []*regexp.Regexp{
+	regexp.MustCompile(`^[a-z0-9.-]+ "[^"]*" is forbidden: (ValidatingAdmissionPolicy '[a-z0-9.-]+' with binding '[a-z0-9.-]+' denied request)`),
+	regexp.MustCompile(`^(admission webhook "[a-z0-9.-]+" denied the request)`),
+}
+
+// refusedField matches the field in an error of server-side apply, once its prefix is gone.
+var refusedField = regexp.MustCompile(`^(\.[^\s:]+): `)
+
+// shownProse takes out of a message what quotes no value: who refuses the object, or the field that does not fit the schema.
+func shownProse(message string, words redact.Words) string {
+	for _, by := range denials {
+		if m := by.FindStringSubmatch(message); m != nil {
+			return m[1]
+		}
+	}
+	fits := applyPrefix.ReplaceAllString(message, "")
+	if m := refusedField.FindStringSubmatch(fits); m != nil && fits != message {
+		return words.Path(m[1]) + ": does not fit the schema"
+	}
+	return ""
 }

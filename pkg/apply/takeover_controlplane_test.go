@@ -254,40 +254,23 @@ func TestWithdrawStatus(t *testing.T) {
 	}
 }
 
-// TestRemark changes marks alone, in either direction.
-func TestRemark(t *testing.T) {
+// TestUnmark takes marks off whoever owns them, and nothing else.
+func TestUnmark(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
-	before := New(testkit.Dynamic(t), "before")
 	owner := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}`)
-	made, err := before.Create(t.Context(), tg, doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {old/hash: h, old/owner: o, other: x}}, data: {mine: "1"}}`))
+	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {old/hash: h, other: x}, annotations: {old/owner: o, other: x},
+	  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: `+string(owner.GetUID())+`}]}, data: {mine: "1"}}`)
+	out, err := f.c.Unmark(t.Context(), tg, made, Marks{OwnerUID: owner.GetUID(), Labels: []string{"old/hash", "absent"}, Annotations: []string{"old/owner"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": string(owner.GetUID()), "controller": true}
-	testkit.Patch(t, configMaps, f.ns, "a", "other", `{"data": {"mine": "changed"}}`)
-	out, err := f.c.Remark(t.Context(), tg, f.get(tg), NewMarks{Labels: map[string]string{"new/hash": "h"}, OwnerReferences: []any{reference},
-		Off: Marks{Annotations: []string{"old/hash", "old/owner", "absent"}, Managers: []string{"before"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := out.GetAnnotations(); len(a) != 1 || out.GetLabels()["new/hash"] != "h" || len(out.GetOwnerReferences()) != 1 || field(t, out, "data", "mine") != "changed" {
+	if len(out.GetAnnotations()) != 1 || len(out.GetLabels()) != 1 || len(out.GetOwnerReferences()) != 0 || field(t, out, "data", "mine") != "1" {
 		t.Errorf("the object is %v", out.Object)
 	}
-	if slices.ContainsFunc(managers(out), func(m string) bool { return strings.HasPrefix(m, "before") }) {
-		t.Errorf("managers are %v", managers(out))
-	}
-	out, err = f.c.Remark(t.Context(), tg, out, NewMarks{Labels: map[string]string{"new/hash": "h"}, Annotations: map[string]string{"new/owner": "o"},
-		Off: Marks{OwnerUID: owner.GetUID(), Annotations: []string{"new/owner"}}})
-	if err != nil || out.GetAnnotations()["new/owner"] != "o" || len(out.GetOwnerReferences()) != 0 {
-		t.Errorf("the way back: %v, %v", out, err)
-	}
 	f.heard = nil
-	if _, err := f.c.Remark(t.Context(), tg, out, NewMarks{Labels: map[string]string{"new/hash": "h"}}); err != nil || len(f.heard) != 0 {
+	if again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}}); err != nil || again != out || len(f.heard) != 0 {
 		t.Errorf("a request for nothing: %v, %v", err, f.heard)
-	}
-	if out.GetUID() != made.GetUID() {
-		t.Error("it is another object")
 	}
 }
 

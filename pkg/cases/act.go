@@ -55,14 +55,6 @@ func (r *run) carryOut(o pipeline.Outcome) error {
 		return r.apply(o, d)
 	case pipeline.ActionDelete, pipeline.ActionRelease:
 		r.remove(o)
-	case pipeline.ActionInspect:
-		want, err := r.fresh(o)
-		if err != nil {
-			return err
-		}
-		v := &r.verdicts[o.Downstream]
-		v.Inspected, v.Beyond = true, r.Pipeline.Beyond(r.at(d, o.Target).object, want)
-		r.at(d, o.Target).known = len(v.Beyond) == 0
 	case pipeline.ActionSettle:
 		return r.settle(o, d)
 	}
@@ -71,15 +63,6 @@ func (r *run) carryOut(o pipeline.Outcome) error {
 
 func (r *run) document(o pipeline.Outcome, live *drift.Live) (map[string]any, error) {
 	return r.Pipeline.Document(r.wish, o.Downstream, r.upstream, r.inputs, live)
-}
-
-// fresh is what the API server would make of the document where nothing stands.
-func (r *run) fresh(o pipeline.Outcome) (*unstructured.Unstructured, error) {
-	document, err := r.document(o, nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.server.apply(nil, document, r.Pipeline.Config.Conventions.FieldManager)
 }
 
 // apply makes or changes what a downstream asks for.

@@ -17,12 +17,13 @@ func (r *run) finalize() {
 		return
 	}
 	for range rounds {
-		in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now}
-		if r.Pipeline.Hook != nil {
+		in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now, Cascade: pipeline.CascadeOf(r.upstream.GetFinalizers())}
+		hooked := r.Pipeline.Hook != nil && !r.Pipeline.SkipsHook(r.upstream, in.Cascade)
+		if hooked {
 			in.Hook = r.hookFacts()
 		}
-		if r.Pipeline.Hook == nil || r.Pipeline.HookPassed(in.Hook.Record) {
-			in.Leftovers = r.Pipeline.Leftovers(nil, r.owned(), r.recorded)
+		if !hooked || r.Pipeline.HookPassed(in.Hook.Record) {
+			in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.owned(), r.recorded)
 			for i := range in.Leftovers {
 				in.Leftovers[i].Asked = in.Leftovers[i].Live.Deleting
 			}
@@ -64,7 +65,7 @@ func (r *run) actDeletion(in pipeline.Input) bool {
 // hookFacts are what is known of the object of deletion.before.
 func (r *run) hookFacts() pipeline.HookFacts {
 	p := r.Pipeline
-	f := pipeline.HookFacts{Record: p.RecordedHook(r.upstream), Made: r.hookMade, Fresh: r.hookFresh, Inputs: r.inputs}
+	f := pipeline.HookFacts{Record: p.RecordedHook(r.upstream), Made: r.hookMade, Inputs: r.inputs}
 	places := []pipeline.Ref{}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		places = append(places, pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName})
@@ -87,7 +88,6 @@ func (r *run) actHook(o pipeline.Outcome, in pipeline.Input) error {
 	switch o.Action {
 	case pipeline.ActionRecord:
 		r.recordHook(p.HookRecord(o))
-		r.hookFresh = o.State == pipeline.StateCreate
 	case pipeline.ActionCreate:
 		r.hookDocument = p.HookDocument(&in.Hook.Wish)
 		u, err := r.server.apply(nil, r.hookDocument, p.Config.Conventions.FieldManager)

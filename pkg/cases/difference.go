@@ -1,10 +1,14 @@
 package cases
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // Difference is one part of an expectation that did not come out.
@@ -31,6 +35,7 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 		if isWanted == isThere && same(wanted, came) {
 			return nil
 		}
+		wanted, came = w.shown(path, wanted, came)
 		before, err := w.optional(path, wanted, isWanted)
 		if err != nil {
 			return err
@@ -59,6 +64,46 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 		}
 	}
 	return list, nil
+}
+
+// shown are what was expected at a path and what came out, without values of Secrets.
+func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
+	a, _ := wanted.(map[string]any)
+	b, _ := came.(map[string]any)
+	switch {
+	case path[1] == "downstreams" && len(path) == 2:
+		a, b = maps.Clone(a), maps.Clone(b)
+		for name := range both(a, b) {
+			was, is := w.shown(append(path[:2:2], name), a[name], b[name])
+			setIn(a, name, was)
+			setIn(b, name, is)
+		}
+	case path[1] == "downstreams" && w.words[path[2]] != nil:
+		a, b = w.documents(w.words[path[2]], a, b)
+	case path[1] == "before" && w.words[pipeline.HookName] != nil:
+		a, b = w.documents(w.words[pipeline.HookName], a, b)
+	default:
+		return wanted, came
+	}
+	return a, b
+}
+
+// setIn sets a key that is there.
+func setIn(m map[string]any, key string, value any) {
+	if _, ok := m[key]; ok {
+		m[key] = value
+	}
+}
+
+// documents are two parts of a tree that each hold a document, or some fields of it, without values.
+func (w treeWriter) documents(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
+	a, b = maps.Clone(a), maps.Clone(b)
+	for _, key := range []string{"document", "fields"} {
+		was, is := words.Pair(a[key], b[key])
+		setIn(a, key, was)
+		setIn(b, key, is)
+	}
+	return a, b
 }
 
 func both(a, b map[string]any) map[string]any {

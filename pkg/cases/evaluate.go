@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // defaultNow is the time at which cases happen that say none.
@@ -26,6 +27,8 @@ type came struct {
 	tree map[string]any
 	// downstreams are the config's, in its order; nil where the case did not get as far.
 	downstreams []string
+	// words are all that is shown of documents that can hold values of a Secret, by downstream.
+	words map[string]redact.Words
 	// identifiers is where the status has those of downstreams.
 	identifiers []fieldpath.Path
 }
@@ -72,9 +75,13 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
 		return came{}, err
 	}
 	run.look()
-	out := came{tree: run.tree(ctx)}
+	out := came{tree: run.tree(ctx), words: map[string]redact.Words{}}
 	for _, d := range operator.Pipeline.Downstreams {
 		out.downstreams = append(out.downstreams, d.Name)
+		out.words[d.Name] = d.Words
+	}
+	if h := operator.Pipeline.Hook; h != nil {
+		out.words[pipeline.HookName] = h.Object.Words
 	}
 	if path, err := fieldpath.Parse(operator.Pipeline.Config.Status.Downstreams); err == nil && len(path) > 1 {
 		out.identifiers = []fieldpath.Path{path}

@@ -35,9 +35,8 @@ type run struct {
 	baselines []*drift.Sum
 	failures  map[int]*pipeline.Failure
 
-	// hookMade is the uid of the object of deletion.before, hookFresh that this look recorded where it is to stand.
-	hookMade  types.UID
-	hookFresh bool
+	// hookMade is the uid of the object of deletion.before.
+	hookMade types.UID
 
 	last pipeline.Decision
 	// decided has the outcome of each downstream that the first look came to, documents what was applied for it.
@@ -96,14 +95,14 @@ func (r *run) gather() pipeline.Input {
 	in := pipeline.Input{Upstream: r.upstream, Wish: r.wish, Selected: r.selected, HasFinalizer: r.hasOurFinalizer(),
 		FormerFinalizer: r.hasFinalizer(r.Pipeline.FormerFinalizer()), Now: r.now}
 	if !r.selected {
-		in.Leftovers = r.Pipeline.Leftovers(nil, r.owned(), r.recorded)
+		in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.owned(), r.recorded)
 		return in
 	}
 	in.Facts = make([]pipeline.Facts, len(r.Pipeline.Downstreams))
 	for i, d := range r.Pipeline.Downstreams {
 		in.Facts[i] = r.facts(i, d)
 	}
-	in.Leftovers = slices.DeleteFunc(r.Pipeline.Leftovers(r.wish, r.owned(), r.recorded), func(own pipeline.Owned) bool {
+	in.Leftovers = slices.DeleteFunc(r.Pipeline.Leftovers(r.upstream.GetUID(), r.wish, r.owned(), r.recorded), func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
 	return in
@@ -117,7 +116,7 @@ func (r *run) facts(i int, d *pipeline.Downstream) pipeline.Facts {
 		return f
 	}
 	if rec != nil {
-		f.RecordedHash, f.Finished, f.Failed = rec.Hash, rec.Done(), rec.State == status.StateFailed
+		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
 	s := r.at(d, at)
@@ -125,8 +124,10 @@ func (r *run) facts(i int, d *pipeline.Downstream) pipeline.Facts {
 		return f
 	}
 	f.Live = r.live(d, s)
-	f.Known = s.known
-	f.Trusted = s.known || slices.ContainsFunc(r.recorded, func(rec status.Recorded) bool { return rec.UID == f.Live.UID })
+	if rec != nil && rec.UID == f.Live.UID {
+		f.RecordedHash = rec.Hash
+	}
+	f.Trusted = s.known || r.Pipeline.BelievesStatus() && slices.ContainsFunc(r.recorded, func(rec status.Recorded) bool { return rec.UID == f.Live.UID })
 	f.Baseline, f.Verdict = r.baselines[i], r.verdicts[i]
 	return f
 }
@@ -212,7 +213,7 @@ func (r *run) note(d pipeline.Decision) {
 
 // changes tells an outcome that writes from one that asks or does nothing.
 func changes(o pipeline.Outcome) bool {
-	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionInspect && o.Action != pipeline.ActionSettle
+	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionSettle
 }
 
 // report is what the status says after the look.

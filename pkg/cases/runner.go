@@ -60,7 +60,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	if v.Errs = c.unclearAsks(out); len(v.Errs) > 0 {
 		return
 	}
-	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams}
+	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams, words: out.words}
 	if r.Update && !c.surprised(got) {
 		v.Updated, err = c.update(got, w)
 	} else {

@@ -96,6 +96,8 @@ func (s section) wrong(key, wanted string) {
 
 func describe(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return "null"
 	case map[string]any:
 		return "a map"
 	case []any:

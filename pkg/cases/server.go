@@ -61,7 +61,8 @@ func (s *server) write(live, changed *unstructured.Unstructured, manager, subres
 
 // store gives an object what only an API server gives. live is what stood before; nil for a new one.
 func (s *server) store(live, u *unstructured.Unstructured) *unstructured.Unstructured {
-	if kind, err := s.kinds.Kind(u.GroupVersionKind()); err == nil && kind.Schema != nil {
+	gvk := u.GroupVersionKind()
+	if kind, err := s.kinds.Kind(gvk); err == nil && kind.Schema != nil && !kinds.IsBuiltin(gvk.GroupKind()) {
 		offline.FillDefaults(u.Object, kind.Schema)
 	}
 	for _, entry := range u.GetManagedFields() {
@@ -168,12 +169,12 @@ var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter {
 // types tells which lists of a kind are keyed and which maps atomic. Of a kind without a schema every list is atomic, as
 // for the API server.
 func (s *server) types(gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	if clientscheme.Scheme.Recognizes(gvk) {
+		return builtinTypes(), nil
+	}
 	kind, err := s.kinds.Kind(gvk)
 	if err == nil && kind.Schema != nil {
 		return customTypes(kind)
-	}
-	if clientscheme.Scheme.Recognizes(gvk) {
-		return builtinTypes(), nil
 	}
 	return managedfields.NewDeducedTypeConverter(), nil
 }

@@ -10,12 +10,15 @@ import (
 
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // treeWriter writes what came out as YAML, with the keys of a case in the order in which they read best.
 type treeWriter struct {
 	downstreams []string // the config's, in its order
+	// words are all that differences show of documents that can hold values of a Secret, by downstream.
+	words map[string]redact.Words
 }
 
 // order returns the keys of the map at a path below the file, in their order; false where the map is the user's own.

@@ -27,8 +27,12 @@ func newCheck(streams IO) *cobra.Command {
 to mend it. It tells besides:
 
   - which kinds are typed: with the schema at hand, a rule that names a field
-    which does not exist is an error, and a template that does a warning. Give the
+    which does not exist is an error, and a template that reads one a warning.
+    Built-in kinds are typed always; for others give their
     CustomResourceDefinitions with --crds, or ask an API server with --live;
+  - what the API server would refuse of a typed downstream: an unknown field, a value
+    of another type, one that is not listed, an item that is there twice, a required
+    field that is missing: an error where it is certain, else a warning;
   - fields that a template may not set, such as status or metadata.uid: an error where
     every path through the template sets one, else a warning;
   - the holes through which structure enters a downstream: there a custom
@@ -75,6 +79,9 @@ func (o *checkOptions) run() error {
 		r := reportOf(c, options.Kinds)
 		warnings += len(r.warnings)
 		r.write(o.streams.Out)
+		for i := range c.Pipeline.Refusals {
+			problems = append(problems, &c.Pipeline.Refusals[i])
+		}
 	}
 	if err := refuse(o.streams, problems, err); err != nil {
 		return err

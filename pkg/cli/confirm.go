@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 type confirmOptions struct {
@@ -27,26 +26,22 @@ type confirmOptions struct {
 func newConfirm(streams IO) *cobra.Command {
 	o := &confirmOptions{streams: streams}
 	cmd := &cobra.Command{
-		Use:   "confirm -c CONFIG [OPERATOR...]",
+		Use:   "confirm -c CONFIG [OPERATOR] --digest DIGEST",
 		Short: "Let a change go on that waits since guard does not allow it",
-		Long: `Confirm a change that waits: one that would change or delete more objects than the
-config's guard allows. The digest of the config is written to the key of the
-ConfigMap that guard.confirm names, and only to that key; a ConfigMap that does not
-exist is made. It counts for this config alone, as it is now.
+		Long: `Confirm a change that waits: one that would delete or change more objects than the
+config's guard allows. The digest is written to the key of the ConfigMap that
+guard.confirm names, and only to that key; a ConfigMap that does not exist is made.
 
-The digest is of the config as it is loaded here, overrides included: load it as
-"corollary run" does, or give the digest that the waiting operator tells, in its log,
-its event and /readyz, with --digest. A config of another version of this program is
-another change.
+The digest is of the objects that were counted, as they are and as they would be. The
+waiting operator tells it, in its log, its event and /readyz, and so does "corollary
+plan". Another change that the same config causes later has another one.
 
-Without a name all operators of the configs are confirmed that have guard.confirm.`,
+The operator need not be named if only one of the configs has guard.confirm.`,
 		Example: `  # What would be changed?
   corollary plan -c app.yaml
 
-  corollary confirm -c app.yaml
-
   # The digest that the operator tells
-  corollary confirm -c app.yaml shop --digest v1-8a…`,
+  corollary confirm -c app.yaml shop --digest 8a5c…`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			ctx, stop := untilSignal(cmd.Context())
@@ -55,7 +50,7 @@ Without a name all operators of the configs are confirmed that have guard.confir
 		},
 	}
 	o.configs.bind(cmd)
-	cmd.Flags().StringVar(&o.digest, "digest", "", "Confirm the change with this digest, of one operator, rather than the config as it is loaded here")
+	cmd.Flags().StringVar(&o.digest, "digest", "", "The digest that the waiting operator tells (required)")
 	o.connection.bind(cmd, "")
 	return cmd
 }
@@ -71,6 +66,9 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 	chosen, err := o.choose(files, names)
 	if err != nil {
 		return err
+	}
+	if o.digest == "" {
+		return usagef("required flag --digest is not set: the waiting operator tells the digest in its log, its event and /readyz, and so does corollary plan")
 	}
 	cfg, err := o.connection.rest()
 	if err != nil {
@@ -109,8 +107,8 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 	switch {
 	case len(chosen) == 0:
 		return nil, usagef("no operator has guard.confirm, which names where a confirmation is written")
-	case o.digest != "" && len(chosen) > 1:
-		return nil, usagef("--digest is about one operator, and %d have guard.confirm: name it", len(chosen))
+	case len(chosen) > 1:
+		return nil, usagef("a digest is about one operator, and %d have guard.confirm: name it", len(chosen))
 	}
 	return chosen, nil
 }
@@ -118,9 +116,6 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 // confirm writes the one key, as the operator's field manager: who shares the ConfigMap keeps what is theirs.
 func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, f *config.File) error {
 	at, digest := f.Guard.Confirm, o.digest
-	if digest == "" {
-		digest = engine.ChangeDigest(f)
-	}
 	cm := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": at.Namespace, "name": at.ConfigMap},

@@ -5,6 +5,7 @@ package cli_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 func TestConfirmLetsARolloutGoOn(t *testing.T) {
 	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
-		"--set", "widgets:.guard={minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
+		"--set", "widgets:.guard={maxChanged: 20%, minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{
 		"--set", `widgets:.downstreams[name=config].template="metadata: {name: {{ .metadata.name }}}\ndata: {color: light-{{ .spec.color }}}"`})
 	running := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address", "0"})
@@ -53,7 +54,12 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, testkit.User(t, "confirmer",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}})))
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {other: kept}}")
-	if code, out := run(t, append([]string{"confirm", "widgets"}, changed...)...); code != 0 || !strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
+	_, text := answer(t, "http://"+health+"/readyz/operators")
+	digest := regexp.MustCompile("--digest ([0-9a-f]{32})").FindStringSubmatch(text)
+	if len(digest) != 2 {
+		t.Fatalf("no digest is told: %s", text)
+	}
+	if code, out := run(t, append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...); code != 0 || !strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	other, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "confirmations").Object, "data", "other")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // fieldDiff is one field in which two documents differ. A value that one of them does not have is nil there.
@@ -15,7 +16,12 @@ type fieldDiff struct {
 	before, after any
 	// writer is the field manager that wrote before last, where that is known.
 	writer string
+	// words are all that is shown of the path where the document can hold values of a Secret.
+	words redact.Words
 }
+
+// shown is the path as far as it may be shown.
+func (d fieldDiff) shown() string { return d.words.Path(d.path.String()) }
 
 // op is add, remove or replace.
 func (d fieldDiff) op() string {
@@ -30,14 +36,12 @@ func (d fieldDiff) op() string {
 
 // diffDocuments returns the fields in which two documents differ, in the order of their paths: a map or list that one of
 // them does not have is one difference. What no author writes is left out: status and the serverKept of the API server.
-// A Secret's values are masked; that they differ is told. Either may be nil.
-func diffDocuments(before, after map[string]any) []fieldDiff {
+// Where words are given, as for a Secret, the values are masked; that they differ is told. Either may be nil.
+func diffDocuments(before, after map[string]any, words redact.Words) []fieldDiff {
 	d := &documentDiff{}
 	a, b := authored(before), authored(after)
 	d.maps(nil, a, b)
-	if isSecret(before) || isSecret(after) {
-		maskDiffs(d.found, before, after)
-	}
+	maskDiffs(d.found, words)
 	return d.found
 }
 

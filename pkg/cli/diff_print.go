@@ -27,7 +27,7 @@ func printDiffs(w io.Writer, p painter, indentation string, list []fieldDiff) {
 }
 
 func printDiff(w io.Writer, p painter, indentation string, d fieldDiff) {
-	path := d.path.String()
+	path := d.shown()
 	switch d.op() {
 	case "add":
 		printValue(w, p, green, indentation, "+ "+path, d.after)

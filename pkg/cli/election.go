@@ -97,7 +97,7 @@ func (c *candidate) record(note string) {
 		return
 	}
 	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: c.namespace, Name: c.lease}
-	(*mgr).GetEventRecorder(c.lease).Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect", "%s", note)
+	engine.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect", "%s", note)
 }
 
 // guarded returns the configurations for what the operators do and for events.

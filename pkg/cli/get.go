@@ -21,6 +21,8 @@ type getOptions struct {
 	output choice
 	states []string
 	watch  bool
+	// running names the Lease of the process whose states these are.
+	running runningFlags
 }
 
 func newGet(streams IO) *cobra.Command {
@@ -34,7 +36,9 @@ Nothing is written: states are worked out as run does it, with dry runs where it
 would write. That another writer keeps undoing repairs (Contested) is taken from
 the upstream's status, since only the process that runs has counted.
 
-With -w it goes on and prints what changes, until Ctrl-C.`,
+With -w it goes on and prints what changes, until Ctrl-C. With -o wide, or if the
+Lease of "corollary run" is named, it also says whether that is running, and when
+each operator wrote last.`,
 		Example: `  corollary get -c configs/
 
   # What needs a person
@@ -57,6 +61,7 @@ With -w it goes on and prints what changes, until Ctrl-C.`,
 	bindChoice(cmd, &o.output, "output", "o", "Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
 	flags.StringSliceVar(&o.states, "state", nil, "Only objects in these states, separated by commas")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(rowStates(), cobra.ShellCompDirectiveNoFileComp))
+	o.running.bind(cmd)
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Go on and print what changes")
 	return cmd
 }
@@ -65,20 +70,37 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err := o.checkStates(); err != nil {
 		return err
 	}
+	if err := o.running.check(); err != nil {
+		return err
+	}
 	files, cfg, err := o.load()
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, engine.SurveyOptions{Ages: true})
+	s, line, err := o.surveyor(cfg, engine.SurveyOptions{Ages: true, Left: true})
 	if err != nil {
 		return err
 	}
 	t := &getTable{options: o, line: line, printer: newRowPrinter(o)}
+	tellsRunning := o.running.lease != "" || o.output.value == "wide"
+	if tellsRunning {
+		if err := o.running.note(ctx, cfg, &o.connection, line.note); err != nil {
+			return err
+		}
+	}
 	if o.watch {
 		err = o.follow(ctx, s, files, t)
 	} else {
 		err = each(ctx, s, files, line.note, func(v *engine.Survey) error {
-			return v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return t.finding(v.Pipeline(), f) })
+			var last newest
+			err := v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
+				last.add(f)
+				return t.finding(v.Pipeline(), f)
+			})
+			if err == nil && tellsRunning {
+				last.note(ctx, v, line.note)
+			}
+			return err
 		})
 	}
 	line.clear()
@@ -148,7 +170,7 @@ func (o *getOptions) checkStates() error {
 
 // rowStates are the states that a row can have.
 func rowStates() []string {
-	list := []string{stateLeftover}
+	var list []string
 	for _, s := range pipeline.States() {
 		list = append(list, string(s))
 	}

@@ -28,9 +28,6 @@ type row struct {
 // stateGone is told of an object that a list had and that is no more.
 const stateGone = "Gone"
 
-// stateLeftover is that of an object that the status names and no part of the config looks at.
-const stateLeftover = "Leftover"
-
 // getTable makes rows of findings and prints those that are wanted.
 type getTable struct {
 	options *getOptions
@@ -110,10 +107,11 @@ func (r row) key() string {
 
 // rowsOf are the objects of one upstream: downstreams that are wanted or stand, and what is left over.
 func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
-	if f.Upstream == nil {
-		return nil
-	}
 	up := upstreamOf(pl, f)
+	left := leftRows(pl, f, up)
+	if f.Upstream == nil {
+		return left
+	}
 	recorded := map[string]string{}
 	for _, r := range pl.Recorded(f.Upstream) {
 		recorded[r.Name] = r.State
@@ -123,7 +121,7 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		if c.State == pipeline.StateUnwanted && c.Live == nil {
 			continue
 		}
-		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: c.Reason, created: createdAt(c.Live)}
+		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(c), created: createdAt(c.Live)}
 		switch {
 		case c.Failure != nil:
 			r.reason = c.Failure.Reason + ": " + c.Failure.Message
@@ -132,7 +130,7 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		case c.State == pipeline.StateRepair && recorded[c.Downstream] == string(pipeline.StateContested):
 			r.state = recorded[c.Downstream]
 		case c.State == pipeline.StateInSync && c.Live != nil && c.Live.Status != kstatus.CurrentStatus:
-			r.reason = string(c.Live.Status) + ": " + c.Live.StatusMessage
+			r.reason = string(c.Live.Status) + ": " + pl.StatusMessage(c.Index, c.Live)
 		case c.State == pipeline.StateInSync:
 			if list := hindrances(pl, f, c); len(list) > 0 {
 				r.reason = list[0].Message
@@ -141,8 +139,18 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		rows = append(rows, r)
 	}
 	for _, r := range f.Forgotten {
-		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r), state: stateLeftover,
-			reason: "the config does not have this downstream any more, or of another kind"})
+		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r), state: string(pipeline.StateLeftover),
+			reason: "the config does not have this downstream any more, or of another kind" + toDelete(forgottenRef(r))})
+	}
+	return append(rows, left...)
+}
+
+// leftRows are the objects of an earlier upstream of that name.
+func leftRows(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) []row {
+	var rows []row
+	for _, c := range f.Left {
+		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(pipeline.StateLeftover), created: createdAt(c.Live),
+			reason: "it is left of an earlier " + pl.Upstream.GVK.Kind + " of this name, which is gone: delete it, or let adoptionPolicy: IfUnowned take it over"})
 	}
 	return rows
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	uberzap "go.uber.org/zap"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -20,7 +21,7 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	for name, says := range map[string][2]string{
 		"zap-devel":         {"false", "For people at a terminal: the console encoder, at level debug"},
 		"zap-encoder":       {"json", "Form of the log: json or console"},
-		"zap-log-level":     {"info", "Least level that is logged: debug, info, error, panic, or a number above 0 for more than debug"},
+		"zap-log-level":     {"info", "Least level that is logged: debug, info, error, panic, or a number above 0 for more than debug, at most 7"},
 		stacktraceFlag:      {"panic", "Least level that is logged with a stack trace: info, error or panic"},
 		"zap-time-encoding": {"rfc3339", "Form of the times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano"},
 	} {
@@ -40,8 +41,16 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 
 const stacktraceFlag = "zap-stacktrace-level"
 
+// maxLogLevel is the most that is logged: beyond it client-go writes the bodies of its requests into the log, and with them
+// Secrets.
+const maxLogLevel = 7
+
 // newLogger returns the logger that the flags ask for.
 func newLogger(o zap.Options, w io.Writer) logr.Logger {
+	if o.Level != nil && o.Level.Enabled(-maxLogLevel-1) {
+		level := uberzap.NewAtomicLevelAt(-maxLogLevel)
+		o.Level = &level
+	}
 	o.DestWriter = w
 	return zap.New(zap.UseFlagOptions(&o))
 }

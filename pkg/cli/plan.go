@@ -39,8 +39,8 @@ The upstreams' status and events are no part of a plan, and neither is what woul
 follow from objects that do not exist yet: plan again when they do.
 
 The exit code is 0 where nothing would change, 2 where something would, 1 on an
-error. The values of a Secret read (masked); what a template copies from one into an
-object of another kind does not.`,
+error. The values of a Secret read (masked), and so is every value of an object whose
+template reads a Secret.`,
 		Example: `  corollary plan -c app.yaml
 
   # What a change of the config does, before it is rolled out

@@ -72,7 +72,21 @@ func (p *planning) pair(ctx context.Context, s *engine.Surveyor, files [2]*confi
 		}
 		return p.operator(ctx, t.new)
 	}
+	t.noteFinalizer()
 	return t.walk(ctx)
+}
+
+// noteFinalizer says that run would refuse the new config, since it drops a finalizer.
+func (t *transition) noteFinalizer() {
+	old, changed := t.old.Pipeline(), t.new.Pipeline()
+	if !engine.DropsFinalizer(old.Config, changed.Config) {
+		return
+	}
+	name := old.Config.Conventions.Finalizer
+	if n := t.old.FinalizerHolders(name); n > 0 {
+		t.line.note("operator %s: %d upstreams have the finalizer %s, which the new config does not name: run refuses to reload it until conventions.previous.finalizer is %s",
+			changed.Name, n, name, name)
+	}
 }
 
 // abandoned is about an operator that is no more, or that watches another kind now.
@@ -167,7 +181,7 @@ func (t *transition) changes(was, is *engine.Standing, f *engine.Finding) error 
 		}
 		item := itemOf(t.new.Pipeline(), f.Operator, up, c)
 		if !c.Leftover && before != nil && after != nil && c.Action != engine.ChangeCreate {
-			item.diffs = diffDocuments(before, after)
+			item.diffs = diffDocuments(before, after, item.words)
 		}
 		if err := t.add(item); err != nil {
 			return err

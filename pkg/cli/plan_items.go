@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // What a plan has beside the actions of a survey.
@@ -40,6 +41,8 @@ type planItem struct {
 	after      map[string]any
 	// hash is where the hash rides, which changes with everything else.
 	hash fieldpath.Path
+	// words are all that is shown of the object where it can hold values of a Secret.
+	words redact.Words
 }
 
 // objectRef says which object is meant.
@@ -83,18 +86,17 @@ func (p *planning) operator(ctx context.Context, v *engine.Survey) error {
 // visit looks at upstreams, and tells where the operator's guard would hold up what is found. It counts all upstreams, so
 // of one namespace nothing is told.
 func (p *planning) visit(ctx context.Context, v *engine.Survey, refs []pipeline.Ref, plan func(*engine.Finding) error) error {
-	var sum engine.GuardCount
+	var sum engine.GuardSum
 	err := v.Visit(ctx, refs, func(f *engine.Finding) error {
-		sum.Standing, sum.Changed = sum.Standing+f.Guarded.Standing, sum.Changed+f.Guarded.Changed
+		sum.Take(f)
 		return plan(f)
 	})
 	guard := v.Pipeline().Config.Guard
 	if err != nil || guard == nil || p.options.namespace() != "" {
 		return err
 	}
-	if limit := engine.GuardAllows(guard, sum.Standing); sum.Changed > limit {
-		p.line.note("operator %s: %d of %d standing downstreams would be changed or deleted, and guard allows %d: run waits until that is confirmed",
-			v.Pipeline().Name, sum.Changed, sum.Standing, limit)
+	if exceeded := engine.GuardExceeded(guard, sum.GuardCount); exceeded != "" {
+		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s", v.Pipeline().Name, exceeded, sum.Digest())
 	}
 	return nil
 }
@@ -116,12 +118,32 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
 	}
 	for _, r := range f.Forgotten {
 		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread, object: forgottenRef(r),
-			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name)}
+			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name) + toDelete(forgottenRef(r))}
 		if err := p.add(item); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reasonOf is why a change is what it is, and for what is left over, how to delete it.
+func reasonOf(c engine.Change) string {
+	if c.Action == engine.ChangeLeftover {
+		return c.Reason + toDelete(objectOf(c))
+	}
+	return c.Reason
+}
+
+// toDelete is the command that deletes what is left over, in words that follow others.
+func toDelete(o objectRef) string {
+	command := "kubectl delete " + strings.ToLower(o.gvk.Kind)
+	if o.gvk.Group != "" {
+		command += "." + o.gvk.Group
+	}
+	if command += " " + o.at.Name; o.at.Namespace != "" {
+		command += " -n " + o.at.Namespace
+	}
+	return "; to delete it: " + command
 }
 
 func forgottenRef(r engine.Forgotten) objectRef {
@@ -158,11 +180,11 @@ func finalizerText(pl *pipeline.Pipeline, f *engine.Finding) string {
 	name := pl.Config.Conventions.Finalizer
 	switch f.Finalizer {
 	case pipeline.FinalizerAdd:
-		return name + " is added"
+		return name + " to be added"
 	case pipeline.FinalizerRemove:
-		return name + " is removed"
+		return name + " to be removed"
 	case pipeline.FinalizerSwap:
-		return name + " takes the place of " + pl.FormerFinalizer()
+		return name + " to replace " + pl.FormerFinalizer()
 	}
 	return ""
 }
@@ -170,21 +192,22 @@ func finalizerText(pl *pipeline.Pipeline, f *engine.Finding) string {
 // itemOf is a change as a plan has it.
 func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Change) planItem {
 	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
-		state: string(c.State), reason: c.Reason, note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After)}
+		state: string(c.State), reason: reasonOf(c), note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After),
+		words: wordsOf(pl, c.Index)}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
 	}
 	switch c.Action {
 	case engine.ChangeCreate:
-		item.diffs = created(c.Document)
+		item.diffs = created(c.Document, item.words)
 	case engine.ChangeDelete, engine.ChangeSupersede, engine.ChangeNone:
 	case engine.ChangeRefuse:
 		if c.Before != nil && c.Document != nil {
-			item.diffs = fieldDiffs(c)
+			item.diffs = fieldDiffs(c, item.words)
 		}
 	default:
 		if c.After != nil {
-			item.diffs = diffDocuments(item.before, item.after)
+			item.diffs = diffDocuments(item.before, item.after, item.words)
 		}
 		if c.Action == engine.ChangeRepair || c.Action == engine.ChangeLeave {
 			item.diffs = withWriters(item.diffs, c.Drift)
@@ -209,9 +232,9 @@ func withWriters(list []fieldDiff, found []drift.Difference) []fieldDiff {
 }
 
 // fieldDiffs are our fields as they are and as they were wanted, where the API server made nothing of them.
-func fieldDiffs(c engine.Change) []fieldDiff {
+func fieldDiffs(c engine.Change, words redact.Words) []fieldDiff {
 	var list []fieldDiff
-	for _, d := range diffDocuments(contentOf(c.Before), c.Document) {
+	for _, d := range diffDocuments(contentOf(c.Before), c.Document, words) {
 		if d.after != nil { // what only the live object has is not ours to take away
 			list = append(list, d)
 		}
@@ -220,9 +243,9 @@ func fieldDiffs(c engine.Change) []fieldDiff {
 }
 
 // created are the fields of a new document, less what the line above them says already.
-func created(doc map[string]any) []fieldDiff {
+func created(doc map[string]any, words redact.Words) []fieldDiff {
 	identity := [][]string{{"apiVersion"}, {"kind"}}
-	list := slices.DeleteFunc(diffDocuments(nil, doc), func(d fieldDiff) bool {
+	list := slices.DeleteFunc(diffDocuments(nil, doc, words), func(d fieldDiff) bool {
 		return slices.ContainsFunc(identity, func(path []string) bool { return d.path.Equal(fieldpath.New(path...)) })
 	})
 	for i := range list {

@@ -60,7 +60,7 @@ func jsonOf(o objectRef) jsonObject {
 func jsonDiffs(list []fieldDiff) []jsonDiff {
 	out := make([]jsonDiff, len(list))
 	for i, d := range list {
-		out[i] = jsonDiff{Path: d.path.String(), Op: d.op(), Before: d.before, After: d.after, Writer: d.writer}
+		out[i] = jsonDiff{Path: d.shown(), Op: d.op(), Before: d.before, After: d.after, Writer: d.writer}
 	}
 	return out
 }
@@ -71,7 +71,7 @@ func jsonItemOf(item planItem) jsonItem {
 	out := jsonItem{Operator: item.operator, Upstream: jsonOf(item.upstream), Downstream: item.downstream,
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
 		Action: item.action, State: item.state, Reason: item.reason, Note: item.note, Differences: jsonDiffs(item.diffs),
-		Before: maskedDocument(item.before), After: maskedDocument(item.after)}
+		Before: item.words.Document(item.before), After: item.words.Document(item.after)}
 	if f := item.failure; f != nil {
 		out.Failure = &jsonFailure{f.Reason, f.Message}
 	}

@@ -15,7 +15,19 @@ type planText struct {
 	painter painter
 	noDiff  bool
 	last    string
+	// groups has the items whose fields change in one and the same way, by that way; order is that of the first of each.
+	groups map[string]*sameChange
+	order  []*sameChange
 }
+
+// sameChange is an item that was printed, and the objects that change as it does.
+type sameChange struct {
+	first planItem
+	more  []string
+}
+
+// shownOfGroup bounds how many objects of a group are named.
+const shownOfGroup = 10
 
 // signs are the signs and words of actions.
 var signs = map[string]struct{ sign, word, color string }{
@@ -35,6 +47,9 @@ var signs = map[string]struct{ sign, word, color string }{
 }
 
 func (t *planText) item(item planItem) error {
+	if t.grouped(item) {
+		return nil
+	}
 	head := fmt.Sprintf("%s (operator %s)", item.upstream, item.operator)
 	if head != t.last {
 		if t.last != "" {
@@ -67,6 +82,42 @@ func (t *planText) item(item planItem) error {
 	return nil
 }
 
+// grouped notes an item that changes as one before does, which end names; it is false for the first of its kind.
+func (t *planText) grouped(item planItem) bool {
+	if t.noDiff || item.before == nil || len(item.diffs) == 0 || item.failure != nil {
+		return false
+	}
+	var text strings.Builder
+	printDiffs(&text, painter{}, "", telling(item))
+	key := strings.Join([]string{item.operator, item.downstream, item.action, item.state, item.reason, item.note, text.String()}, "\x00")
+	if g := t.groups[key]; g != nil {
+		g.more = append(g.more, item.object.at.String())
+		return true
+	}
+	g := &sameChange{first: item}
+	if t.groups == nil {
+		t.groups = map[string]*sameChange{}
+	}
+	t.groups[key], t.order = g, append(t.order, g)
+	return false
+}
+
+// endGroups names the objects that change as one that was printed.
+func (t *planText) endGroups() {
+	for _, g := range t.order {
+		if len(g.more) == 0 {
+			continue
+		}
+		named := strings.Join(g.more[:min(len(g.more), shownOfGroup)], ", ")
+		if rest := len(g.more) - shownOfGroup; rest > 0 {
+			named += fmt.Sprintf(" and %d more (-o json lists all)", rest)
+		}
+		mark := signs[g.first.action]
+		line := fmt.Sprintf("%s %s %d more %s", mark.sign, mark.word, len(g.more), g.first.object.gvk.Kind)
+		fmt.Fprintf(t.w, "%s with the changes of %s: %s\n", t.painter.paint(mark.color, line), g.first.object.at, named)
+	}
+}
+
 // telling are an item's differences less that of the hash, which says nothing beside the others.
 func telling(item planItem) []fieldDiff {
 	if len(item.diffs) < 2 {
@@ -79,6 +130,7 @@ func (t *planText) end(counts map[string]int) error {
 	if t.last != "" {
 		fmt.Fprintln(t.w)
 	}
+	t.endGroups()
 	var parts []string
 	for _, c := range []struct{ action, text string }{
 		{string(engine.ChangeCreate), "to create"}, {string(engine.ChangeUpdate), "to update"}, {string(engine.ChangeRepair), "to repair"},

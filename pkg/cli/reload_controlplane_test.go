@@ -129,6 +129,12 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 	if have.GetUID() != uid {
 		t.Error("the downstream was made anew")
 	}
+
+	m.set("config.tmpl", mountedTemplate+"  port: 8080\n")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		text := p.text(t)
+		return strings.Contains(text, "config warning") && strings.Contains(text, ".data.port must be a string"), text
+	})
 	p.interrupt(t)
 	if code := p.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)

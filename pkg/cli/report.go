@@ -24,24 +24,24 @@ type checkReport struct {
 	holes          []string // those through which structure enters
 	closed         int      // those that stand alone too, but hold text, a number or a boolean by the schema
 	status         string   // schema lines that the upstream's CustomResourceDefinition lacks
+	optional       bool     // whether it can do without them
 	warnings       []string
 }
 
 func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
 	p := c.Pipeline
-	r := &checkReport{file: c.File.Path, operator: p.Name, status: missingStatus(p)}
+	r := &checkReport{file: c.File.Path, operator: p.Name}
+	r.status, r.optional = missingStatus(p)
 	r.kind(c.File, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
 	for i, d := range p.Downstreams {
 		r.kind(c.File, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
 		file, first := c.File.TemplatePos(i)
 		r.openHoles(p, d, "downstream "+d.Name, file, first)
-		r.undeclared(p, d, fmt.Sprintf("downstreams[%d].template", i), file, first)
 	}
 	if h := p.Hook; h != nil {
 		r.kind(c.File, source, pipeline.HookName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
 		file, first := c.File.BeforeTemplatePos()
 		r.openHoles(p, h.Object, pipeline.HookName, file, first)
-		r.undeclared(p, h.Object, "deletion.before.template", file, first)
 	}
 	for i, in := range p.Inputs {
 		r.kind(c.File, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
@@ -54,18 +54,11 @@ func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
 
 // openHoles lists the holes of a template through which structure enters.
 func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, role, file string, first int) {
-	open, closed := structureHoles(p, d)
+	open, closed := p.StructureHoles(d)
 	for _, h := range open {
 		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, first+h.Line-1, oneLine(h.Text), role))
 	}
 	r.closed += closed
-}
-
-// undeclared warns of what a template reads and no custom resource has.
-func (r *checkReport) undeclared(p *pipeline.Pipeline, d *pipeline.Downstream, path, file string, first int) {
-	for _, u := range undeclaredFields(p, d) {
-		r.warnings = append(r.warnings, fmt.Sprintf("%s:%d: %s: %s", file, first+u.line-1, path, u.problem))
-	}
 }
 
 // kind tells what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.
@@ -113,7 +106,11 @@ func (r *checkReport) write(w io.Writer) {
 	}
 	r.writeHoles(w)
 	if r.status != "" {
-		fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
+		if r.optional {
+			fmt.Fprintln(w, "  optional: to record what the API server or admission makes of downstreams, so that a restart costs no apply, add to the upstream's CustomResourceDefinition:")
+		} else {
+			fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
+		}
 		fmt.Fprintln(w, indent(r.status, "    "))
 	}
 	for _, line := range r.warnings {
@@ -143,15 +140,16 @@ func indent(text, prefix string) string {
 // oneLine keeps a hole that spans lines on one.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none.
-func missingStatus(p *pipeline.Pipeline) string {
-	missing := generate.MissingStatus(p)
+// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional tells
+// that the operator does its work without them.
+func missingStatus(p *pipeline.Pipeline) (lines string, optional bool) {
+	missing, optional := generate.MissingStatus(p)
 	if missing == nil {
-		return ""
+		return "", false
 	}
 	text, err := yaml.Marshal(missing)
 	if err != nil {
-		return ""
+		return "", false
 	}
-	return strings.TrimRight(string(text), "\n")
+	return strings.TrimRight(string(text), "\n"), optional
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -34,8 +35,10 @@ func newRun(streams IO) *cobra.Command {
 		Use:   "run -c CONFIG",
 		Short: "Keep a cluster as the configs say, until Ctrl-C",
 		Long: `Keep a cluster as the configs say. All configs are checked first, against the
-schemas that the API server has; with any error nothing runs. A kind that is not
-installed yet is waited for, without holding up other operators.
+schemas that the API server has. One with an error does not run, and neither do two
+that conflict; the others do, and readiness tells which are missing. If none can run,
+the command fails. A kind that is not installed yet is waited for, without holding up
+other operators.
 
 Configs are watched, with the files that they name. Where one changes, its operator
 alone changes over; a bad one changes nothing. One that goes ends its operator and
@@ -113,6 +116,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
+	files = engine.Startable(files)
 	namespace, err := o.connection.namespace()
 	if err != nil {
 		return err
@@ -126,7 +130,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(operators, mgr, files, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
+	if err := o.prepare(operators, mgr, files, problems, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: what is under way is finished; a second signal stops at once") })
@@ -140,10 +144,13 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*config.File, again func() IO, options engine.Options) error {
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*config.File, problems config.Errors, again func() IO, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
+	}
+	if len(problems) > 0 {
+		e.Missing(problems)
 	}
 	if o.reload == 0 {
 		return nil
@@ -161,8 +168,9 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*con
 	return nil
 }
 
-// preflight reports every config error at once, those that only the API server's schemas show among them. That a kind
-// cannot be looked up is no error of the config: its operator waits for it.
+// preflight reports every config error at once, those that only the API server's schemas show among them, if no operator can
+// run. Else the engine reports those of the others. That a kind cannot be looked up is not an error of the config: its
+// operator waits for it.
 func (o *runOptions) preflight(files []*config.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
 	cfg, err := o.connection.rest()
 	if err != nil {
@@ -173,18 +181,22 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 		return nil, refuse(o.streams, problems, err)
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, options)
-	if failed := refuse(o.streams, problems, nil); failed != nil {
-		return nil, failed
+	if !runnable(engine.Startable(files), list, err != nil) {
+		if failed := refuse(o.streams, problems, nil); failed != nil {
+			return nil, failed
+		}
 	}
 	if err != nil {
 		logger.Error(err, "a config could not be checked against the API server's schemas yet")
 	}
-	for _, c := range list {
-		for i := range c.Pipeline.Warnings {
-			logger.Info("config warning", "operator", c.Pipeline.Name, "warning", c.Pipeline.Warnings[i].Error())
-		}
-	}
 	return cfg, nil
+}
+
+// runnable tells whether any operator can run: one that compiles, or of which that cannot be told yet.
+func runnable(startable []*config.File, compiled []pipeline.Compiled, unknown bool) bool {
+	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c pipeline.Compiled) bool {
+		return slices.Contains(startable, c.File)
+	})
 }
 
 func names(files []*config.File) []string {

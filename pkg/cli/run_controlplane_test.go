@@ -172,9 +172,9 @@ func TestRunNeedsNoMoreRights(t *testing.T) {
 	}
 }
 
-// TestRunRefusesWithEveryError: errors of loading, of templates and of types that only the API server's schema shows.
+// TestRunRefusesWithEveryError: if no config is good, run fails with errors of loading, of templates and of types that only the API server's schema shows.
 func TestRunRefusesWithEveryError(t *testing.T) {
-	p := start(t, testkit.Config(), "run", "-c", operatorFile, "-c", "testdata/errors/untyped.yaml", "-c", "testdata/errors/strict.yaml")
+	p := start(t, testkit.Config(), "run", "-c", "testdata/errors/untyped.yaml", "-c", "testdata/errors/strict.yaml")
 	if code := p.wait(t); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}

@@ -19,17 +19,23 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var changing = regexp.MustCompile(`v1-[0-9a-v]{40,}|[0-9a-f]{8}-[0-9a-f-]{27}|\b(?:[0-9]+m)?[0-9]+s\b`)
+var changing = regexp.MustCompile(`v1-[0-9a-v]{40,}|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z|\b(?:[0-9]+m)?[0-9]+s\b`)
+
+// digests are of objects with their uids.
+var digests = regexp.MustCompile(`digest [0-9a-f]{32}`)
 
 // spaces pad the columns of a table, whose widths depend on the namespace's name.
 var spaces = regexp.MustCompile(`(\S) {3,}`)
 
 // normal is an output without what is another in each run.
 func normal(text, ns string) string {
+	text = digests.ReplaceAllString(text, "digest DIGEST")
 	text = changing.ReplaceAllStringFunc(text, func(s string) string {
 		switch {
 		case strings.HasPrefix(s, "v1-"):
 			return "HASH"
+		case strings.HasSuffix(s, "Z"):
+			return "TIME"
 		case strings.HasSuffix(s, "s"):
 			return "AGE"
 		}

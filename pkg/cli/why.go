@@ -15,8 +15,9 @@ import (
 
 type whyOptions struct {
 	surveyFlags
-	output choice
-	color  colorFlag
+	output  choice
+	color   colorFlag
+	running runningFlags
 }
 
 func newWhy(streams IO) *cobra.Command {
@@ -51,12 +52,16 @@ deployments.apps, deployment/NAME.`,
 	o.bind(cmd, "Namespace of the object; by default the kubeconfig's")
 	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
 	o.color.bind(cmd)
+	o.running.bind(cmd)
 	return cmd
 }
 
 func (o *whyOptions) run(ctx context.Context, args []string) error {
 	kind, name, err := splitKindName(args)
 	if err != nil {
+		return err
+	}
+	if err := o.running.check(); err != nil {
 		return err
 	}
 	files, cfg, err := o.load()
@@ -87,6 +92,12 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	w.teller = o.teller(w.asked)
 	if err := w.explain(ctx, k, object); err != nil {
 		return err
+	}
+	if o.running.lease != "" {
+		note := func(format string, args ...any) { w.teller.remark(fmt.Sprintf(format, args...)) }
+		if err := o.running.note(ctx, cfg, &o.connection, note); err != nil {
+			return err
+		}
 	}
 	return w.teller.end()
 }

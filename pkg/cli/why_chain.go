@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +27,8 @@ type explanation struct {
 	teller  teller
 	// told are the upstreams that were explained, so that no chain goes on for ever.
 	told map[string]bool
+	// written is when the operator last wrote to the upstream that is being explained.
+	written time.Time
 	// noted are the operators whose mode was told of.
 	noted map[int]bool
 }
@@ -149,6 +152,7 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 	if finding == nil {
 		return true, w.unseen(ctx, n, v, at)
 	}
+	w.written = v.LastWrite(ctx, at)
 	w.print(ctx, v.Pipeline(), finding, true)
 	return true, nil
 }
@@ -170,6 +174,7 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		if err == nil && finding == nil {
 			found, err = true, w.unseen(ctx, n, v, at)
 		}
+		w.written = v.LastWrite(ctx, at)
 		v.Close()
 		if err != nil {
 			return found, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -53,6 +54,9 @@ func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 	for _, text := range conditionTexts(p.Config.Status.Conditions, f.Upstream) {
 		line("%s", text)
 	}
+	if !w.written.IsZero() {
+		line("the operator last wrote to it at %s", w.written.UTC().Format(time.RFC3339))
+	}
 	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() && f.Upstream.GetDeletionTimestamp() == nil {
 		observed, found, _ := unstructured.NestedInt64(f.Upstream.Object, "status", "observedGeneration")
 		if found && observed < up {
@@ -74,7 +78,8 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 			if name == "" || m["type"] != name {
 				continue
 			}
-			head, why := fmt.Sprintf("%s is %v", name, m["status"]), strings.TrimSuffix(fmt.Sprintf("%v: %v", m["reason"], m["message"]), ": ")
+			text := func(key string) string { s, _ := m[key].(string); return s }
+			head, why := name+" is "+text("status"), strings.Trim(text("reason")+": "+text("message"), ": ")
 			if i := slices.Index(whys, why); i >= 0 {
 				heads[i] += ", " + head
 				continue
@@ -102,7 +107,7 @@ func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *e
 	w.when(p, f, c, line)
 	w.holder(ctx, p, c, line)
 	if c.Live != nil && c.Live.Status != kstatus.CurrentStatus {
-		line("its own status: %s: %s", c.Live.Status, c.Live.StatusMessage)
+		line("its own status: %s: %s", c.Live.Status, p.StatusMessage(c.Index, c.Live))
 	}
 	w.notReady(p, f, c, line)
 	if recorded != "" && recorded != string(c.State) {

@@ -57,6 +57,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 		}
 		if key := fmt.Sprint(n, f.Ref); target && !w.told[key] && w.targets(f) {
 			w.told[key], found = true, true
+			w.written = v.LastWrite(ctx, f.Ref)
 			w.print(ctx, p, f, true)
 		}
 		return nil

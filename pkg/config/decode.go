@@ -206,6 +206,9 @@ func (d *decoder) written(v any, p fieldpath.Path) string {
 	if n := d.file.index[display(p)].node; n != nil && n.Value != "" {
 		return n.Value
 	}
+	if v == nil {
+		return "null"
+	}
 	return fmt.Sprint(v)
 }
 

@@ -39,6 +39,7 @@ func (f *File) fillDefaults() {
 		fill(&d.TargetNamespaces.From, NamespacesSame)
 		fill(&d.AdoptionPolicy, AdoptNever)
 		fill(&d.UpdatePolicy, UpdateApply)
+		fill(&d.Ready.ObservedGeneration, ObservedAuto)
 		fill(&d.DeletionPolicy, DeletionDelete)
 		fill(&d.Drift.Policy, DriftEnforce)
 	}
@@ -51,12 +52,13 @@ func (f *File) fillDefaults() {
 			b.Timeout = Duration(time.Hour)
 		}
 	}
-	if g := op.Guard; g != nil {
-		fill(&g.MaxChanged, "20%")
-		if g.Minimum == nil {
-			ten := 10
-			g.Minimum = &ten
-		}
+	if op.Guard == nil {
+		op.Guard = &Guard{}
+	}
+	fill(&op.Guard.MaxDeleted, "10%")
+	if op.Guard.Minimum == nil {
+		five := 5
+		op.Guard.Minimum = &five
 	}
 }
 

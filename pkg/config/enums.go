@@ -11,6 +11,9 @@ type NamespacesFrom string
 // AdoptionPolicy says what happens when an object of a downstream's name exists already.
 type AdoptionPolicy string
 
+// ObservedGeneration says whether a downstream is ready without status.observedGeneration.
+type ObservedGeneration string
+
 // UpdatePolicy says how a downstream is brought to a new wish.
 type UpdatePolicy string
 
@@ -53,6 +56,13 @@ const (
 	AdoptNever AdoptionPolicy = "Never"
 	// AdoptIfUnowned takes over an existing object that has no owner.
 	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
+
+	// ObservedAuto asks for it as long as nothing shows that the controller does not write it.
+	ObservedAuto ObservedGeneration = "Auto"
+	// ObservedRequired always asks for it.
+	ObservedRequired ObservedGeneration = "Required"
+	// ObservedOptional compares it only if it is set.
+	ObservedOptional ObservedGeneration = "Optional"
 
 	// UpdateApply applies changes.
 	UpdateApply UpdatePolicy = "Apply"
@@ -105,17 +115,18 @@ const (
 
 // enumTypes lists the values of the enumerated types, for validation and for the JSON Schema alike.
 var enumTypes = map[reflect.Type][]string{
-	reflect.TypeFor[Mode]():           names(ModeEnforce, ModeObserve),
-	reflect.TypeFor[NamespacesFrom](): names(NamespacesSame, NamespacesAny, NamespacesList),
-	reflect.TypeFor[AdoptionPolicy](): names(AdoptNever, AdoptIfUnowned),
-	reflect.TypeFor[UpdatePolicy]():   names(UpdateApply, UpdateRecreate, UpdateCreateOnly),
-	reflect.TypeFor[DeletionPolicy](): names(DeletionDelete, DeletionOrphan),
-	reflect.TypeFor[DriftPolicy]():    names(DriftEnforce, DriftReport, DriftIgnore),
-	reflect.TypeFor[EventPolicy]():    names(EventsAll, EventsWarnings, EventsNone),
-	reflect.TypeFor[HashAlgorithm]():  names(SHA256, SHA1, MD5),
-	reflect.TypeFor[Propagation]():    names(PropagationBackground, PropagationForeground),
-	reflect.TypeFor[MissingPolicy]():  names(MissingWait, MissingAllow),
-	reflect.TypeFor[BeforePolicy]():   names(BeforeHold, BeforeProceed),
+	reflect.TypeFor[Mode]():               names(ModeEnforce, ModeObserve),
+	reflect.TypeFor[NamespacesFrom]():     names(NamespacesSame, NamespacesAny, NamespacesList),
+	reflect.TypeFor[AdoptionPolicy]():     names(AdoptNever, AdoptIfUnowned),
+	reflect.TypeFor[ObservedGeneration](): names(ObservedAuto, ObservedRequired, ObservedOptional),
+	reflect.TypeFor[UpdatePolicy]():       names(UpdateApply, UpdateRecreate, UpdateCreateOnly),
+	reflect.TypeFor[DeletionPolicy]():     names(DeletionDelete, DeletionOrphan),
+	reflect.TypeFor[DriftPolicy]():        names(DriftEnforce, DriftReport, DriftIgnore),
+	reflect.TypeFor[EventPolicy]():        names(EventsAll, EventsWarnings, EventsNone),
+	reflect.TypeFor[HashAlgorithm]():      names(SHA256, SHA1, MD5),
+	reflect.TypeFor[Propagation]():        names(PropagationBackground, PropagationForeground),
+	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
+	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
 }
 
 // enumFields lists the values of fields that are plain text in Go, as TYPE.key.

@@ -61,6 +61,9 @@ var keyAndText = regexp.MustCompile(`^\s*(?:- +)*\{?\s*([A-Za-z]+|'[^']*'|"[^"]*
 // mendSyntax tells how to mend a line that the YAML parser could not read.
 func mendSyntax(line string) string {
 	text := strings.TrimSpace(line)
+	if entry := flowEntry(text); entry != "" {
+		line = entry
+	}
 	switch m := keyAndText.FindStringSubmatch(line); {
 	case strings.HasPrefix(line, "\t") || strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
 		return "indent with spaces, YAML takes no tabs"
@@ -77,6 +80,48 @@ func mendSyntax(line string) string {
 	default:
 		return "check the indentation and quotes of this line and the one above"
 	}
+}
+
+// flowEntry returns the first entry of a flow mapping on a line ("- {rule: a, message: b: c}") whose value holds a colon
+// that YAML takes for another key: "message: b: c"; "" if there is none.
+func flowEntry(text string) string {
+	_, inside, isFlow := strings.Cut(text, "{")
+	if !isFlow || strings.HasPrefix(inside, "{") || strings.ContainsAny(text[:len(text)-len(inside)-1], `"'`) {
+		return ""
+	}
+	for _, entry := range splitFlow(inside) {
+		m := keyAndText.FindStringSubmatch(entry)
+		if m != nil && strings.Contains(m[2], ": ") && !strings.ContainsAny(m[2][:1], "'\"[{|>&*!%@`") {
+			return m[1] + ": " + m[2]
+		}
+	}
+	return ""
+}
+
+// splitFlow splits what is inside a flow mapping at its commas, up to its closing brace. Commas in quotes and in brackets do
+// not count.
+func splitFlow(inside string) []string {
+	var entries []string
+	depth, start, quote := 0, 0, byte(0)
+	for i := 0; i < len(inside); i++ {
+		switch c := inside[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case (c == '"' || c == '\'') && strings.HasSuffix(strings.TrimRight(inside[:i], " "), ":"):
+			quote = c
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case c == '}' && depth == 0:
+			return append(entries, strings.TrimSpace(inside[start:i]))
+		case strings.IndexByte(")]}", c) >= 0:
+			depth--
+		case c == ',' && depth == 0:
+			entries, start = append(entries, strings.TrimSpace(inside[start:i])), i+1
+		}
+	}
+	return append(entries, strings.TrimSpace(inside[start:]))
 }
 
 // cutByComment recognises an expression whose rest YAML took for a comment: " #" ends a plain scalar even

@@ -53,12 +53,14 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes := true
+	five := 5
 	want := Operator{
 		APIVersion: APIVersion, Kind: Kind, Metadata: Metadata{Name: "app"}, Mode: ModeEnforce,
 		Watch:    Watch{APIVersion: "tools.example.com/v1", Kind: "App"},
 		Validate: []Rule{{Rule: "true", Reason: "FieldValueInvalid"}},
 		Downstreams: []Downstream{{
 			Name: "web", APIVersion: "v1", Kind: "ConfigMap", When: "true", Template: "x",
+			Ready:            Ready{ObservedGeneration: ObservedAuto},
 			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, AdoptionPolicy: AdoptNever, UpdatePolicy: UpdateApply,
 			DeletionPolicy: DeletionDelete, Drift: Drift{Policy: DriftEnforce},
 		}},
@@ -69,6 +71,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Deletion:     Deletion{Propagation: PropagationBackground},
 		Status:       Status{Enabled: &yes, Conditions: Conditions{Ready: "Ready"}},
+		Guard:        &Guard{MaxDeleted: "10%", Minimum: &five},
 		Events:       EventsWarnings,
 		Retry:        Retry{MinDelay: Duration(5 * time.Second), MaxDelay: Duration(5 * time.Minute)},
 		ResyncPeriod: Duration(10 * time.Hour),
@@ -90,9 +93,9 @@ deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 	if err := errs.Err(); err != nil {
 		t.Fatal(err)
 	}
-	ten := 10
+	five := 5
 	for _, tc := range []struct{ got, want any }{
-		{f.Guard, &Guard{MaxChanged: "20%", Minimum: &ten}},
+		{f.Guard, &Guard{MaxDeleted: "10%", Minimum: &five}},
 		{f.Inputs[0].Missing, MissingWait},
 		{f.Deletion.Before, &Before{
 			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", FailedWhen: "false",

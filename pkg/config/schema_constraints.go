@@ -54,6 +54,7 @@ var patterns = map[string]string{
 	"PreviousHash.label":       keyPattern,
 	"PreviousOwner.annotation": keyPattern,
 	"Guard.maxChanged":         sharePattern,
+	"Guard.maxDeleted":         sharePattern,
 	"Confirm.namespace":        dnsLabelPattern,
 	"Confirm.configMap":        subdomainPattern,
 	"Confirm.key":              `^[-._a-zA-Z0-9]+$`,

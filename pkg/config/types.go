@@ -55,7 +55,7 @@ type Operator struct {
 	Deletion Deletion `json:"deletion,omitempty"`
 	// Status tells what is written into the upstream's status.
 	Status Status `json:"status"`
-	// Guard makes a start or reload that would change or delete many objects wait for confirmation.
+	// Guard makes what would delete or change many objects at once wait for confirmation. It limits deletions by default.
 	Guard *Guard `json:"guard,omitempty"`
 	// Events tells which Kubernetes events are sent: All, Warnings (default) or None.
 	Events EventPolicy `json:"events,omitempty"`
@@ -174,6 +174,9 @@ type Ready struct {
 	Failed []ReadyRule `json:"failed,omitempty"`
 	// MessageFrom is a CEL expression whose text is shown in Ready's message.
 	MessageFrom string `json:"messageFrom,omitempty" holds:"cel"`
+	// ObservedGeneration tells whether a downstream without status.observedGeneration can be ready: Auto (default: if its
+	// schema does not have it, or its controller has written a status without it), Required (never) or Optional (always).
+	ObservedGeneration ObservedGeneration `json:"observedGeneration,omitempty"`
 }
 
 // ReadyRule is one rule over self and downstream.
@@ -370,17 +373,20 @@ type StatusField struct {
 	Value string `json:"value" holds:"cel"`
 }
 
-// Guard makes a start or reload that would change or delete many objects wait for confirmation.
+// Guard makes what would delete or change many objects at once wait for confirmation: a start, a changed config, a change
+// of an input that several upstreams read, or of a namespace's labels. What the author of an upstream does never waits.
 type Guard struct {
-	// MaxChanged is the largest share of the standing downstreams, such as 20% (default), that may be changed or deleted
-	// without confirmation.
+	// MaxDeleted is the largest share of the standing downstreams, 10% by default, that may be deleted without
+	// confirmation; 100% is no limit.
+	MaxDeleted string `json:"maxDeleted,omitempty"`
+	// MaxChanged is the largest share that may be changed or deleted; by default there is no limit but MaxDeleted.
 	MaxChanged string `json:"maxChanged,omitempty"`
-	// Minimum is the number of changes that never need confirmation, 10 by default.
+	// Minimum is the number of objects that never need confirmation, 5 by default.
 	Minimum *int `json:"minimum,omitempty"`
 	// Confirm is where a confirmation is written, by `corollary confirm` or by hand.
 	Confirm *Confirm `json:"confirm,omitempty"`
 	// Confirmed is a confirmation in the config itself, for changes that come by review: the digest that the waiting
-	// operator tells. It counts for that change alone.
+	// operator tells. It counts for the objects that were counted then, as they were.
 	Confirmed string `json:"confirmed,omitempty"`
 }
 

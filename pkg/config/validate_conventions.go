@@ -5,6 +5,9 @@ import (
 	"strings"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/builtin"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -130,52 +133,54 @@ func (v *validator) notGiven(path, key, where string, given map[string]string) {
 	}
 }
 
-// clusterScoped are built-in kinds that no namespace holds. An owner reference from one of them is legal in
-// every namespace. What other kinds are, only the API server knows.
-var clusterScoped = map[string]bool{
-	"/Namespace": true, "/Node": true, "/PersistentVolume": true,
-	"rbac.authorization.k8s.io/ClusterRole": true, "rbac.authorization.k8s.io/ClusterRoleBinding": true,
-	"storage.k8s.io/StorageClass": true, "networking.k8s.io/IngressClass": true, "scheduling.k8s.io/PriorityClass": true,
-	"apiextensions.k8s.io/CustomResourceDefinition": true,
-}
-
 // needs reports the keys that a feature needs: where owner references cannot tell the owner or clean up, an
-// annotation and a finalizer must.
+// annotation and a finalizer must. Each missing key is one error, however many features need it.
 func (v *validator) needs() {
 	if v.elsewhere() {
 		return
 	}
 	c := &v.Conventions
+	var why []string
 	if !*c.Owner.Reference {
-		v.need("conventions.owner.reference is false")
+		why = append(why, "conventions.owner.reference is false")
 	}
 	for i, d := range v.Downstreams {
 		at := fmt.Sprintf("downstreams[%d]", i)
 		if d.DeletionPolicy == DeletionOrphan {
-			v.need(at + ".deletionPolicy is Orphan, and an object with an owner reference would be collected")
+			why = append(why, at+".deletionPolicy is Orphan, and an object with an owner reference would be collected")
 		}
-		v.needsElsewhere(at, d.TargetNamespaces)
+		why = append(why, v.needsElsewhere(at, d.TargetNamespaces)...)
 	}
 	if b := v.Deletion.Before; b != nil {
-		v.needsElsewhere("deletion.before", b.TargetNamespaces)
+		why = append(why, v.needsElsewhere("deletion.before", b.TargetNamespaces)...)
+	}
+	if len(why) == 0 {
+		return
+	}
+	because := why[0]
+	if len(why) > 1 {
+		because += fmt.Sprintf("; %d settings need it", len(why))
+	}
+	if c.Owner.Annotation == "" {
+		v.add("conventions.owner.annotation", "add a key of your own: it names the owner instead", "required value is missing: %s", because)
+	}
+	if c.Finalizer == "" {
+		v.add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up", "required value is missing: %s", because)
 	}
 }
 
-// needsElsewhere is needs of an object that may live in another namespace than its upstream.
-func (v *validator) needsElsewhere(at string, t TargetNamespaces) {
-	legal := clusterScoped[groupKind(v.Watch.APIVersion, v.Watch.Kind)]
-	if t.From != NamespacesSame && !legal {
-		v.need(fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces (they would from a cluster-scoped %s, but a config does not tell scopes)", at, t.From, v.Watch.Kind))
+// needsElsewhere says why an object that may live in another namespace than its upstream needs them. An owner reference
+// from a cluster-scoped upstream is legal in every namespace.
+func (v *validator) needsElsewhere(at string, t TargetNamespaces) []string {
+	namespaced, known := builtin.Scope(schema.FromAPIVersionAndKind(v.Watch.APIVersion, v.Watch.Kind).GroupKind())
+	if t.From == NamespacesSame || known && !namespaced {
+		return nil
 	}
-}
-
-func (v *validator) need(because string) {
-	if v.Conventions.Owner.Annotation == "" {
-		v.add("conventions.owner.annotation", "add a key of your own: it names the owner instead", "it is missing, but %s", because)
+	why := fmt.Sprintf("%s.targetNamespaces.from is %s, and owner references do not cross namespaces", at, t.From)
+	if !known {
+		why += fmt.Sprintf(" (if %s is cluster-scoped they do, but only the API server knows)", v.Watch.Kind)
 	}
-	if v.Conventions.Finalizer == "" {
-		v.add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up", "it is missing, but %s", because)
-	}
+	return []string{why}
 }
 
 // groupKind identifies a kind whatever its version.

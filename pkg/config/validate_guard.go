@@ -15,8 +15,9 @@ func (v *validator) guard() {
 	if g == nil {
 		return
 	}
-	if !shareRE.MatchString(g.MaxChanged) {
-		v.add("guard.maxChanged", "write a whole percentage from 0% to 100%", "%q is no share", clip(g.MaxChanged))
+	v.share("guard.maxDeleted", g.MaxDeleted)
+	if g.MaxChanged != "" {
+		v.share("guard.maxChanged", g.MaxChanged)
 	}
 	if *g.Minimum < 0 {
 		v.add("guard.minimum", "write 0 or more", "%d is less than nothing", *g.Minimum)
@@ -32,6 +33,12 @@ func (v *validator) guard() {
 		if v.required(at+".key", c.Key, "name the key in its data") {
 			v.form(configMapKey, at+".key", c.Key, c.Key)
 		}
+	}
+}
+
+func (v *validator) share(path, value string) {
+	if !shareRE.MatchString(value) {
+		v.add(path, "write a whole percentage from 0% to 100%", "%q is not a share", clip(value))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // TestCompare runs the cases in testdata/compare. Each is an archive: its comment is the reason, view.yaml the view,
 // live.yaml the live object, desired.yaml what is desired, before.yaml the object before an apply (after it is live.yaml),
-// want.yaml the answer to a dry-run create; every other file is what one function must give, by its name.
+// every other file is what one function must give, by its name.
 func TestCompare(t *testing.T) {
 	golden.Cases(t, "testdata/compare/*.txtar", func(t *testing.T, c *golden.Case) {
 		compared := caseOf(t, c)
@@ -29,9 +29,9 @@ func TestCompare(t *testing.T) {
 
 // comparison is one case.
 type comparison struct {
-	view                *drift.View
-	desired             map[string]any
-	live, before, wants *unstructured.Unstructured
+	view         *drift.View
+	desired      map[string]any
+	live, before *unstructured.Unstructured
 }
 
 func caseOf(t *testing.T, from *golden.Case) comparison {
@@ -47,8 +47,6 @@ func caseOf(t *testing.T, from *golden.Case) comparison {
 			c.live = object(t, string(f.Data))
 		case "before.yaml":
 			c.before = object(t, string(f.Data))
-		case "want.yaml":
-			c.wants = object(t, string(f.Data))
 		default:
 			if functions[f.Name] == nil {
 				t.Fatalf("unknown file %s", f.Name)
@@ -102,13 +100,6 @@ func init() {
 			var b strings.Builder
 			for _, f := range drift.Lost(c.before, c.live, manager) {
 				fmt.Fprintf(&b, "%s: %s\n", f.Path, f.Manager)
-			}
-			return b.String()
-		},
-		"beyond": func(_ *testing.T, c comparison) string {
-			var b strings.Builder
-			for _, p := range drift.Beyond(c.live, c.wants) {
-				fmt.Fprintln(&b, p)
 			}
 			return b.String()
 		},

@@ -9,13 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // Difference is one field that is not as it was applied.
 type Difference struct {
 	Path fieldpath.Path
-	// Want and Have are the desired and the live value; nil is none. A Secret's values read Masked on both sides.
+	// Want and Have are the desired and the live value; nil is none. Values of Secrets read Masked on both sides.
 	Want, Have any
+	// Shown is the path as far as it may be shown: a key of a map can be a value of a Secret.
+	Shown string
 	// Manager is the field manager that wrote the live value last, as far as managedFields tells: of those that own the
 	// field beside us the one with the latest time (ties by name), else our own, which then had help from admission or
 	// from a second writer under its name; "" for a field that nobody owns, such as one that was removed.
@@ -23,7 +26,7 @@ type Difference struct {
 }
 
 // Masked stands for a value that must not be shown.
-const Masked = "(masked)"
+const Masked = redact.Masked
 
 // Changed returns how the live object differs from desired: fields of desired with another value or none, fields that we
 // own and desired no longer has, and keys that exclusive fields have too many. Sorted by path. Initial fields and the
@@ -32,8 +35,8 @@ const Masked = "(masked)"
 // A value that the API server spells in its own way (1000m as 1) counts as different. To leave such out, pass as desired
 // what Project returns for the answer to an apply of it.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
-	es := entries(live)
-	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object)}
+	es := latest(entries(live), v.Manager)
+	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object), words: v.Words}
 	root := ownersOf(es)
 	initial := make([]fieldpath.Path, len(v.Initial))
 	for i, p := range v.Initial {
@@ -49,6 +52,7 @@ type differ struct {
 	es     []entry
 	our    int
 	secret bool
+	words  redact.Words
 	found  []Difference
 }
 
@@ -57,10 +61,10 @@ func (d *differ) add(at *trail, want, have any, held owners) {
 }
 
 func (d *differ) addPath(p fieldpath.Path, want, have any, held owners) {
-	if d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
+	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
 		want, have = Mask(want), Mask(have)
 	}
-	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Manager: held.lastWriter(d.es, d.our)})
+	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()), Manager: held.lastWriter(d.es, d.our)})
 }
 
 func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) {
@@ -234,7 +238,7 @@ func Explain(list []Difference) string {
 			parts = append(parts, "and more")
 			break
 		}
-		text := c.Path.String()
+		text := c.Shown
 		if c.Manager != "" {
 			text += " (last written by " + c.Manager + ")"
 		}

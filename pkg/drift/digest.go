@@ -14,8 +14,24 @@ import (
 
 // Sum is a digest of a JSON value: equal for values that are equal in canonical form, whatever the order of their keys,
 // and different for others (sha256, cut to 128 bits, since whoever can edit an object could search for collisions of a
-// weaker digest). It is comparable. It is never stored: its form may change between versions.
+// weaker digest). It is comparable. Its form may change between versions: what is stored is Text, which names the form.
 type Sum [16]byte
+
+// sumForm names the form of a projection's digest. It changes with anything that gives the same object another digest.
+const sumForm = "1"
+
+// Text is the sum as it may be stored; ParseSum reads it back, unless it has the form of another version.
+func (s Sum) Text() string { return sumForm + "-" + s.String() }
+
+// ParseSum reads what Text wrote; false for anything else.
+func ParseSum(text string) (Sum, bool) {
+	digits, ok := strings.CutPrefix(text, sumForm+"-")
+	bytes, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(bytes) != len(Sum{}) {
+		return Sum{}, false
+	}
+	return Sum(bytes), true
+}
 
 // String returns the sum as hexadecimal text.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
@@ -42,6 +58,8 @@ type encoder struct {
 	todo []pair   // a stack: each map under way has its keys here
 	most int      // how long todo has been
 	free []*items // those not in use
+	// nulls: those in maps count too. missing: something is owned, perhaps, that is not there.
+	nulls, missing bool
 }
 
 // pair is a key of a map, its value, and, in a projection, what is owned of it.
@@ -68,7 +86,7 @@ func (e *encoder) release() {
 		clear(it.keys[:cap(it.keys)])
 		clear(it.names[:cap(it.names)])
 	}
-	e.buf, e.todo, e.most = e.buf[:0], e.todo[:0], 0
+	e.buf, e.todo, e.most, e.nulls, e.missing = e.buf[:0], e.todo[:0], 0, false, false
 	encoders.Put(e)
 }
 
@@ -104,7 +122,7 @@ func (e *encoder) value(v any) {
 func (e *encoder) fields(m map[string]any) {
 	from := len(e.todo)
 	for k, v := range m {
-		if v != nil {
+		if v != nil || e.nulls {
 			e.todo = append(e.todo, pair{key: k, value: v})
 		}
 	}

@@ -6,6 +6,9 @@
 // applied, and Live.P, of the projection. No schema is needed, since fieldsV1 describes itself: f: is a field, k: the
 // keys of a list's item, v: a value of a set, i: an index, and . the place itself.
 //
+// What we own and the live object has not counts too: an empty value (args: []) that the API server does not store stays
+// ours, and whoever sets it takes it out of our entry without touching any value that is there.
+//
 // Values count, not ownership alone: a second writer under our own manager's name, mutating admission during somebody
 // else's write and forged managedFields all leave "our" fields with values that are not ours.
 //

@@ -114,6 +114,28 @@ func ours(u *unstructured.Unstructured, manager string) (fields, bool) {
 	return nil, false
 }
 
+// maxManagers bounds the entries by which a difference is told: the API server keeps ten for updates, and whoever may
+// write an object can add others.
+const maxManagers = 64
+
+// latest returns manager's entry and the latest of the others, as many as are told apart.
+func latest(es []entry, manager string) []entry {
+	if len(es) <= maxManagers {
+		return es
+	}
+	sorted := slices.Clone(es)
+	slices.SortStableFunc(sorted, func(a, b entry) int {
+		if ours := a.applied(manager); ours != b.applied(manager) {
+			if ours {
+				return -1
+			}
+			return 1
+		}
+		return compareWriters(&a, &b)
+	})
+	return sorted[:maxManagers]
+}
+
 // holding says how an entry owns a place.
 type holding int
 

@@ -72,7 +72,6 @@ func TestHostileManagedFields(t *testing.T) {
 				drift.Changed(nil, u, v)
 			}
 			drift.Lost(u, hostile(map[string]any{}, u.DeepCopy().Object), manager)
-			drift.Beyond(u, u)
 			if took := worked(t) - start; took > 10*time.Second {
 				t.Errorf("it took %s of a processor", took)
 			}

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"encoding/json"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,11 +24,20 @@ type items struct {
 	values, counts bool
 	names          []string // what keys has, in one piece
 	buf            []byte
+	// number and digest are of the names that are owned and not yet found: a sum of hashes, so the order does not count.
+	number int
+	digest uint64
 }
+
+// nameSeed keeps a forger from choosing names whose hashes sum up.
+var nameSeed = maphash.MakeSeed()
 
 // maxKeySets bounds the work that a forged entry can cause. A list has one set of keys, some of which may be left out of
 // an item where they are optional; so three optional keys still fit.
 const maxKeySets = 8
+
+// maxKeys is how many fields a list's items are named by, at most: no kind has more than three.
+const maxKeys = 8
 
 // items reads the names of the items that f owns.
 func (f fields) items() *items {
@@ -39,7 +49,13 @@ func (f fields) items() *items {
 // read makes it the items that f owns, using it's memory again.
 func (it *items) read(f fields) {
 	it.owned, it.keys, it.names, it.odd, it.values, it.counts = f, it.keys[:0], it.names[:0], nil, false, false
-	for key := range f {
+	it.number, it.digest = 0, 0
+	for key, below := range f {
+		if m, ok := below.(map[string]any); !ok || m == nil || key == ownDot {
+			continue
+		}
+		it.number++
+		it.digest += maphash.String(nameSeed, key)
 		if len(key) < 2 || key[1] != ':' {
 			continue
 		}
@@ -65,6 +81,16 @@ func (it *items) read(f fields) {
 	}
 }
 
+// found notes that the item which of found last is there.
+func (it *items) found() {
+	it.number--
+	it.digest -= maphash.Bytes(nameSeed, it.buf)
+}
+
+// complete reports whether each name that is owned was found once. It may be wrong where names have escapes, and then says
+// no.
+func (it *items) complete() bool { return it.number == 0 && it.digest == 0 }
+
 // none reports whether f owns no items, so that it owns the list, if at all, as a whole.
 func (it *items) none() bool { return len(it.keys) == 0 && !it.values && !it.counts }
 
@@ -87,26 +113,30 @@ func (it *items) addKeys(key string) {
 	}
 	var ok bool
 	from := len(it.names)
-	if it.names, ok = appendKeyNames(it.names, key[2:]); ok {
+	if it.names, ok = appendKeyNames(it.names, key[2:]); ok && len(it.names)-from > maxKeys {
+		it.names = it.names[:from]
+	} else if ok {
 		it.keys = append(it.keys, it.names[from:len(it.names):len(it.names)])
 	}
 }
 
 // addOdd parses a name with escapes and remembers it by its plain spelling.
 func (it *items) addOdd(key string) {
-	element, err := smd.DeserializePathElement(key)
-	if err != nil {
-		return
-	}
 	if it.odd == nil {
 		it.odd = map[string]fields{}
 	}
 	owned, _ := it.owned.below(key)
+	element, err := smd.DeserializePathElement(key)
+	if err != nil {
+		it.odd[key] = owned
+		return
+	}
 	if element.Value != nil {
 		it.odd[string(appendScalar([]byte("v:"), (*element.Value).Unstructured()))] = owned
 		return
 	}
 	if element.Key == nil {
+		it.odd[key] = owned
 		return
 	}
 	names, item := []string{}, map[string]any{}
@@ -116,7 +146,7 @@ func (it *items) addOdd(key string) {
 	if name, ok := appendName(nil, item, names); ok {
 		it.odd[string(name)] = owned
 		known := slices.ContainsFunc(it.keys, func(k []string) bool { return slices.Equal(k, names) })
-		if !known && len(it.keys) < maxKeySets {
+		if !known && len(it.keys) < maxKeySets && len(names) <= maxKeys {
 			it.keys = append(it.keys, names)
 		}
 	}

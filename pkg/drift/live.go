@@ -2,6 +2,7 @@ package drift
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -24,6 +25,10 @@ type Live struct {
 	Owners []OwnerRef
 	// OwnerMark is the value of the owner annotation, or of the previous one where there is none; "" where neither is.
 	OwnerMark string
+	// MarkApplied: our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
+	MarkApplied bool
+	// MarkTheirs: another manager owns OwnerMark by apply.
+	MarkTheirs bool
 	// P is the digest of the projection: the live values of our fields, with exclusive fields whole and initial fields
 	// left out. It is zero where Managed is false.
 	P Sum
@@ -47,6 +52,8 @@ type Live struct {
 	Foreign bool
 	// Extra: an exclusive field has keys that we do not own.
 	Extra bool
+	// StatusWritten: somebody has written the object's status.
+	StatusWritten bool
 	// Former: a manager of View.Former has an entry for the object itself, which is to become ours before the next apply.
 	Former bool
 	// Outdated: the object bears a name of View.Previous.
@@ -58,6 +65,9 @@ type OwnerRef struct {
 	Kind, Name string
 	UID        types.UID
 	Controller bool
+	// Applied: our manager, or the previous one, owns the reference by apply, in the API server's own record. Only an apply
+	// under that name, or a write to managedFields of an object that exists, can have put it there.
+	Applied bool
 }
 
 // live reads u. Nothing of the result lies in u's memory, so that the whole object can go.
@@ -92,6 +102,8 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 		our = split(es, v.Previous.Manager)
 	}
 	v.readFormer(l, es)
+	v.readMarks(l, u, es)
+	l.StatusWritten = slices.ContainsFunc(es, entry.writesStatus)
 	var owned fields
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].owned
@@ -107,6 +119,12 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	}
 	l.Extra = v.extra(u.Object, owned, es, our)
 	l.Initial = v.initial(u.Object, es, our)
+}
+
+// writesStatus tells whether the entry has anything of the status.
+func (e entry) writesStatus() bool {
+	_, ok := e.owned.field("status")
+	return ok
 }
 
 // overlap compares what two managers own below one place: shared, whether some place is owned by both, and more, whether
@@ -134,12 +152,22 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	r, err := kstatus.Compute(u)
 	switch {
 	case err != nil:
-		return kstatus.UnknownStatus, "computing the status: " + err.Error()
+		return kstatus.UnknownStatus, cut("computing the status: " + err.Error())
 	case r.Status == kstatus.CurrentStatus:
 		return r.Status, ""
 	default:
-		return r.Status, r.Message
+		return r.Status, cut(r.Message)
 	}
+}
+
+// maxStatusMessage bounds what is kept of a message that others write.
+const maxStatusMessage = 1024
+
+func cut(s string) string {
+	if len(s) <= maxStatusMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxStatusMessage], "") + " …"
 }
 
 // kept returns a copy of what the view keeps of obj.

@@ -12,64 +12,66 @@ import (
 //
 // Items of lists keep the live order. A list item has the fields that are owned of it and no others: a key that the API
 // server defaulted (a port's protocol) stands in fieldsV1 as part of the item's name, but not in the projection. A field
-// that is owned yet absent (an empty list or string that the API server dropped) is absent here too. Where a place
-// is owned as a whole, its whole live value is.
+// that is owned yet absent (an empty list or string that the API server dropped) is nil here. Where a place is owned as a
+// whole, its whole live value is.
 //
-// The result shares values with u and must not be changed. Its size is bounded by u's, and so, but for sorting, is the
-// time it takes, whatever managedFields says: the walk goes over the live object, and fieldsV1 only says where.
+// The result shares values with u and must not be changed. Its size is bounded by u's, managedFields included, and so, but
+// for sorting, is the time it takes.
 func Project(u *unstructured.Unstructured, manager string) (projection map[string]any, ok bool) {
 	owned, ok := ours(u, manager)
 	if !ok {
 		return nil, false
 	}
-	return projectRoot(u.Object, owned), true
+	return projector{nils: true}.root(u.Object, owned), true
 }
 
-func projectRoot(obj map[string]any, owned fields) map[string]any {
+// projector builds projections. nils: a field that is owned yet absent is nil, else it is left out.
+type projector struct{ nils bool }
+
+func (p projector) root(obj map[string]any, owned fields) map[string]any {
 	if owned.leaf() {
 		return map[string]any{} // nobody owns an object as a whole
 	}
-	return projectMap(obj, owned)
+	return p.fields(obj, owned)
 }
 
-func project(live any, owned fields) any {
+func (p projector) value(live any, owned fields) any {
 	if owned.leaf() {
 		return live
 	}
 	switch live := live.(type) {
 	case map[string]any:
-		return projectMap(live, owned)
+		return p.fields(live, owned)
 	case []any:
-		return projectList(live, owned)
+		return p.list(live, owned)
 	default:
 		return live // fields below a scalar: forged, or the value has changed its type
 	}
 }
 
-func projectMap(live map[string]any, owned fields) map[string]any {
+func (p projector) fields(live map[string]any, owned fields) map[string]any {
 	out := make(map[string]any, len(owned))
-	for key, below := range owned {
-		name, ok := cutField(key)
-		if !ok {
+	for key := range owned {
+		name, isField := cutField(key)
+		below, ok := owned.below(key)
+		if !isField || !ok {
 			continue
 		}
-		value, ok := live[name]
-		if !ok {
-			continue
-		}
-		if below, ok := below.(map[string]any); ok && below != nil {
-			out[name] = project(value, below)
+		if value, ok := live[name]; ok {
+			out[name] = p.value(value, below)
+		} else if p.nils {
+			out[name] = nil
 		}
 	}
 	return out
 }
 
-func projectList(live []any, owned fields) []any {
+func (p projector) list(live []any, owned fields) []any {
 	items := owned.items()
 	out := make([]any, 0, min(len(live), len(owned)))
 	for i, item := range live {
 		if below, ok := items.of(item, i); ok {
-			out = append(out, project(item, below))
+			out = append(out, p.value(item, below))
 		}
 	}
 	return out
@@ -109,9 +111,10 @@ func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 	return Without(out, initial)
 }
 
-// projection is what P is the digest of: the projection, with exclusive fields whole and without initial fields.
+// projection is what P is the digest of, where all that is owned is there: the projection, with exclusive fields whole and
+// without initial fields.
 func (v *View) projection(obj map[string]any, owned fields) map[string]any {
-	out := projectRoot(obj, owned)
+	out := projector{}.root(obj, owned)
 	for _, p := range v.Exclusive {
 		value, ok := fieldpath.Get(obj, p)
 		if ok {

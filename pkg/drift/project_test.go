@@ -29,8 +29,8 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.P != drift.Digest(projection) {
-		t.Errorf("%s: P is not the digest of the projection", d.reason)
+	if absent := v.AbsentOf(live); (l.P == drift.Digest(projection)) != (len(absent) == 0) {
+		t.Errorf("%s: P is the digest of the projection: %v, with %v absent", d.reason, l.P == drift.Digest(projection), absent)
 	}
 	same := l.P == drift.Desired(d.desired, v)
 	if want := d.normalised == ""; same != want {
@@ -64,13 +64,9 @@ func TestNothingChanged(t *testing.T) {
 func TestStreamedSum(t *testing.T) {
 	for _, d := range documents(t) {
 		live := recorded(t, d.name)
-		projection, _ := drift.Project(live, manager)
-		if (&drift.View{Manager: manager}).SumOf(live) != drift.Digest(projection) {
-			t.Errorf("%s: P is not the digest of the projection", d.name)
-		}
 		// a view that must build the projection, for a field that is not there
 		slow := &drift.View{Manager: manager, Initial: []fieldpath.Path{fieldpath.MustParse(".none")}}
-		if slow.SumOf(live) != drift.Digest(projection) {
+		if slow.SumOf(live) != (&drift.View{Manager: manager}).SumOf(live) {
 			t.Errorf("%s: P is another one where the projection is built", d.name)
 		}
 	}

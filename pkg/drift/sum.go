@@ -1,18 +1,32 @@
 package drift
 
-// sum returns the digest of the projection. It is Digest(v.projection(obj, owned)) without building that, unless fields
-// need to be put in or left out.
+// sum returns P: the digest of the projection and of what the manager owns that is not there. An empty value that the API
+// server does not store (args: []) stays owned; whoever sets it later takes it out of our entry, and changes P by that.
+//
+// Where all that is owned is there, P is Digest(v.projection(obj, owned)), without building that unless fields need to be put
+// in or left out. Only then can it be what Desired gives.
 func (v *View) sum(obj map[string]any, owned fields) Sum {
-	if len(v.Exclusive) > 0 || len(v.Initial) > 0 || owned.leaf() {
-		return Digest(v.projection(obj, owned))
-	}
 	e := encoders.Get().(*encoder)
 	defer e.release()
-	e.projectMap(obj, owned)
+	e.nulls = true
+	switch {
+	case owned.leaf():
+		e.value(map[string]any{}) // nobody owns an object as a whole
+	case len(v.Exclusive) > 0 || len(v.Initial) > 0:
+		e.value(v.projection(obj, owned))
+		e.missing = true // perhaps
+	default:
+		e.projectMap(obj, owned)
+	}
+	if e.missing {
+		if absent := v.absent(obj, owned); len(absent) > 0 {
+			e.value(map[string]any(absent))
+		}
+	}
 	return e.sum()
 }
 
-// project writes what projecting live gives.
+// project writes what projecting live gives, and notes whether something that is owned is missing.
 func (e *encoder) project(live any, owned fields) {
 	if owned.leaf() {
 		e.value(live)
@@ -24,6 +38,7 @@ func (e *encoder) project(live any, owned fields) {
 	case []any:
 		e.projectList(live, owned)
 	default:
+		e.missing = true
 		e.value(live)
 	}
 }
@@ -31,14 +46,17 @@ func (e *encoder) project(live any, owned fields) {
 func (e *encoder) projectMap(live map[string]any, owned fields) {
 	from := len(e.todo)
 	for key, below := range owned {
-		name, ok := cutField(key)
-		if !ok {
+		below, ok := below.(map[string]any)
+		if !ok || below == nil || key == ownDot {
 			continue
 		}
-		value := live[name]
-		if below, ok := below.(map[string]any); ok && below != nil && value != nil {
-			e.todo = append(e.todo, pair{key: name, value: value, owned: below})
+		name, ok := cutField(key)
+		value, there := live[name]
+		if !ok || !there {
+			e.missing = true
+			continue
 		}
+		e.todo = append(e.todo, pair{key: name, value: value, owned: below})
 	}
 	to := e.sort(from)
 	e.buf = append(e.buf, 'm')
@@ -57,10 +75,12 @@ func (e *encoder) projectList(live []any, owned fields) {
 	e.buf = append(e.buf, 'l')
 	for i, item := range live {
 		if below, ok := items.of(item, i); ok {
+			items.found()
 			e.project(item, below)
 		}
 	}
 	e.buf = append(e.buf, 'e')
+	e.missing = e.missing || !items.complete()
 	e.free = append(e.free, items)
 }
 

@@ -278,34 +278,6 @@ func TestServerInitial(t *testing.T) {
 	}
 }
 
-// TestServerBeyond: an object that we made has nothing more than a dry-run create of the document; one that somebody
-// made up has.
-func TestServerBeyond(t *testing.T) {
-	ns := testkit.Namespace(t)
-	for _, d := range documents(t) {
-		t.Run(d.name, func(t *testing.T) {
-			u := &unstructured.Unstructured{Object: d.desired}
-			if clusterScoped[u.GetKind()] { // it stays, and so does what is forged of it
-				u.SetName(testkit.Unique(t))
-			}
-			live := apply(t, ns, manager, d.desired)
-			probe := u.DeepCopy()
-			probe.SetName("")
-			probe.SetGenerateName("probe-")
-			want, err := resourceFor(t, ns, d.desired).Create(t.Context(), probe, metav1.CreateOptions{FieldManager: manager, DryRun: []string{metav1.DryRunAll}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if beyond := drift.Beyond(live, want); len(beyond) > 0 {
-				t.Errorf("%s: beyond a dry-run create: %v", d.reason, beyond)
-			}
-			if beyond := drift.Beyond(merge(t, ns, "x", live, `{"metadata":{"labels":{"forged":"x"}}}`), want); len(beyond) != 1 || beyond[0] != ".metadata.labels.forged" {
-				t.Errorf("%s: a label of somebody else gives %v", d.reason, beyond)
-			}
-		})
-	}
-}
-
 // TestServerNulls: why Canonical leaves nulls out of maps and keeps them in lists.
 func TestServerNulls(t *testing.T) {
 	ns := testkit.Namespace(t)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // View says what of a live downstream is kept in memory. Two views with one ID keep the same and can share a watch. A
@@ -27,6 +28,9 @@ type View struct {
 	KeepWhole bool
 	// Adopt are field managers whose entries are to become ours, beside Previous.Manager.
 	Adopt []string
+	// Words are all that differences show of an object that can hold values of a Secret; nil: they show it. They change
+	// nothing of what is kept, and are no part of the ID.
+	Words redact.Words
 	// Previous are the names that this view had before somebody changed them.
 	Previous Previous
 }

@@ -3,11 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -54,8 +53,6 @@ func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Inp
 		err = l.release(ctx, o)
 	case pipeline.ActionRemark:
 		err = l.remark(ctx, o, in)
-	case pipeline.ActionInspect:
-		err = l.inspect(ctx, o)
 	case pipeline.ActionSettle:
 		err = l.settle(ctx, o)
 	}
@@ -68,9 +65,12 @@ func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Inp
 
 // fail notes a failed action. It waits; it takes nothing away.
 func (l *look) fail(o pipeline.Outcome, err error) {
-	f := l.classify(err)
+	f := classify(l.pipeline.Downstreams[o.Downstream], err)
 	name := l.pipeline.Downstreams[o.Downstream].Name
 	l.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	if f.Reason == apply.ReasonSchemaMismatch && isCustom(l.pipeline.Downstreams[o.Downstream].Kind) {
+		l.doubtSchemas()
+	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	countFailure(l.name, name, f.Reason)
 	l.log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", name,
@@ -113,6 +113,7 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 		switch {
 		case err == nil:
 			l.repaired(o, nil, resp)
+			l.wrote(i, l.record.wish.Downstreams[i].Hash)
 			return l.take(i, resp)
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err
@@ -126,7 +127,7 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 		return err
 	}
 	l.record.confirm(func(m madeAt) bool {
-		return m == madeAt{i, o.Target} && !l.record.freshlyMarked(i, l.upstream.GetUID())
+		return m == madeAt{i, o.Target} && !l.record.freshlyOurs(i, l.upstream.GetUID())
 	})
 	return nil
 }
@@ -198,20 +199,6 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	return l.applied(ctx, o, in, resp, doc)
 }
 
-// refused tells a change that the API server never allows from a value that is bad in itself, where the config says
-// what to do about the first.
-func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, err error) error {
-	i := o.Downstream
-	if apply.Classify(err).Reason != apply.ReasonRejected || l.pipeline.Config.Downstreams[i].UpdatePolicy != config.UpdateRecreate {
-		return err
-	}
-	if l.client.Accepts(ctx, l.target(i, o.Target), doc) != nil {
-		return err
-	}
-	l.record.targets[i].answered(o.Live, in.Wish.Downstreams[i].Hash, func(v *pipeline.Verdict) { v.Immutable = true })
-	return nil
-}
-
 // applied takes in what an apply returned: the live object, the baseline where the API server spells things its own
 // way, and keys that others added where none may be.
 func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
@@ -221,7 +208,7 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	if err != nil {
 		return err
 	}
-	if extras := l.extras(i, live, resp, doc); len(extras) > 0 {
+	if extras := l.extras(i, live, resp, doc, o.State == pipeline.StateCreate); len(extras) > 0 {
 		if resp, err = l.client.Null(ctx, l.target(i, o.Target), live.UID, live.ResourceVersion, extras); err != nil {
 			return err
 		}
@@ -232,27 +219,33 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	l.record.remember(i, live, l.now)
 	t := &l.record.targets[i]
 	if t.uid != live.UID {
-		fresh := target{uid: live.UID}
-		if o.State == pipeline.StateCreate && t.uid != "" && t.at == o.Target { // somebody deleted the one before
-			fresh.repairs, fresh.lastRepair = l.undone(t)+1, l.now
-		}
-		*t = fresh
+		*t = target{uid: live.UID, contest: t.contest}
 	}
 	t.at = o.Target
+	l.wrote(i, in.Wish.Downstreams[i].Hash)
+	if o.State == pipeline.StateCreate {
+		l.removals.forget(madeAt{i, o.Target})
+	}
+	if live.Hash != in.Wish.Downstreams[i].Hash {
+		t.explained = fmt.Sprintf("admission changes %s, which has the hash: exempt it", l.pipeline.HashKey())
+	}
 	var spelled *drift.Sum
 	if live.P != in.Wish.Downstreams[i].Sum {
 		sum := live.P
 		spelled = &sum
 	}
-	l.record.setBaseline(i, live.UID, spelled)
+	rec := recordedAs(l.recorded(), d.Name)
+	l.record.setBaseline(i, live.UID, spelled, rec != nil && rec.Baseline != "")
 	return nil
 }
 
-// repaired counts a repair that had something to repair: an apply that changed nothing was no drift.
+// wrote counts a write to what downstream i makes, for the wish with that hash; "" where there is none, after a deletion.
+func (l *look) wrote(i int, hash string) {
+	l.record.targets[i].contest.write(l.record.asked, hash, l.spacing(), l.now)
+}
+
+// repaired tells of a repair that had something to repair: an apply that changed nothing was no drift.
 func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
-	if o.Carried {
-		l.countCarried(o, resp)
-	}
 	if o.State == pipeline.StateUpdate || (before != nil && before.ResourceVersion == resp.GetResourceVersion()) {
 		if o.State == pipeline.StateUpdate {
 			l.eventUpdated(o)
@@ -261,25 +254,17 @@ func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructur
 	}
 	t := &l.record.targets[o.Downstream]
 	if t.uid != resp.GetUID() {
-		*t = target{uid: resp.GetUID(), explained: t.explained}
+		*t = target{uid: resp.GetUID(), explained: t.explained, contest: t.contest}
 	}
-	t.at, t.repairs, t.lastRepair = o.Target, l.undone(t)+1, l.now
+	t.at = o.Target
 	countDrift(l.name, l.pipeline.Downstreams[o.Downstream].Name)
 	l.eventRepaired(o)
-}
-
-// undone is how many repairs in a row were undone before this one.
-func (l *look) undone(t *target) int {
-	if l.now.Sub(t.lastRepair) > l.calmAfter() {
-		return 0
-	}
-	return t.repairs
 }
 
 // before reads the object ahead of an apply where that is worth a request: to name who changed what, where events are
 // wanted or a writer has come back, and to notice fields that stay because somebody else owns them too.
 func (l *look) before(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
-	again := l.record.targets[o.Downstream].repairs > 0
+	again := l.record.targets[o.Downstream].contest.unsettled > 0
 	explain := o.State == pipeline.StateRepair && (l.pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
 	if !explain && !shared {
@@ -309,15 +294,15 @@ func (l *look) after(o pipeline.Outcome, before, resp *unstructured.Unstructured
 
 // remove deletes an object of ours, by uid: another one that has taken its name is left alone.
 func (l *look) remove(ctx context.Context, o pipeline.Outcome) error {
-	propagation := metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)
-	err := l.client.Delete(ctx, l.target(o.Downstream, o.Target), o.UID, propagation)
+	err := l.client.Delete(ctx, l.target(o.Downstream, o.Target), o.UID, l.propagation())
 	if err != nil && !errors.Is(err, apply.ErrReplaced) {
 		return err
 	}
 	l.eventDeleted(o)
-	l.record.letGo(o.UID, l.now)
+	l.letGo(o)
 	if t := &l.record.targets[o.Downstream]; t.uid == o.UID {
 		t.uid = "" // that it is missed from now on is nobody's doing but ours
+		l.wrote(o.Downstream, "")
 	}
 	return nil
 }
@@ -337,41 +322,14 @@ func (l *look) release(ctx context.Context, o pipeline.Outcome) error {
 		return err
 	}
 	l.eventReleased(o)
-	l.record.letGo(o.UID, l.now)
+	l.letGo(o)
 	return nil
 }
 
-// inspect compares an object whose mark may be forged with what the API server would make of our document.
-func (l *look) inspect(ctx context.Context, o pipeline.Outcome) error {
-	i := o.Downstream
-	t := l.target(i, o.Target)
-	doc, err := l.document(l.record.wish, i, nil)
-	if err != nil {
-		return err
-	}
-	live, err := l.client.Get(ctx, t)
-	if errors.Is(err, apply.ErrGone) {
-		l.record.letGo(o.UID, l.now)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	want, err := l.client.DryRunCreate(ctx, t, doc)
-	if err != nil {
-		return err
-	}
-	if err := l.take(i, live); err != nil {
-		return err
-	}
-	beyond := l.pipeline.Beyond(live, want)
-	l.record.targets[i].answered(l.record.latest(i, o.Target, func() *drift.Live { return nil }, l.now), l.record.wish.Downstreams[i].Hash, func(v *pipeline.Verdict) {
-		v.Inspected, v.Beyond = true, beyond
-	})
-	if len(beyond) == 0 {
-		l.record.targets[i].knows(live.GetUID(), o.Target)
-	}
-	return nil
+// letGo takes note that an object was deleted or released, and that this place was.
+func (l *look) letGo(o pipeline.Outcome) {
+	l.record.letGo(o.UID, l.now)
+	l.removals.write(madeAt{o.Downstream, o.Target}, l.spacing(), l.now)
 }
 
 // settle asks by a dry run whether an apply would change anything, and if so, who changed what.

@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // takeOver makes the fields that former managers set ours, ahead of an apply: it then removes what is no longer wanted
@@ -39,11 +40,12 @@ func (l *look) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outco
 	return o, obj, err
 }
 
-// extras lists what an apply left on an object that must not be there: keys that others added to exclusive fields, and
-// marks under names of before that somebody else owns too.
-func (l *look) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any) []fieldpath.Path {
+// extras lists what an apply left on an object that must not be there: keys that others added to exclusive fields, and marks
+// under previous names that somebody else owns too. made: the apply made the object. In one that existed an empty map of ours
+// looks like one that is ours with all that is in it, where managedFields name nobody else.
+func (l *look) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, made bool) []fieldpath.Path {
 	var list []fieldpath.Path
-	if live.Extra {
+	if live.Extra || !made {
 		list = drift.Extras(resp, doc, l.pipeline.Downstreams[i].View.Exclusive)
 	}
 	if live.Outdated {
@@ -64,17 +66,10 @@ func present(field string, keys []string, have map[string]string) []fieldpath.Pa
 	return list
 }
 
-// countCarried counts an object that was carried over to the names of now: once is no fight, several times in a row is.
-func (l *look) countCarried(o pipeline.Outcome, resp *unstructured.Unstructured) {
-	t := &l.record.targets[o.Downstream]
-	t.knows(resp.GetUID(), o.Target)
-	t.repairs, t.lastRepair = l.undone(t)+1, l.now
-}
-
 // remark gives an object that is made once only the marks of now.
 func (l *look) remark(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	t := l.target(i, o.Target)
+	t, view := l.target(i, o.Target), &l.pipeline.Downstreams[i].View
 	doc, err := l.document(in.Wish, i, o.Live)
 	if err != nil {
 		return err
@@ -87,13 +82,19 @@ func (l *look) remark(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 	if err != nil {
 		return err
 	}
-	marks := l.pipeline.NewMarks(doc, i, l.upstream.GetUID(), o.Live)
-	resp, err := l.client.Remark(ctx, t, obj, apply.NewMarks{Labels: marks.Labels, Annotations: marks.Annotations,
-		OwnerReferences: marks.OwnerReferences, Off: apply.Marks(marks.Off)})
+	if obj, err = l.client.TakeOver(ctx, t, obj, view.Former()); err != nil {
+		return err
+	}
+	marked, off := l.pipeline.Remarked(doc, i, l.upstream.GetUID(), obj, o.Live.Hash)
+	resp, err := l.client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
 	if err != nil {
 		return err
 	}
-	l.countCarried(o, resp)
+	if resp, err = l.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // what somebody else owns too
+		return err
+	}
+	l.record.targets[i].knows(resp.GetUID(), o.Target)
+	l.wrote(i, in.Wish.Downstreams[i].Hash)
 	l.eventUpdated(o)
 	return l.take(i, resp)
 }
@@ -106,7 +107,18 @@ func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unst
 	if before == "" || l.pipeline.Observing() {
 		return written, nil
 	}
-	return l.client.WithdrawStatus(ctx, t, written, l.pipeline.Upstream.HasStatus, before)
+	out, err := l.client.WithdrawStatus(ctx, t, written, l.pipeline.Upstream.HasStatus, before)
+	l.record.withdrawn = err == nil
+	return out, err
+}
+
+// previousInStatus tells whether the previous field manager has applied to the status, as far as the watch has shown. Nothing of
+// the status need have changed since: the new manager has not written it yet, or a process died before it withdrew it.
+func (l *look) previousInStatus() bool {
+	before := l.pipeline.FormerManager()
+	cached, ok := l.upstreams.get(l.ref).(*packed)
+	return before != "" && ok && cached.appliedBy(before) && !l.record.withdrawn && !l.pipeline.Observing() &&
+		l.pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 
 func (l *look) hasFormerFinalizer() bool {
@@ -121,6 +133,7 @@ func (l *look) swapFinalizer(ctx context.Context) bool {
 		l.failUpstream("renaming the finalizer", err)
 		return false
 	}
+	l.wroteFinalizer()
 	l.upstream = withoutManagedFields(up)
 	l.record.wrote(up, false)
 	return true

@@ -151,12 +151,14 @@ type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name            string            `json:"name"`
-		Namespace       string            `json:"namespace"`
-		UID             types.UID         `json:"uid"`
-		ResourceVersion string            `json:"resourceVersion"`
-		Annotations     map[string]string `json:"annotations"`
-		ManagedFields   json.RawMessage   `json:"managedFields"`
+		Name              string            `json:"name"`
+		Namespace         string            `json:"namespace"`
+		UID               types.UID         `json:"uid"`
+		ResourceVersion   string            `json:"resourceVersion"`
+		Annotations       map[string]string `json:"annotations"`
+		DeletionTimestamp string            `json:"deletionTimestamp"`
+		Finalizers        []string          `json:"finalizers"`
+		ManagedFields     json.RawMessage   `json:"managedFields"`
 	} `json:"metadata"`
 }
 
@@ -172,9 +174,12 @@ func (c packedCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	if h.Kind == "" || h.Kind == "Status" {
 		return c.objectCodec.Decode(data, defaults, nil)
 	}
-	p := &packed{text: compressed(without(data, h.Metadata.ManagedFields)), ObjectMeta: metav1.ObjectMeta{
+	p := &packed{text: compressed(without(data, h.Metadata.ManagedFields)), appliers: appliersIn(h.Metadata.ManagedFields), ObjectMeta: metav1.ObjectMeta{
 		Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion,
 	}}
+	if h.Metadata.DeletionTimestamp != "" {
+		p.Finalizers = h.Metadata.Finalizers
+	}
 	if p.Name == "" { // a bookmark: the informer reads its annotations
 		p.Annotations = h.Metadata.Annotations
 	}

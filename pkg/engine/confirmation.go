@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -45,6 +46,7 @@ func (c *confirmation) heard(key watchKey, err error) {
 	switch {
 	case err == nil:
 		c.failed.Store(nil)
+	case errors.Is(err, errWatchCut):
 	case apierrors.IsForbidden(err):
 		text := " (but " + key.Identity.forbidden(fmt.Sprintf("watching ConfigMap %s/%s", c.at.Namespace, c.at.ConfigMap), "get, list and watch on it", err) + ")"
 		c.failed.Store(&text)

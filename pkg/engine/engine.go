@@ -50,6 +50,8 @@ type Engine struct {
 	watches  *watches
 	elected  <-chan struct{}
 	recorder func(name string) events.EventRecorder
+	// places are held by the looks of all operators at upstreams that need much.
+	places chan struct{}
 
 	reloading sync.Mutex // one reload at a time
 	mu        sync.Mutex
@@ -59,6 +61,8 @@ type Engine struct {
 	started chan struct{}
 	// strays are what was wrong at the last reload with files that no running operator came from.
 	strays []string
+	// missing are the errors of files whose operators could not start.
+	missing config.Errors
 }
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
@@ -72,7 +76,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if e.elected = o.Elected; e.elected == nil {
 		e.elected = mgr.Elected()
 	}
-	e.recorder = func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) }
+	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
 	}
@@ -96,7 +100,7 @@ func connect(cfg *rest.Config, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
 	return &Engine{options: withDefaults(o), connections: c, identify: func(*config.File) identity { return identity{} },
-		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, started: make(chan struct{})}, nil
+		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, places: newPlaces(), started: make(chan struct{})}, nil
 }
 
 func withDefaults(o Options) Options {

@@ -21,9 +21,22 @@ func (l *look) addFinalizer(ctx context.Context) bool {
 		l.failUpstream("adding the finalizer", err)
 		return false
 	}
+	l.wroteFinalizer()
 	l.upstream = withoutManagedFields(up)
 	l.record.wrote(up, false)
 	return true
+}
+
+// finalizerChange is what can be done to the finalizer as the upstream is; wroteFinalizer counts that it was done.
+func (l *look) finalizerChange() string {
+	if l.hasFinalizer() {
+		return "remove"
+	}
+	return "add"
+}
+
+func (l *look) wroteFinalizer() {
+	l.record.finalizerContest.write(l.record.asked, l.finalizerChange(), l.spacing(), l.now)
 }
 
 // retireFinalizer takes the finalizer off an upstream that no longer needs it. What the status names and the cache does
@@ -58,6 +71,7 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 		l.failUpstream("removing the finalizer", err)
 		return false
 	}
+	l.wroteFinalizer()
 	l.upstream = withoutManagedFields(up)
 	l.record.wrote(up, false)
 	return true
@@ -107,9 +121,9 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 // gatherDeletion puts together what the decision about a deletion depends on. It reads what the status names and the
 // cache does not have, once the downstreams' turn has come.
 func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
-	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now}
+	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now, Cascade: l.cascade()}
 	l.unwatched = false
-	if l.pipeline.Hook != nil {
+	if l.pipeline.Hook != nil && !l.pipeline.SkipsHook(l.upstream, in.Cascade) {
 		var err error
 		if in.Hook, err = l.gatherHook(ctx); err != nil {
 			return in, err
@@ -118,7 +132,7 @@ func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 			return in, nil
 		}
 	}
-	in.Leftovers = l.pipeline.Leftovers(nil, l.shownByDownstream(), l.recorded())
+	in.Leftovers = l.pipeline.Leftovers(l.upstream.GetUID(), nil, l.shownByDownstream(), l.recorded())
 	for i := range in.Leftovers {
 		in.Leftovers[i].Asked = l.record.isGone(in.Leftovers[i].Live, l.now)
 	}
@@ -199,11 +213,11 @@ func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) status.V
 	for i, f := range l.failures {
 		failed[i] = f
 	}
-	if f := l.record.hook.failure; f != nil {
+	if f := l.record.hook.failureOf(d.Hook); f != nil {
 		failed[pipeline.HookIndex] = f
 	}
 	report := l.pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now))
-	l.writeReport(ctx, report)
+	l.writeReport(ctx, report, func() drift.Sum { return l.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	}
@@ -226,7 +240,7 @@ func (l *look) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipe
 		if err != nil {
 			return nil, err
 		}
-		if read[madeAt{i, at}] = live; live != nil && l.isOwn(live, rec.UID) {
+		if read[madeAt{i, at}] = live; live != nil && (l.isOwn(live, rec.UID) || l.isOrphaned(live, rec.UID)) {
 			more = append(more, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
 	}
@@ -308,9 +322,19 @@ func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UI
 	return live, nil
 }
 
-// isOwn tells whether an object is the upstream's: the one of that uid, or any where uid is empty.
+// isOwn tells whether an object is the upstream's: the one of that uid, which the status records, or any where uid is empty.
 func (l *look) isOwn(live *drift.Live, uid types.UID) bool {
-	return (uid == "" || live.UID == uid) && pipeline.Marked(live, l.upstream.GetUID())
+	if uid == "" {
+		return pipeline.Applied(live, l.upstream.GetUID())
+	}
+	return live.UID == uid && pipeline.Marked(live, l.upstream.GetUID()) && (l.pipeline.BelievesStatus() || pipeline.Applied(live, l.upstream.GetUID()))
+}
+
+// isOrphaned tells whether an object is the one that was recorded, and bears no mark any more since the garbage collector
+// took its owner references off: the other marks are to follow.
+func (l *look) isOrphaned(live *drift.Live, uid types.UID) bool {
+	return live.UID == uid && l.pipeline.Upstream.HasStatus && live.Managed && l.upstream.GetDeletionTimestamp() != nil &&
+		l.cascade() == pipeline.CascadeOrphan && !l.record.knownGone(uid, l.now)
 }
 
 // readLive reads what stands at a place; nil where nothing does.

@@ -3,12 +3,15 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -17,20 +20,40 @@ import (
 func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	defer l.record.wish.Forget()
 	if !l.selected {
-		if len(l.failures) == 0 {
-			l.forget(l.ref)
-			return 0
-		}
-		return l.retryLater()
+		return l.finishUnselected(ctx, d)
 	}
 	results := l.results(d)
 	l.countStates(l.record, results)
 	report := l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now))
-	told := l.writeReport(ctx, report)
+	told := l.writeReport(ctx, report, func() drift.Sum { return l.causeOf(results) })
 	l.eventOutcomes(d, told)
 	after := l.lookAgain(d)
 	l.countVerdict(l.record, report.Verdict)
 	return after
+}
+
+// finishUnselected is finish for an upstream that is no longer selected. Once that is told, it is left alone.
+func (l *look) finishUnselected(ctx context.Context, d pipeline.Decision) time.Duration {
+	l.writeUnselected(ctx, d)
+	if len(l.failures) > 0 || l.upstreamFailed {
+		return l.retryLater()
+	}
+	if len(d.Leftovers) == 0 {
+		l.leaving.forget(l.ref)
+	}
+	after := l.spaced
+	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
+		after = sooner(after, o.RequeueAfter)
+	}
+	if after == 0 {
+		l.forget(l.ref)
+	}
+	return after
+}
+
+func (l *look) writeUnselected(ctx context.Context, d pipeline.Decision) {
+	report := l.pipeline.ReportUnselected(l.upstream, d, l.failures, metav1.NewTime(l.now))
+	l.writeReport(ctx, report, func() drift.Sum { return l.causeOf(nil) })
 }
 
 // results pairs every outcome with the object of ours that stands for it: the target, or what it is to replace.
@@ -41,7 +64,11 @@ func (l *look) results(d pipeline.Decision) []pipeline.Result {
 		if o.Theirs || o.State == pipeline.StateConflict {
 			results[i].Live = nil
 		}
-		if rec := recordedAs(recorded, l.pipeline.Downstreams[i].Name); rec != nil && rec.UID != "" {
+		rec := recordedAs(recorded, l.pipeline.Downstreams[i].Name)
+		if results[i].Live != nil {
+			results[i].Baseline = l.baseline(i, results[i].Live, rec)
+		}
+		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
 			results[i].Unseen = !replaced && !l.record.knownGone(rec.UID, l.now)
 		}
@@ -72,7 +99,7 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 		case l.failures[i] != nil:
 			t.failure = l.failures[i]
 			after = sooner(after, l.delay(&t.retry))
-		case unfinished(o):
+		case unfinished(o), !l.record.slowUntil.IsZero():
 			wait := t.retry.wait(l.record.asked, l.now)
 			if t.failure = nil; wait == 0 {
 				wait = l.delay(&t.retry)
@@ -95,6 +122,12 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 		l.record.retry.succeed()
 		l.record.unable = ""
 	}
+	if l.spaced > 0 {
+		l.record.unable = string(pipeline.StateContested)
+	}
+	for _, o := range d.Leftovers {
+		after = sooner(after, o.RequeueAfter)
+	}
 	if !l.believed.IsZero() {
 		after = sooner(after, l.believed.Sub(l.now))
 	}
@@ -109,11 +142,6 @@ func (l *look) delay(r *retryState) time.Duration {
 	return r.fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), l.atLeast, l.record.asked, l.now)
 }
 
-// calmAfter is how long nobody must have undone a repair for the count of undone ones to start over.
-func (s *session) calmAfter() time.Duration {
-	return 2 * time.Duration(s.pipeline.Config.Retry.MaxDelay)
-}
-
 // failUpstream notes a request about the upstream itself that failed: nothing further is done in this look.
 func (l *look) failUpstream(doing string, err error) {
 	f := l.tellFailure(doing, err)
@@ -126,7 +154,10 @@ func (l *look) failUpstream(doing string, err error) {
 
 // tellFailure counts and logs a request about the upstream itself that failed, and heeds how long it asks to wait.
 func (l *look) tellFailure(doing string, err error) apply.Failure {
-	f := l.classify(err)
+	f := l.classifyUpstream(err)
+	if f.Reason == apply.ReasonSchemaMismatch {
+		l.doubtSchemas()
+	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	l.record.unable = f.Reason
 	countFailure(l.name, "", f.Reason)
@@ -134,24 +165,33 @@ func (l *look) tellFailure(doing string, err error) apply.Failure {
 	return f
 }
 
-// classify is apply.Classify, without what the API server quotes of Secrets that are inputs.
-func (l *look) classify(err error) apply.Failure {
-	f := apply.Classify(err)
-	f.Message = l.pipeline.Mask(l.inputsRead(), f.Message)
-	return f
+// classify is apply.Classify of a request about an object of d, without values where they may be a Secret's.
+func classify(d *pipeline.Downstream, err error) apply.Failure {
+	return apply.ClassifyShown(err, d.Words)
 }
 
-// writeReport writes the upstream's status where it says something new. It tells whether it said all of it before.
-func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
+// classifyUpstream is classify for a request about the upstream.
+func (l *look) classifyUpstream(err error) apply.Failure {
+	return apply.ClassifyShown(err, l.pipeline.UpstreamWords)
+}
+
+// writeReport writes the upstream's status where it says something new. It tells whether it said all of it before. cause is
+// the digest of what it follows from that this writing does not change itself.
+func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) bool {
 	l.tellDropped(report)
-	if report.Status == nil || !report.Changed || l.record.retry.wait(l.record.asked, l.now) > 0 {
+	if report.Status == nil || !report.Changed && !l.previousInStatus() || l.record.retry.wait(l.record.asked, l.now) > 0 {
 		return report.Status != nil && !report.Changed
 	}
-	saying := l.saying(report.Status)
-	if l.spaced = l.statusWait(&l.record.said, saying, l.now); l.spaced > 0 {
+	if l.statusOutdated(ctx) {
 		return false
 	}
-	resp, err := l.writeStatus(ctx, report.Status)
+	because, saying := cause(), l.saying(report.Status)
+	if l.spaced = l.record.statusContest.wait(because, saying, l.spacing(), l.now); l.spaced > 0 {
+		l.contestedBy = l.statusContenders(report, saying)
+		return false
+	}
+	l.findStatusWriters(ctx, saying)
+	resp, err := l.replaceStatus(ctx, report)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
 		l.record.letGo(l.upstream.GetUID(), l.now) // its watch is behind
@@ -161,9 +201,7 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 		l.upstreamFailed = true
 		return false
 	}
-	if l.record.said.wrote(saying, l.now, l.calmAfter()); l.record.said.undone == statusContestedAfter {
-		l.log.Info("somebody else keeps writing over the status; writes are spaced out", "upstream", l.ref.String())
-	}
+	l.record.statusContest.write(because, saying, l.spacing(), l.now)
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	l.upstream = withoutManagedFields(resp)
 	complete := l.question(l.pipeline.ReadsStatus()) == l.record.digest
@@ -172,6 +210,46 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report) bool {
 	}
 	l.record.wrote(resp, complete)
 	return false
+}
+
+// statusOutdated tells whether the status must not be written yet: the upstream may be older than what another process
+// recorded in it.
+func (l *look) statusOutdated(ctx context.Context) bool {
+	after, err := l.outdated(ctx, &pipeline.Decision{})
+	if err != nil {
+		l.tellFailure("reading the upstream", err)
+		l.upstreamFailed = true
+		return true
+	}
+	l.spaced = after
+	return after > 0
+}
+
+// replaceStatus writes the status after what it cannot hold any more is out of it.
+func (l *look) replaceStatus(ctx context.Context, report pipeline.Report) (*unstructured.Unstructured, error) {
+	if err := l.removeMisfits(ctx, report.Misfits); err != nil {
+		return nil, err
+	}
+	return l.writeStatus(ctx, report.Status)
+}
+
+// removeMisfits takes values out of the status that its schema cannot hold any more.
+func (l *look) removeMisfits(ctx context.Context, misfits []fieldpath.Path) error {
+	if len(misfits) == 0 {
+		return nil
+	}
+	nulls := map[string]any{}
+	for _, p := range misfits {
+		if err := fieldpath.Set(nulls, p, nil); err != nil {
+			return err
+		}
+	}
+	content, _ := nulls["status"].(map[string]any)
+	up, err := l.client.PatchStatus(ctx, l.upstreamTarget(l.ref), l.pipeline.Upstream.HasStatus, l.upstream.GetResourceVersion(), l.upstream.GetUID(), content)
+	if err == nil {
+		l.upstream = withoutManagedFields(up)
+	}
+	return err
 }
 
 // writeStatus applies our part of the status where conditions are a keyed list; else it merges, with the version that

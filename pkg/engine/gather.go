@@ -20,17 +20,18 @@ func (l *look) gather(ctx context.Context) pipeline.Input {
 	l.wish(ctx) // our own write to the upstream may have brought somebody else's change with it
 	l.believed = time.Time{}
 	l.record.confirm(func(m madeAt) bool { return l.downstreams[m.downstream].live(m.at) != nil })
-	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(), Now: l.now}
+	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(),
+		FinalizerSpaced: l.record.finalizerContest.wait(l.record.asked, l.finalizerChange(), l.spacing(), l.now), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
-		in.Leftovers = l.withUnseen(l.pipeline.Leftovers(nil, l.ownedByDownstream(), recorded))
+		in.Leftovers = l.withUnseen(l.pipeline.Leftovers(l.upstream.GetUID(), nil, l.ownedByDownstream(), recorded))
 		return in
 	}
 	in.Facts = make([]pipeline.Facts, len(l.pipeline.Downstreams))
 	for i, d := range l.pipeline.Downstreams {
 		in.Facts[i] = l.facts(i, d, recorded)
 	}
-	in.Leftovers = l.withUnseen(l.pipeline.Leftovers(l.record.wish, l.ownedByDownstream(), recorded))
+	in.Leftovers = l.withUnseen(l.pipeline.Leftovers(l.upstream.GetUID(), l.record.wish, l.ownedByDownstream(), recorded))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
@@ -39,6 +40,9 @@ func (l *look) gather(ctx context.Context) pipeline.Input {
 
 // withUnseen adds what was read and is not in the cache, as long as it stands.
 func (l *look) withUnseen(left []pipeline.Owned) []pipeline.Owned {
+	for i := range left {
+		left[i].Spaced = l.removals.wait(madeAt{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, l.spacing(), l.now)
+	}
 	for _, own := range l.unseen {
 		shown := slices.ContainsFunc(left, func(o pipeline.Owned) bool { return o.Live.UID == own.Live.UID })
 		if !shown && !l.record.isGone(own.Live, l.now) {
@@ -61,31 +65,45 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 		l.believe(l.record.freshUntil(i))
 	}
 	if rec != nil {
-		f.RecordedHash, f.Finished, f.Failed = rec.Hash, rec.Done(), rec.State == status.StateFailed
+		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
-	if (f.Live == nil && t.at == at) || (f.Live != nil && t.uid == f.Live.UID) {
-		f.Repairs, f.LastRepair = t.repairs, t.lastRepair
-		if l.now.Sub(t.lastRepair) > l.calmAfter() {
-			f.Repairs = 0
-		}
+	if f.Spaced = t.contest.wait(l.record.asked, hash, l.spacing(), l.now); f.Spaced > 0 && hash != t.contest.wrote {
+		f.Feedback = l.pipeline.Feedback(i, l.ownInputs())
 	}
 	if f.Live == nil {
 		return f
 	}
+	if rec != nil && rec.UID == f.Live.UID {
+		f.RecordedHash = rec.Hash
+	}
 	// Which of the downstreams it is recorded for does not matter: two may have changed names.
-	f.Trusted = slices.ContainsFunc(recorded, func(r status.Recorded) bool { return r.UID == f.Live.UID })
-	if f.Trusted && pipeline.Marked(f.Live, l.upstream.GetUID()) {
+	if l.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, l.upstream.GetUID()) {
 		t.knows(f.Live.UID, at)
 	}
-	if f.Known = t.uid == f.Live.UID; f.Known {
-		f.Trusted = true
+	f.Trusted = t.uid == f.Live.UID || l.isRecorded(recorded, f.Live.UID)
+	if t.uid == f.Live.UID {
+		f.AppliedHash = t.contest.wrote
 	}
-	f.Baseline = l.record.baseline(i, f.Live.UID)
+	f.Baseline = l.baseline(i, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.explained
 	f.Verdict.Differences = t.compared.about(f.Live, hash)
 	return f
+}
+
+// isRecorded tells whether a status that is a witness records the uid.
+func (l *look) isRecorded(recorded []status.Recorded, uid types.UID) bool {
+	return l.pipeline.BelievesStatus() && slices.ContainsFunc(recorded, func(r status.Recorded) bool { return r.UID == uid })
+}
+
+// baseline is the projection that our last apply of live returned: as this process remembers it, or else as the upstream's
+// status records it; nil where it is what was sent, or not known.
+func (l *look) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
+	if sum, known := l.record.baseline(i, live.UID); known {
+		return sum
+	}
+	return l.pipeline.RecordedBaseline(rec, live)
 }
 
 // believe notes until when an answer stands for what the cache does not show: if it never does, nothing but another look
@@ -123,11 +141,14 @@ func recordedAs(list []status.Recorded, name string) *status.Recorded {
 	return nil
 }
 
-// ownedByDownstream lists the objects that bear the upstream's mark, without those that are known to be gone.
+// ownedByDownstream lists the objects that bear the upstream's mark, without those that are known to be gone, and those of
+// downstreams that the config has no more: removing one from the config deletes nothing.
 func (l *look) ownedByDownstream() [][]*drift.Live {
-	owned := l.shownByDownstream()
+	owned, forgotten := l.shownByDownstream(), l.pipeline.Forgotten(l.upstream)
 	for i := range owned {
-		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool { return l.record.isGone(live, l.now) })
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
+			return l.record.isGone(live, l.now) || slices.ContainsFunc(forgotten, func(r status.Recorded) bool { return r.UID == live.UID })
+		})
 	}
 	return owned
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,9 +33,13 @@ type generation struct {
 	condition condition
 	// troubles are the watches that are forbidden.
 	troubles map[watchKey]string
+	// renewed is true where only the schema of a kind has changed, not the config.
+	renewed bool
 	// established is true once it could write, or could but for the election: from then on another config has to prove
 	// itself before it takes over.
 	established bool
+	// held is what guard holds while the rest goes on.
+	held string
 	// confirmedFor is what the config says has been confirmed.
 	confirmedFor string
 	// session is the last one, which remembers what it wrote. Others ask it for baselines alone until it has ended.
@@ -105,6 +110,7 @@ func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 	for ctx.Err() == nil {
 		p, reason, err := g.compile()
 		if err == nil {
+			g.logWarnings(p)
 			return p
 		}
 		g.say(reason, err.Error())
@@ -112,6 +118,13 @@ func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 		g.engine.cluster.Invalidate()
 	}
 	return nil
+}
+
+// logWarnings logs what `check` would say of the config: it runs all the same.
+func (g *generation) logWarnings(p *pipeline.Pipeline) {
+	for _, w := range slices.Concat(p.Refusals, p.Warnings) {
+		g.log.Info("config warning", "warning", w.Error())
+	}
 }
 
 func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
@@ -171,6 +184,8 @@ func (g *generation) heard(key watchKey, err error, gone context.CancelCauseFunc
 	switch {
 	case err == nil:
 		g.cleared(key)
+	case errors.Is(err, errWatchCut):
+		// A session looks whether the kind has changed.
 	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case apierrors.IsForbidden(err):

@@ -3,9 +3,11 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -14,15 +16,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// ChangeDigest names what a confirmation is about: the config as it was loaded, and the form in which this program hashes.
-// A new form changes every object, as a new template does, so it needs a confirmation of its own.
-func ChangeDigest(f *config.File) string { return drift.HashVersion + f.Digest() }
-
-// counted is what a guard found about one upstream: its standing downstreams, how many of them would be changed or
-// deleted, and the first of those in words.
+// counted is what a guard found about one upstream: how many of its standing downstreams would be changed or deleted, the
+// first of those in words, and the digest of what would become of them.
 type counted struct {
-	standing, changed int
-	first             string
+	GuardCount
+	first  string
+	digest drift.Sum
 }
 
 // tally is what a guard has counted.
@@ -30,7 +29,7 @@ type tally struct {
 	mu    sync.Mutex
 	left  map[pipeline.Ref]struct{} // not looked at yet
 	found map[pipeline.Ref]counted
-	total counted
+	total GuardCount
 	refs  int
 }
 
@@ -42,14 +41,23 @@ func newTally(refs []pipeline.Ref) *tally {
 	return t
 }
 
+// expect adds upstreams that are to be looked at, again or for the first time.
+func (t *tally) expect(refs []pipeline.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, ref := range refs {
+		t.left[ref] = struct{}{}
+	}
+}
+
 // note takes in what was found about an upstream, in the place of what was found before.
 func (t *tally) note(ref pipeline.Ref, c counted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.left, ref)
-	before := t.found[ref]
-	t.total.standing += c.standing - before.standing
-	t.total.changed += c.changed - before.changed
+	before := t.found[ref].GuardCount
+	t.total.Add(c.GuardCount)
+	t.total.Add(GuardCount{-before.Standing, -before.Changed, -before.Deleted})
 	if c == (counted{}) {
 		delete(t.found, ref)
 		return
@@ -58,26 +66,60 @@ func (t *tally) note(ref pipeline.Ref, c counted) {
 }
 
 // sum returns the counts, and how many upstreams have not been looked at yet.
-func (t *tally) sum() (c counted, left int) {
+func (t *tally) sum() (c GuardCount, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total, len(t.left)
 }
 
-// examples names the first few upstreams that are concerned.
-func (t *tally) examples() string {
-	const few = 3
+// changes has, by upstream, the digest of what would be changed or deleted.
+func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var refs []pipeline.Ref
+	set := map[pipeline.Ref]drift.Sum{}
 	for ref, c := range t.found {
-		if c.changed > 0 {
-			refs = append(refs, ref)
+		if c.Changed > 0 {
+			set[ref] = c.digest
 		}
 	}
-	slices.SortFunc(refs, func(a, b pipeline.Ref) int {
+	return set
+}
+
+// beyond counts what would be changed or deleted and is not in the set.
+func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) GuardCount {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := GuardCount{Standing: standing}
+	for ref, found := range t.found {
+		if found.Changed > 0 && set[ref] != found.digest {
+			c.Add(GuardCount{Changed: found.Changed, Deleted: found.Deleted})
+		}
+	}
+	return c
+}
+
+// changeDigest names a set of changes. Whoever confirms it confirms these, and no others that the config may cause later.
+func changeDigest(set map[pipeline.Ref]drift.Sum) string {
+	h := sha256.New()
+	for _, ref := range sortedRefs(set) {
+		sum := set[ref]
+		fmt.Fprintf(h, "%q %x\n", ref.String(), sum[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func sortedRefs(set map[pipeline.Ref]drift.Sum) []pipeline.Ref {
+	return slices.SortedFunc(maps.Keys(set), func(a, b pipeline.Ref) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
+}
+
+// examples names the first few upstreams of a set.
+func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
+	const few = 3
+	refs := sortedRefs(set)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var parts []string
 	for _, ref := range refs[:min(few, len(refs))] {
 		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.found[ref].first))
@@ -88,35 +130,30 @@ func (t *tally) examples() string {
 	return strings.Join(parts, ", ")
 }
 
-// GuardAllows is how many of the standing downstreams may be changed or deleted without confirmation.
-func GuardAllows(g *config.Guard, standing int) int {
-	percent, _ := strconv.Atoi(strings.TrimSuffix(g.MaxChanged, "%")) // held to its form when it was loaded
-	limit := standing * percent / 100
-	if g.Minimum != nil {
-		limit = max(limit, *g.Minimum)
-	}
-	return limit
-}
-
 // passGuard counts what the config would change and waits as long as that is more than it allows, unless it is confirmed.
 // Nothing is written meanwhile, but that upstreams which are being deleted are cleaned up after, where nobody else does.
 // Once it is passed nothing is looked at until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
 	guard := s.pipeline.Config.Guard
-	if guard == nil || s.pipeline.Observing() || s.confirmed() {
+	if guard == nil || s.pipeline.Observing() || guard.MaxChanged == "" && guardNeverHolds(guard, s.downstreamsShown()) {
 		return true
 	}
 	s.beginCounting()
 	s.hire(live)
-	w := &guardWait{session: s, guard: guard}
+	w := &guardWait{session: s, guard: guard, tally: s.tally}
 	defer w.end()
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
 			cleans = now
 			s.enqueue(priorityBulk, s.upstreams.keys()...)
 		}
-		if w.mayGoOn() {
+		c, left := w.tally.sum()
+		if left > 0 && !w.told {
+			w.say(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
+		} else if text := w.waitsFor(c); text == "" {
 			break
+		} else {
+			w.say(reasonGuardWaiting, text)
 		}
 		if pause(live, syncPoll); live.Err() != nil {
 			return false
@@ -126,54 +163,69 @@ func (s *session) passGuard(live context.Context) bool {
 	return true
 }
 
+// downstreamsShown is how many downstreams the watches show.
+func (s *session) downstreamsShown() int {
+	n, seen := 0, map[*sharedWatch]bool{}
+	for _, d := range s.downstreams {
+		for _, sub := range d {
+			if !seen[sub.shared] {
+				n += len(sub.indexer().ListKeys())
+			}
+			seen[sub.shared] = true
+		}
+	}
+	return n
+}
+
 // guardWait is one wait for what a guard lets through.
 type guardWait struct {
 	*session
 	guard        *config.Guard
+	tally        *tally
 	confirmation *confirmation
 	told         bool
-	// shown is what text, the message, was made of: it is asked for many times a second.
-	shown counted
-	text  string
+	// asked is what is asked to be confirmed, digest its name, shown what text, the message, was made of.
+	asked  map[pipeline.Ref]drift.Sum
+	digest string
+	shown  GuardCount
+	text   string
 }
 
-// mayGoOn tells whether the change may be made, and says why not.
-func (w *guardWait) mayGoOn() bool {
-	c, left := w.tally.sum()
-	switch limit := GuardAllows(w.guard, c.standing); {
-	case w.session.confirmed() || w.confirmation.says(ChangeDigest(w.file)):
-		w.tellGoesOn("it is confirmed")
-		return true
-	case left > 0 && !w.told:
-		w.say(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
-		return false
-	case c.changed <= limit:
-		w.tellGoesOn("it changes no more than guard allows")
-		return true
-	default:
-		if w.confirmation == nil {
-			w.confirmation = w.openConfirmation()
-		}
-		if w.shown != c {
-			w.shown, w.text = c, w.message(c, limit)
-			setGuard(w.name, c.changed, c.standing)
-		}
-		w.say(reasonGuardWaiting, w.text+w.confirmation.trouble())
-		w.tellWaits(w.text)
-		return false
+// waitsFor tells what is more than guard allows, and how to have it done; it is empty where nothing is, or what is was
+// confirmed. What comes beside what was asked about is asked about anew once guard would not allow it by itself.
+func (w *guardWait) waitsFor(c GuardCount) string {
+	exceeded := GuardExceeded(w.guard, c)
+	if exceeded == "" {
+		w.tellGoesOn("guard allows what is left of it")
+		return ""
 	}
+	if w.asked == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.asked, c.Standing)) != "" {
+		w.asked = w.tally.changes()
+		w.digest, w.text = changeDigest(w.asked), ""
+	}
+	if w.confirmation == nil {
+		w.confirmation = w.openConfirmation()
+	}
+	if w.confirmed(w.digest) || w.confirmation.says(w.digest) {
+		w.tellGoesOn("it is confirmed")
+		return ""
+	}
+	if w.shown != c || w.text == "" {
+		w.shown, w.text = c, w.message(exceeded)
+		setGuard(w.name, c)
+	}
+	w.tellWaits(w.text)
+	return w.text + w.confirmation.trouble()
 }
 
 // message tells what would be changed, and how to have it changed.
-func (w *guardWait) message(c counted, limit int) string {
-	digest := ChangeDigest(w.file)
-	text := fmt.Sprintf("%d of %d standing downstreams would be changed or deleted, and guard allows %d without confirmation: %s. ",
-		c.changed, c.standing, limit, w.tally.examples())
+func (w *guardWait) message(exceeded string) string {
+	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.tally.changes()))
 	if at := w.guard.Confirm; at != nil {
-		return text + fmt.Sprintf("If that is meant, run corollary confirm -c CONFIG %s, or write %s under the key %s of ConfigMap %s/%s",
-			w.name, digest, at.Key, at.Namespace, at.ConfigMap)
+		return text + fmt.Sprintf("If that is meant, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
+			w.name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
-	return text + "If that is meant, set guard.confirmed to " + digest
+	return text + "If that is meant, set guard.confirmed to " + w.digest
 }
 
 func (w *guardWait) tellWaits(message string) {
@@ -196,11 +248,11 @@ func (w *guardWait) end() {
 	forgetGuard(w.name)
 }
 
-// confirmed tells whether the config itself holds the confirmation.
-func (g *generation) confirmed() bool {
+// confirmed tells whether the config itself confirms that change.
+func (g *generation) confirmed(digest string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.confirmedFor == ChangeDigest(g.file)
+	return g.confirmedFor == digest
 }
 
 // confirm takes the confirmation from a config that says the same otherwise.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,9 +23,11 @@ func (s *session) assess(ctx context.Context, ref pipeline.Ref) time.Duration {
 		return s.failedLook(ref, err)
 	}
 	s.memory.found(ref)
-	switch {
-	case l == nil:
+	if l == nil {
 		return 0
+	}
+	defer l.leave()
+	switch {
 	case l.upstream.GetDeletionTimestamp() == nil:
 		_, c = l.count(ctx, l.firstDecision(ctx))
 		l.record.wish.Forget()
@@ -47,11 +50,13 @@ func (l *look) firstDecision(ctx context.Context) pipeline.Decision {
 // by that. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may be of
 // nothing but the API server's own spelling.
 func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, counted) {
+	if l.pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted, which takes no request
+		return d, l.countIn(d)
+	}
 	if l.findStanding(ctx, d) {
 		d = l.pipeline.Decide(l.gather(ctx))
 	}
-	supposed := l.suppose(ctx, d)
-	settled := false
+	supposed, settled := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
 		if o := &supposed.Outcomes[i]; l.isDoubtful(*o) && !l.wouldRepair(ctx, *o) {
 			o.State, o.Action, settled = pipeline.StateInSync, pipeline.ActionNone, true
@@ -63,49 +68,53 @@ func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decisio
 	return d, l.countIn(supposed)
 }
 
-// suppose is the decision with all that bears our mark taken for ours. Whether it is takes a dry run, which acting asks
-// for; here it counts as if it were, which is the safe side.
-func (l *look) suppose(ctx context.Context, d pipeline.Decision) pipeline.Decision {
-	var in pipeline.Input
-	for _, o := range d.Outcomes {
-		if o.Action != pipeline.ActionInspect {
-			continue
-		}
-		if in.Upstream == nil {
-			in = l.gather(ctx)
-		}
-		in.Facts[o.Downstream].Trusted = true
-	}
-	if in.Upstream == nil {
-		return d
-	}
-	return l.pipeline.Decide(in)
-}
-
 // countIn counts what a decision changes or deletes of what stands. What is not ours counts where it is about to become
-// so.
+// so. What the upstream's author has changed since its status was written is the author's wish, and only stands.
 func (l *look) countIn(d pipeline.Decision) counted {
 	var c counted
-	note := func(o pipeline.Outcome, changes bool) {
-		c.standing++
-		if !changes {
+	var changes []any
+	note := func(o pipeline.Outcome, changed, deleted bool) {
+		if c.Standing++; !changed {
 			return
 		}
-		if c.changed++; c.changed == 1 {
+		if c.Changed++; c.Changed == 1 {
 			c.first = fmt.Sprintf("%s: %s", l.pipeline.Downstreams[o.Downstream].Name, o.State)
 		}
+		if deleted {
+			c.Deleted++
+		}
+		changes = append(changes, l.changeOf(o, deleted))
 	}
 	for _, o := range d.Outcomes {
 		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
-			note(o, rewrites(o))
+			note(o, rewrites(o), o.State == pipeline.StateRecreate)
 		}
 	}
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
-			note(o, o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && makesWay(d.Outcomes[o.Downstream]))
+			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && makesWay(d.Outcomes[o.Downstream])
+			note(o, goes, goes && l.pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan)
 		}
 	}
+	if l.pipeline.EditedSince(l.upstream) {
+		return counted{GuardCount: GuardCount{Standing: c.Standing}}
+	}
+	if len(changes) > 0 {
+		c.digest = drift.Digest(changes)
+	}
 	return c
+}
+
+// changeOf is what a confirmation is about, for one object: that very object, and what it would become of what it is.
+func (l *look) changeOf(o pipeline.Outcome, deleted bool) []any {
+	if deleted && o.State != pipeline.StateRecreate {
+		return []any{string(o.Live.UID), "deleted"}
+	}
+	hash := ""
+	if w := l.record.wish; w != nil && o.Downstream < len(w.Downstreams) {
+		hash = w.Downstreams[o.Downstream].Hash
+	}
+	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
 }
 
 // rewrites tells whether a standing object would be changed: since something else is wanted of it, since it is adopted, or
@@ -143,7 +152,7 @@ func (l *look) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 	}
 	if t.settled.same {
 		sum := live.P
-		l.record.setBaseline(i, live.UID, &sum)
+		l.record.setBaseline(i, live.UID, &sum, false)
 	}
 	return !t.settled.same
 }
@@ -165,7 +174,7 @@ func (l *look) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) 
 	if err != nil || would.P != live.P || would.Hash != live.Hash {
 		return false, err
 	}
-	extras := l.extras(i, would, resp, doc)
+	extras := l.extras(i, would, resp, doc, false)
 	if len(extras) == 0 {
 		return true, nil
 	}
@@ -181,7 +190,7 @@ func (l *look) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) 
 // only reading the target tells, and so it does of what others made, which may be adopted. It tells whether something was
 // found.
 func (l *look) findStanding(ctx context.Context, d pipeline.Decision) bool {
-	found, recorded, records := false, l.recorded(), l.pipeline.Records()
+	found, recorded, records := false, l.recorded(), l.pipeline.BelievesStatus()
 	for i, o := range d.Outcomes {
 		downstream := l.pipeline.Downstreams[i]
 		rec, adopts := recordedAs(recorded, downstream.Name), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned

@@ -143,7 +143,7 @@ func TestGuardCountsAdoptions(t *testing.T) {
 	}
 }
 
-// What bears our mark and nothing records counts as if it were ours: whether it is takes a dry run for each.
+// What no status records counts like anything else of ours, and costs no request.
 func TestGuardCountsUnrecorded(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

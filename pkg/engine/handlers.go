@@ -34,6 +34,7 @@ func (s *session) enqueue(priority int, refs ...pipeline.Ref) {
 func (s *session) upstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
+			s.cascades.see(obj)
 			if initial {
 				s.enqueue(priorityBulk, refsOf(obj)...)
 				return
@@ -45,12 +46,18 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
+			s.cascades.see(p)
 			ref := pipeline.Ref{Namespace: p.Namespace, Name: p.Name}
 			if r := s.memory.peek(ref); r == nil || !r.isEcho(p.UID, p.ResourceVersion) {
 				s.enqueue(priorityNow, ref)
 			}
 		},
-		DeleteFunc: func(obj any) { s.enqueue(priorityNow, refsOf(obj)...) },
+		DeleteFunc: func(obj any) {
+			if s.pipeline.Config.Watch.LabelSelector != nil {
+				s.leaving.upstream(refsOf(obj))
+			}
+			s.enqueue(priorityNow, refsOf(obj)...)
+		},
 	}
 }
 
@@ -59,6 +66,9 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 func (s *session) downstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
+			if live, ok := obj.(*drift.Live); ok {
+				s.noteOwner(live)
+			}
 			if initial {
 				s.enqueue(priorityBulk, s.ownersOf(obj)...)
 				return
@@ -119,7 +129,8 @@ func (s *session) namespaceHandler() cache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if matches(before) != matches(after) {
+			if was, is := matches(before), matches(after); was != is {
+				s.leaving.namespace(refsOf(after), was)
 				s.enqueueNamespace(after)
 			}
 		},
@@ -129,11 +140,8 @@ func (s *session) namespaceHandler() cache.ResourceEventHandler {
 // enqueueNamespace goes through all upstreams: it happens too seldom for an index, which every one of them would pay for.
 func (s *session) enqueueNamespace(namespace any) {
 	for _, name := range refsOf(namespace) {
-		for _, ref := range s.upstreams.keys() {
-			if ref.Namespace == name.Name {
-				s.enqueue(priorityNow, ref)
-			}
-		}
+		refs := slices.DeleteFunc(s.upstreams.keys(), func(ref pipeline.Ref) bool { return ref.Namespace != name.Name })
+		s.concern(priorityNow, refs)
 	}
 }
 

@@ -69,6 +69,16 @@ func (g *generation) say(r reason, message string) {
 	g.changed()
 }
 
+// holds records what guard holds of a config that works otherwise; empty for nothing.
+func (g *generation) holds(message string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held != message {
+		g.held = message
+		g.changed()
+	}
+}
+
 // trouble records a watch that is forbidden, cleared that it works, calm that a new session knows of none.
 func (g *generation) trouble(key watchKey, message string) {
 	g.mu.Lock()
@@ -108,6 +118,8 @@ func (o *operator) waiting() condition {
 	switch {
 	case o.refused != "":
 		return condition{reasonReloadFailed, o.refused}
+	case o.next == nil && o.current.held != "":
+		return condition{reasonGuardWaiting, o.current.held}
 	case o.next == nil:
 		return condition{}
 	}
@@ -165,7 +177,8 @@ func (o *operator) state() condition {
 }
 
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of
-// this process. Its error says, by operator, what is missing. A changed config that cannot be put to work does not count
+// this process. Its error says, by operator, what is missing, and which
+// config has been missing since the start. A changed config that cannot be put to work does not count
 // here, since the last good one goes on: Reloaded tells of it.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
@@ -173,6 +186,11 @@ func (e *Engine) Ready(*http.Request) error {
 		if c := o.state(); !c.works() && c.reason != reasonKindMissing {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, err := range e.missing {
+		problems = append(problems, fmt.Errorf("%s: %w", reasonConfigRefused, err))
 	}
 	return errors.Join(problems...)
 }

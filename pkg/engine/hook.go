@@ -19,9 +19,8 @@ import (
 type hookMemory struct {
 	// made is the uid of the object that this process made.
 	made types.UID
-	// intent is the place that this process recorded for the object, as long as no create of ours can have got through.
-	intent pipeline.Ref
-	// wish is what is to be made at that place: rendered again, after the status was written, it may have another name.
+	// wish is what is to be made where the status says: rendered again, after the status was written, it may have another
+	// name.
 	wish *pipeline.DownstreamWish
 	// foreign is where a create met somebody else's object.
 	foreign pipeline.Ref
@@ -29,9 +28,10 @@ type hookMemory struct {
 	certain bool
 	// gone is true once the object was not there any more, and our finalizer on it no matter.
 	gone bool
-	// retry spaces out failed requests about the object; failure is why, as long as they wait.
+	// retry spaces out failed requests about the object; failure is why the action in failed was not carried out.
 	retry   retryState
 	failure *pipeline.Failure
+	failed  pipeline.Action
 	// told is what events said last, state what is counted.
 	told  string
 	state pipeline.State
@@ -82,7 +82,6 @@ func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline
 	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
-		f.Fresh = m.intent == at
 		if at != f.Wish.Target { // the template says something else by now: was anything made before it did?
 			live, err := l.hookAt(ctx, at, "")
 			if err != nil || live != nil && l.isOwnHook(live) {
@@ -118,9 +117,9 @@ func (l *look) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.
 	return live, err
 }
 
-// isOwnHook tells whether an object was made by deletion.before for this upstream, as far as its marks tell.
+// isOwnHook tells whether an object was made by deletion.before for this upstream.
 func (l *look) isOwnHook(live *drift.Live) bool {
-	return pipeline.IsHook(live) && pipeline.Marked(live, l.upstream.GetUID())
+	return pipeline.MadeBefore(live, l.upstream.GetUID())
 }
 
 func madeUID(f pipeline.HookFacts) types.UID {
@@ -243,7 +242,7 @@ func (l *look) recordHook(ctx context.Context, d *pipeline.Decision, in pipeline
 		return false
 	}
 	if d.Hook.State == pipeline.StateCreate {
-		l.record.hook.intent, l.record.hook.wish = d.Hook.Target, &in.Hook.Wish
+		l.record.hook.wish = &in.Hook.Wish
 	}
 	l.eventDeletion(*d)
 	return true
@@ -256,15 +255,12 @@ func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.I
 	resp, err := l.client.Create(ctx, t, l.pipeline.HookDocument(&in.Hook.Wish))
 	switch {
 	case errors.Is(err, apply.ErrExists):
-		if in.Hook.Fresh {
+		live, err := l.readHook(ctx, o.Target)
+		if err == nil && live != nil && !l.isOwnHook(live) {
 			m.foreign = o.Target
 		}
-		_, err := l.readHook(ctx, o.Target)
 		return err
 	case err != nil:
-		if unclear(err) {
-			m.intent = pipeline.Ref{}
-		}
 		return err
 	}
 	if _, err := l.rememberHook(resp); err != nil {
@@ -320,11 +316,20 @@ func (l *look) deleteHook(ctx context.Context, o pipeline.Outcome) error {
 	return nil
 }
 
+// failureOf is why what is asked for of the object was not carried out; nil where nothing is asked for any more, as after a
+// lost answer to a request that was carried out.
+func (m *hookMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
+	if o == nil || o.Action == pipeline.ActionNone || o.Action != m.failed {
+		return nil
+	}
+	return m.failure
+}
+
 // failHook notes a failed request about the object. It is tried again with growing delay.
 func (l *look) failHook(o pipeline.Outcome, err error) {
-	f, m := l.classify(err), &l.record.hook
+	f, m := classify(l.pipeline.Hook.Object, err), &l.record.hook
 	l.atLeast = max(l.atLeast, f.RetryAfter)
-	m.failure = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	l.delay(&m.retry)
 	countFailure(l.name, pipeline.HookName, f.Reason)
 	l.log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", pipeline.HookName,

@@ -137,14 +137,17 @@ func TestHookThatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
-	conf := strings.Replace(hooked(ns, name), `data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "drain").data.how }}}`, 1) + inputs
+	conf := strings.Replace(hooked(ns, name), `data: {for: "{{ .metadata.name }}"}`,
+		`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
 	start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
 	hookIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
-	stalled(t, hookIs(t, ns, "a", "RenderFailed", "how"))
+	hookIs(t, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: badly}}")
+	stalled(t, hookIs(t, ns, "a", "RenderFailed", "not so"))
 	stays(t, ns)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
 	waitHook(t, ns, "a", "HookRunning")

@@ -15,6 +15,7 @@ func (s *session) inherit(before *session) {
 	if before == nil || before.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return
 	}
+	s.leaving.inherit(&before.leaving)
 	heirs := s.heirs(before.pipeline)
 	for ref, old := range before.memory.records {
 		s.memory.record(ref, old.uid, len(s.pipeline.Downstreams)).inherit(old, heirs)
@@ -45,7 +46,8 @@ func (l *look) elders(i int, uid types.UID) *drift.Sum {
 			continue
 		}
 		if r := l.elder.memory.peek(l.ref); r != nil && r.uid == l.record.uid {
-			return r.baseline(old, uid)
+			sum, _ := r.baseline(old, uid)
+			return sum
 		}
 	}
 	return nil
@@ -88,7 +90,7 @@ func (r *record) inherit(old *record, heirs []heir) {
 		}
 		from := &old.targets[i]
 		to := &r.targets[h.index]
-		to.uid, to.at, to.repairs, to.lastRepair = from.uid, from.at, from.repairs, from.lastRepair
+		to.uid, to.at, to.contest = from.uid, from.at, from.contest
 		if h.sees {
 			r.read[h.index] = old.read[i]
 			r.inheritBaseline(h.index, old, i)
@@ -103,7 +105,7 @@ func (r *record) inherit(old *record, heirs []heir) {
 
 // inheritBaseline takes over what old has of its downstream from. Both are locked.
 func (r *record) inheritBaseline(to int, old *record, from int) {
-	if old.baselines == nil || old.baselines[from].sum == nil {
+	if old.baselines == nil || old.baselines[from].uid == "" {
 		return
 	}
 	if r.baselines == nil {

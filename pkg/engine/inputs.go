@@ -87,7 +87,7 @@ func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watc
 // inputHandler queues the upstreams that read an input, behind what a person or another controller has just done to one
 // of them: one input may have many readers.
 func (s *session) inputHandler(i int) cache.ResourceEventHandler {
-	wake := func(obj any) { s.enqueue(priorityReaders, s.readers.of(i, refsOf(obj))...) }
+	wake := func(obj any) { s.concern(priorityReaders, s.readers.of(i, refsOf(obj))) }
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial { // nobody has read anything before the first lists are in
@@ -199,6 +199,7 @@ func (l *look) inputsRead() pipeline.Inputs {
 			}
 			return obj
 		})
+		in = in.Sharing(l.larger)
 		l.unpacked = &in
 	}
 	return *l.unpacked

@@ -30,8 +30,11 @@ type record struct {
 	wish    *pipeline.Wish
 	version string
 	digest  drift.Sum
-	// asked is the digest without the status: when that changes, what failed is tried at once. Our own writes do not
-	// change it, whatever the templates read.
+	// large: making the wish needed a place; see larger. slowUntil is when one that took too long is made again.
+	large     bool
+	slowUntil time.Time
+	// asked is the digest of what others have written of it: when that changes, what failed is tried at once. Our own writes do
+	// not change it, whatever the templates read.
 	asked drift.Sum
 	// requested is the value of the annotation by which a look was asked for last.
 	requested string
@@ -45,9 +48,14 @@ type record struct {
 	retry retryState
 	// unable is the reason of the request for the upstream itself that failed and is tried again; empty where none is.
 	unable string
-	said   said
+	// statusContest and finalizerContest are about the writes to the upstream itself. statusWriters are who else writes its
+	// status, as far as our last write told.
+	statusContest, finalizerContest contest
+	statusWriters                   string
 	// newest is true once the upstream was read past the cache, where that may lag: see heritage.
 	newest bool
+	// withdrawn is true once nothing of the previous field manager is left in the status.
+	withdrawn bool
 	// finalized is true once the finalizer is off a deleted upstream. The answer to that has the version of before where
 	// the upstream went with it, so that the cache, which still shows the finalizer, looks no older.
 	finalized bool
@@ -109,9 +117,9 @@ type target struct {
 	verdict    pipeline.Verdict
 	verdictFor verdictKey
 	// settled is what a dry run last told of drift; nil where none was made.
-	settled    *settled
-	repairs    int
-	lastRepair time.Time
+	settled *settled
+	// contest is about the writes to what the downstream makes, whatever object that is.
+	contest contest
 	// retry spaces out attempts that failed; failure is why, as long as they wait.
 	retry   retryState
 	failure *pipeline.Failure
@@ -196,12 +204,12 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 }
 
 // setBaseline keeps the projection of the object of that uid as an apply of downstream i leaves it; nil where it is what was
-// sent.
-func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum) {
+// sent, which needs to be kept only where the upstream's status may record another one.
+func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.baselines == nil {
-		if sum == nil {
+		if sum == nil && !recorded {
 			return
 		}
 		r.baselines = make([]baseline, len(r.read))
@@ -209,14 +217,14 @@ func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum) {
 	r.baselines[i] = baseline{uid, sum}
 }
 
-// baseline is what setBaseline kept; nil where there is none of that object.
-func (r *record) baseline(i int, uid types.UID) *drift.Sum {
+// baseline is what setBaseline kept; known is false where it kept nothing of that object.
+func (r *record) baseline(i int, uid types.UID) (sum *drift.Sum, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.baselines == nil || r.baselines[i].uid != uid {
-		return nil
+		return nil, false
 	}
-	return r.baselines[i].sum
+	return r.baselines[i].sum, true
 }
 
 // wrote keeps what a write to the upstream returned until the cache has caught up with it.
@@ -294,11 +302,11 @@ func (r *record) expect(m madeAt) {
 
 func (r *record) confirm(shown func(madeAt) bool) { r.made = slices.DeleteFunc(r.made, shown) }
 
-// freshlyMarked tells whether the response about a downstream bears the mark of the upstream with that uid.
-func (r *record) freshlyMarked(i int, uid types.UID) bool {
+// freshlyOurs tells whether the response about a downstream proves that it was made for the upstream with that uid.
+func (r *record) freshlyOurs(i int, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.read[i].live != nil && pipeline.Marked(r.read[i].live, uid)
+	return r.read[i].live != nil && pipeline.Applied(r.read[i].live, uid)
 }
 
 // freshUntil is until when the response about a downstream is believed.
@@ -390,7 +398,7 @@ func whetherSettled(live *drift.Live, hash string) settledQuestion {
 // knows takes note that the object of that uid is ours. What is remembered of another one is forgotten.
 func (t *target) knows(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
-		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor}
+		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor, contest: t.contest}
 	}
 	t.at = at
 }

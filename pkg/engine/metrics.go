@@ -46,6 +46,10 @@ var (
 		Name: "corollary_requests_total",
 		Help: "Requests about objects, by operator, verb, resource and status code; 0: no answer.",
 	}, []string{"operator", "verb", "resource", "code"})
+	sharedUpstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_shared_upstreams",
+		Help: "Upstreams that an operator does not work for and whose downstreams bear its field manager and labels, by operator; nothing where there are none.",
+	}, []string{"operator"})
 	queued = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_queue",
 		Help: "Upstreams that wait for a look, by operator; nothing where this process does not work for it.",
@@ -57,6 +61,10 @@ var (
 	guardChanges = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_changes",
 		Help: "Standing downstreams that a change which waits for confirmation would change or delete, by operator; nothing where none waits.",
+	}, []string{"operator"})
+	guardDeletions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_guard_deletions",
+		Help: "Standing downstreams that such a change would delete, by operator.",
 	}, []string{"operator"})
 	guardStanding = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_standing",
@@ -85,7 +93,7 @@ var kept = []interface {
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
 	outcomes, failures, drifts, objects, upstreams, reconcileSeconds, renders, requests, operatorState, guardChanges,
-	guardStanding, reloads, reloadsFailed,
+	guardDeletions, guardStanding, sharedUpstreams, reloads, reloadsFailed,
 }
 
 func init() {
@@ -121,16 +129,20 @@ func setOperatorState(operator string, current reason) {
 	}
 }
 
-func setGuard(operator string, changes, standing int) {
-	guardChanges.WithLabelValues(operator).Set(float64(changes))
-	guardStanding.WithLabelValues(operator).Set(float64(standing))
+func setGuard(operator string, c GuardCount) {
+	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
+	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
+	guardStanding.WithLabelValues(operator).Set(float64(c.Standing))
 }
 
 // forgetGuard drops the counts of a change that waits no more.
 func forgetGuard(operator string) {
 	guardChanges.DeleteLabelValues(operator)
+	guardDeletions.DeleteLabelValues(operator)
 	guardStanding.DeleteLabelValues(operator)
 }
+
+func setShared(operator string, n int) { sharedUpstreams.WithLabelValues(operator).Set(float64(n)) }
 
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 

@@ -174,7 +174,7 @@ func TestObserveBesideAnother(t *testing.T) {
 	}
 }
 
-// An object that the other operator marked, and that may not be adopted, is not probed: the message says what it takes.
+// An object that the other operator marked, and that may not be adopted, is a conflict: the message says what it takes.
 func TestObserveWithoutAdoption(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -188,7 +188,7 @@ func TestObserveWithoutAdoption(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) {
 		up = testkit.Get(t, widgets, ns, "a")
 		_, reason, message := condition(up, "Shadow")
-		return reason == "Observed" && strings.Contains(message, "adoptionPolicy: IfUnowned"), reason + ": " + message
+		return reason == "Conflict" && strings.Contains(message, "adoptionPolicy: IfUnowned"), reason + ": " + message
 	})
 	if ids := downstreamsOf(up); len(ids) > 0 {
 		t.Errorf("somebody else's object is recorded: %v", ids)

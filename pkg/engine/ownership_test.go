@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
@@ -35,23 +36,70 @@ func TestPauseTakesNothingOver(t *testing.T) {
 	waitData(t, ns, "a", "key", "theirs")
 }
 
-// An inspection that could not be made says nothing for the object.
-func TestForgedMarkUninspected(t *testing.T) {
+// Whoever may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers. It is
+// not ours for that: nothing of it is changed, and the message says how to go on.
+func TestForgedMark(t *testing.T) {
 	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	refusal := faults.Answer(500, testkit.On("CREATE", "configmaps"))
-	up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}, ownerReferences: [
-	  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: `+string(up.GetUID())+`, controller: true}]}, data: {key: theirs, evil: added}}`)
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 1, "not tried twice" })
-	refusal.Off()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		return reason == "Conflict", reason + ": " + message
-	})
-	waitData(t, ns, "a", "key", "theirs")
+	for _, row := range []struct{ name, reason, data, fields string }{
+		{"more", "it has more than we would give it", `{key: value, evil: added}`, ""},
+		{"nothing-more", "it is what we would make, but for who made it", `{key: value}`, ""},
+		{"forged-fields", "the API server does not take over who a client says has written a new object", `{key: value}`,
+			`managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1,
+			  fieldsV1: {"f:metadata": {"f:ownerReferences": {".": {}, 'k:{"uid":"UID"}': {}}}, "f:data": {"f:none": {}}}}],`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			cm := post(t, ns, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `+row.fields+`
+			  labels: {NAME.example.com/managed: "yes"}, ownerReferences: [
+			  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: UID, controller: true}]}, data: `+row.data+`}`))
+			counter := testkit.NewCounter()
+			r := start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+			u := waitCondition(t, widgets, ns, "a", "Ready", "False")
+			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "bears our owner mark, but was not made here: delete it") || !strings.Contains(message, "IfUnowned") {
+				t.Errorf("%s: Ready says %s: %s", row.reason, reason, message)
+			}
+			if now := testkit.Get(t, configMaps, ns, "a"); now.GetResourceVersion() != cm.GetResourceVersion() {
+				t.Errorf("%s: it was written to: %v", row.reason, now.Object)
+			}
+			if ids := downstreamsOf(u); len(ids) > 0 {
+				t.Errorf("%s: the status records %v", row.reason, ids)
+			}
+			if n := counter.Snapshot(); n[writeDownstream]+n[readDownstream] > 0 {
+				t.Errorf("%s: it costs requests: %v", row.reason, n)
+			}
+			r.halt()
+			start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
+				t.Errorf("%s: with IfUnowned it is not adopted", row.reason)
+			}
+		})
+	}
+}
+
+// Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
+func TestForgedLeftover(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
+	up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
+	  managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:none": {}}}}],
+	  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/owner: NS/a/UID}}, data: {key: theirs}}`))
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	waitData(t, other, "a", "key", "new")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	if left := testkit.Find(t, configMaps, other, "theirs"); left == nil || left.GetUID() != forged.GetUID() {
+		t.Error("somebody else's object was deleted")
+	}
+	if testkit.Find(t, configMaps, other, "a") != nil {
+		t.Error("our own object was left behind")
+	}
 }
 
 // Where the status is a field that any author writes, what it records makes nothing ours.
@@ -159,4 +207,124 @@ func TestSwappedNames(t *testing.T) {
 	waitData(t, ns, "x", "second", "yes")
 	waitData(t, ns, "y", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+// A downstream whose upstream was made to go by force is left over: the next upstream of that name says so, and takes it over
+// where the config allows it. One that another operator marks for an upstream of the same name and another kind is not taken.
+func TestLeftByAnEarlierUpstream(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, policy, says string
+		again              func(t *testing.T, other, name, mark string)
+		adopted            bool
+	}{
+		{name: "never", policy: "Never", says: "is left of an earlier Widget NS/a, which is gone: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"},
+		{name: "adopted", policy: "IfUnowned", adopted: true},
+		{name: "restored", policy: "IfUnowned", adopted: true, again: func(t *testing.T, other, name, mark string) {
+			testkit.Delete(t, configMaps, other, "a")
+			post(t, other, "restore", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
+		}},
+		{name: "another operator's", policy: "IfUnowned", says: "exists and belongs to NS/a", again: func(t *testing.T, other, name, mark string) {
+			testkit.Delete(t, configMaps, other, "a")
+			testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns)+"", "")
+			conf = replaceOnce(t, conf, "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
+			r := start(t, testkit.Config(), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: old}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r.halt()
+			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+			testkit.Delete(t, widgets, ns, "a")
+			cm := waitData(t, other, "a", "key", "old")
+			if row.again != nil {
+				row.again(t, other, name, cm.GetAnnotations()[name+".example.com/owner"])
+			}
+			uid := testkit.Get(t, configMaps, other, "a").GetUID()
+			if rest := leftOf(t, conf); row.says != "exists and belongs to NS/a" && (len(rest) != 1 || rest[0].Target.Name != "a") {
+				t.Errorf("a survey finds left of upstreams that are gone: %v", rest)
+			}
+			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: new}}`))
+			start(t, testkit.Config(), conf).ready()
+			if row.adopted {
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				if now := waitData(t, other, "a", "key", "new"); now.GetUID() != uid {
+					t.Error("it is another object")
+				}
+				testkit.Delete(t, widgets, ns, "a")
+				waitGone(t, configMaps, other, "a")
+				return
+			}
+			testkit.Eventually(t, patience, func() (bool, string) {
+				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+				return reason == "Conflict" && strings.Contains(message, strings.ReplaceAll(row.says, "NS", ns)), reason + ": " + message
+			})
+			waitData(t, other, "a", "key", "old")
+		})
+	}
+}
+
+// leftOf are the objects that a survey finds left of upstreams that are gone.
+func leftOf(t *testing.T, conf string) []engine.Change {
+	t.Helper()
+	var left []engine.Change
+	for _, f := range survey(t, testkit.Config(), engine.SurveyOptions{Left: true}, conf) {
+		left = append(left, f.Left...)
+	}
+	return left
+}
+
+// With a record or without, a restart over objects in sync costs nothing for each of them; and what somebody adds to an object
+// does not keep us from enforcing what is ours, though no status can record that it is.
+func TestRestartWithoutARecord(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]string{"recorded": "  downstreams: .status.downstreams\n", "unrecorded": "", "no status": "off"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", strings.TrimPrefix(status, "off"), 1)
+			if status == "off" {
+				conf = replaceOnce(t, conf, "  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n", "  enabled: false\n")
+			}
+			r := start(t, testkit.Config(), conf).ready()
+			const objects = 20
+			for i := range objects {
+				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+			}
+			for i := range objects {
+				waitData(t, ns, named(i), "key", "value")
+			}
+			if status != "off" {
+				for i := range objects {
+					waitCondition(t, widgets, ns, named(i), "Ready", "True")
+				}
+			}
+			r.halt()
+			for i := range objects { // another writer's key, label and finalizer
+				testkit.Patch(t, configMaps, ns, named(i), "tenant", `{"metadata":{"labels":{"theirs":"x"},"finalizers":["tenant.example.com/hold"]},"data":{"theirs":"x"}}`)
+			}
+			counter := testkit.NewCounter()
+			r = start(t, counter.Wrap(testkit.Config()), conf).ready()
+			quiet(t, counter)
+			if n := len(counter.Requests(func(r testkit.Request) bool {
+				return r.Resource == "configmaps" && r.Verb != "LIST" && r.Verb != "WATCH"
+			})) + counter.Mutating(); n > 0 {
+				t.Errorf("a restart costs %d requests: %v", n, counter.Snapshot())
+			}
+			r.halt()
+			testkit.Patch(t, configMaps, ns, named(0), "tenant", `{"data":{"key":"tampered"}}`)
+			start(t, testkit.Config(), conf).ready()
+			cm := waitData(t, ns, named(0), "key", "value")
+			if have, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); have != "x" {
+				t.Error("what is theirs was taken away")
+			}
+			for i := range objects {
+				testkit.Patch(t, configMaps, ns, named(i), "tenant", `{"metadata":{"finalizers":null}}`)
+			}
+		})
+	}
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"strings"
+	"unique"
 
 	"github.com/klauspost/compress/s2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +17,10 @@ import (
 // packed is an upstream as the cache keeps it: what watches ask for, and the whole as compressed JSON, as it came. Most
 // upstreams are looked at once and then lie for days, and a tree of Go maps takes two to five times the room.
 type packed struct {
-	metav1.ObjectMeta // name, namespace, uid and resourceVersion only
+	metav1.ObjectMeta // name, namespace, uid and resourceVersion; the finalizers of one that is being deleted
 	text              []byte
+	// appliers are the managers that have an Apply entry in managedFields, which text is without.
+	appliers unique.Handle[string]
 }
 
 // packedView names the view of upstreams.
@@ -32,9 +36,43 @@ func pack(obj any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	return &packed{text: compressed(text), ObjectMeta: metav1.ObjectMeta{
+	fields, err := utiljson.Marshal(u.GetManagedFields())
+	if err != nil {
+		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	p := &packed{text: compressed(text), appliers: appliersIn(fields), ObjectMeta: metav1.ObjectMeta{
 		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-	}}, nil
+	}}
+	if u.GetDeletionTimestamp() != nil {
+		p.Finalizers = u.GetFinalizers()
+	}
+	return p, nil
+}
+
+// applierEnd ends each name in packed.appliers: no name of a manager has it.
+const applierEnd = "\x00"
+
+// appliersIn lists the managers that have an Apply entry in the text of managedFields. It looks for what API servers write,
+// in which operation follows manager; within fieldsV1 quotes are escaped.
+func appliersIn(fields []byte) unique.Handle[string] {
+	var names strings.Builder
+	for {
+		_, rest, ok := bytes.Cut(fields, []byte(`"manager":"`))
+		if !ok {
+			return unique.Make(names.String())
+		}
+		name, after, _ := bytes.Cut(rest, []byte(`"`))
+		if bytes.HasPrefix(after, []byte(`,"operation":"Apply"`)) {
+			names.Write(name)
+			names.WriteString(applierEnd)
+		}
+		fields = after
+	}
+}
+
+// appliedBy tells whether the manager has an Apply entry.
+func (p *packed) appliedBy(manager string) bool {
+	return strings.Contains(applierEnd+p.appliers.Value(), applierEnd+manager+applierEnd)
 }
 
 // compressed returns the text compressed, in no more room than it takes.

@@ -65,9 +65,9 @@ func carries() []carry {
 	none := func(*conventions, string) {}
 	one := map[string]int{writeDownstream: 1}
 	return []carry{
-		{name: "manager", reason: "one patch of managedFields, one apply", before: none, after: func(c *conventions, _ string) {
+		{name: "manager", reason: "one patch of managedFields, one apply; and the status gets to be the new manager's, and is no longer the old one's", before: none, after: func(c *conventions, _ string) {
 			c.previous, c.fieldManager = "fieldManager: "+c.fieldManager, c.fieldManager+"-new"
-		}, requests: map[string]int{readDownstream: 1, writeDownstream: 2}},
+		}, requests: map[string]int{readDownstream: 1, writeDownstream: 2, writeStatus: 2}},
 		{name: "hash-label", reason: "one apply moves the hash", before: none, after: func(c *conventions, domain string) {
 			c.previous, c.hash = "hash: "+c.hash, "{label: "+domain+"digest}"
 		}, requests: one},

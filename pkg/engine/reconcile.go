@@ -39,8 +39,9 @@ type look struct {
 	atLeast time.Duration
 	// believed is until when an answer is believed of an object that the cache does not show; zero where none is.
 	believed time.Time
-	// spaced is how long the status waits, since somebody else keeps writing over it.
-	spaced time.Duration
+	// spaced is how long the status waits, since what was written to it did not settle; contestedBy says why.
+	spaced      time.Duration
+	contestedBy string
 	// found are the inputs as the caches had them when the wish was made, nil for a missing one; read is the digest of what
 	// they say, unpacked what templates get to see, once somebody asks.
 	found    []*input
@@ -52,6 +53,9 @@ type look struct {
 	toldBefore string
 	// finalized is true once the finalizer is off.
 	finalized bool
+	// placed: the look holds one of the places for upstreams that need much; crowded: it found none. begun is true once a
+	// look that has found none would lose what it did.
+	placed, crowded, begun bool
 }
 
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
@@ -66,9 +70,16 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	}
 	s.memory.found(ref)
 	if l == nil {
+		s.batch.note(ref, counted{}, drift.Sum{}, true)
 		return 0
 	}
+	defer l.leave()
+	if l.crowded {
+		return crowdedFor()
+	}
+	l.begun = true
 	if l.upstream.GetDeletionTimestamp() != nil {
+		s.batch.note(ref, counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
 	}
 	// What is made for an upstream that is gone, and that the watch still shows, goes with it: as often as it is made.
@@ -78,16 +89,22 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	l.holdBack()
 	l.findUnseen(ctx)
 	var decision pipeline.Decision
-	for range maxRounds {
+	for round := range maxRounds {
 		in := l.gather(ctx)
 		decision = s.pipeline.Decide(in)
+		if round == 0 && l.heldByGuard(decision) {
+			return 0
+		}
 		if !decision.Pending() {
 			break
 		}
-		if after, err := l.outdated(ctx); err != nil {
+		if after, err := l.outdated(ctx, &decision); err != nil {
 			return s.failedLook(ref, err)
 		} else if after > 0 {
 			return after
+		}
+		if !l.selected { // first: nothing finds it again once its downstreams are gone
+			l.writeUnselected(ctx, decision)
 		}
 		if !l.act(ctx, &decision, in) {
 			break
@@ -97,7 +114,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 }
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
-func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
+func (s *session) begin(ctx context.Context, ref pipeline.Ref) (begun *look, err error) {
 	ahead := s.memory.peek(ref).ahead()
 	cached, err := s.upstreams.upstream(ref)
 	if err != nil {
@@ -110,27 +127,43 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (*look, error) {
 		return nil, nil
 	}
 	l := s.newLook(ref, cached)
+	defer func() {
+		if begun == nil {
+			l.leave()
+		}
+	}()
 	l.selected = s.namespaceSelected(ref.Namespace)
+	s.leaving.forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead
 	} else {
 		l.record.isEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
-	l.wish(ctx)
+	if l.wish(ctx); l.crowded {
+		return l, nil
+	}
 	l.heed()
-	if !l.selected && !l.hasFinalizer() && len(l.owned()) == 0 {
+	if !l.selected && (l.hasNothing() || l.isLeftOver() && !s.tells) {
+		l.noteShared()
 		s.forget(ref)
 		return nil, nil
 	}
 	return l, nil
 }
 
+// hasNothing tells whether nothing has to be taken back of an upstream that is not selected.
+func (l *look) hasNothing() bool {
+	return !l.hasFinalizer() && len(l.owned()) == 0 && !l.pipeline.SpeaksFor(l.upstream)
+}
+
 func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
 	if r := s.memory.peek(ref); r != nil && r.uid != up.GetUID() {
 		s.forget(ref) // the one before was deleted between two looks
 	}
-	return &look{session: s, client: s.client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
-		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams))}
+	l := &look{session: s, client: s.client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams)), begun: s.counting.Load()}
+	l.record.forgetSlow(l.now)
+	return l
 }
 
 // holdBack keeps this look from trying again what failed and still waits. Everything else goes on.
@@ -154,16 +187,19 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 	up, err := s.client.Get(ctx, s.upstreamTarget(ref))
 	switch {
 	case errors.Is(err, apply.ErrGone):
+		s.leaving.forget(ref)
 		s.forget(ref)
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case s.selector.Matches(labelsOf(up)):
+		s.leaving.forget(ref)
 		s.forget(ref)
 		return nil, nil
 	}
 	l := s.newLook(ref, up)
-	if (len(l.owned()) == 0 && !l.hasFinalizer()) || s.isOwnDownstream(up) {
+	if l.hasNothing() || l.isLeftOver() && !s.tells || s.isOwnDownstream(up) {
+		l.noteShared()
 		s.forget(ref)
 		return nil, nil
 	}
@@ -177,6 +213,7 @@ func (s *session) forget(ref pipeline.Ref) {
 		s.countVerdict(r, status.Verdict{})
 		s.countHook(r, "")
 		s.readers.move(ref, r.inputs, nil)
+		s.cascades.forget(r.uid)
 		s.memory.forget(ref)
 	}
 }
@@ -234,19 +271,26 @@ func (s *session) bearsLabels(up *unstructured.Unstructured) bool {
 func (l *look) wish(ctx context.Context) {
 	r := l.record
 	l.findInputs(ctx)
+	if r.large && l.larger() != nil {
+		return
+	}
 	if r.wish != nil && r.version == l.upstream.GetResourceVersion() && r.inputsSaid == l.read {
 		return
 	}
 	digest := l.question(l.pipeline.ReadsStatus())
-	if r.asked = digest; l.pipeline.ReadsStatus() {
-		r.asked = l.question(false)
+	if r.asked = digest; l.pipeline.ReadsOwn() {
+		r.asked = l.askedByOthers()
 	}
 	if r.wish == nil || r.digest != digest {
+		r.large = false
 		r.wish, r.digest = l.pipeline.Wish(ctx, l.upstream, l.inputsRead()), digest
 		countRender(l.name)
 	}
-	if ctx.Err() != nil { // an evaluation that was cut short says nothing about the upstream
-		r.digest = drift.Sum{}
+	if tookTooLong(r.wish) && r.slowUntil.IsZero() {
+		r.slowUntil = l.now.Add(time.Duration(l.pipeline.Config.Retry.MinDelay))
+	}
+	if ctx.Err() != nil || l.crowded { // an evaluation that was cut short says nothing about the upstream
+		r.digest, r.version = drift.Sum{}, ""
 		return
 	}
 	r.version, r.inputsSaid = l.upstream.GetResourceVersion(), l.read
@@ -254,21 +298,28 @@ func (l *look) wish(ctx context.Context) {
 
 // question is the digest of everything that rules and templates can read.
 func (l *look) question(status bool) drift.Sum {
-	digest := l.digest(status)
+	var read any
+	if status {
+		read = l.upstream.Object["status"]
+	}
+	digest := l.digest(read)
 	if len(l.pipeline.Inputs) == 0 {
 		return digest
 	}
 	return drift.Digest([]any{string(digest[:]), string(l.read[:])})
 }
 
-// digest is over what rules and templates can read: all but the bookkeeping of the API server, and the status where
-// that is wanted. Where the status is a field like any other, writing it makes a generation, which then says nothing.
-func (l *look) digest(status bool) drift.Sum {
+// digest is over what rules and templates can read: all but the bookkeeping of the API server, with that status; nil where it
+// is not read. Where the status is a field like any other, writing it makes a generation, which then says nothing.
+func (l *look) digest(status any) drift.Sum {
 	readable := make(map[string]any, len(l.upstream.Object))
 	for key, value := range l.upstream.Object {
-		if key != "status" || status {
+		if key != "status" {
 			readable[key] = value
 		}
+	}
+	if status != nil {
+		readable["status"] = status
 	}
 	if meta, ok := readable["metadata"].(map[string]any); ok {
 		kept := make(map[string]any, len(meta))

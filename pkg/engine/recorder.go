@@ -52,7 +52,15 @@ func (l *look) event(warning bool, reason, action, format string, args ...any) {
 	l.recorder.Eventf(l.upstream, nil, kind, reason, action, format, args...)
 }
 
+// logWrite logs a write that made an object or took one away. Updates and repairs are counted, and logged with -v: there may
+// be very many.
+func (l *look) logWrite(message string, o pipeline.Outcome) {
+	l.log.Info(message, "upstream", l.ref.String(), "downstream", l.pipeline.Downstreams[o.Downstream].Name,
+		"kind", l.pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
+}
+
 func (l *look) eventCreated(o pipeline.Outcome) {
+	l.logWrite("created", o)
 	l.event(false, EventCreated, "Create", "%s created", l.what(o))
 }
 
@@ -83,7 +91,7 @@ func (l *look) eventDeletion(d pipeline.Decision) {
 	case d.Hook.State == pipeline.StateHookFailed, d.Hook.State == pipeline.StateHookTimedOut,
 		d.Hook.State == pipeline.StateConflict, d.Hook.State == pipeline.StateRenderFailed:
 		warning = true
-	case m.failure != nil:
+	case m.failureOf(d.Hook) != nil:
 		warning, reason, text = true, m.failure.Reason, m.failure.Message
 	default:
 		return
@@ -113,17 +121,20 @@ func (l *look) eventDrifted(o pipeline.Outcome, explained string) {
 }
 
 func (l *look) eventDeleted(o pipeline.Outcome) {
+	l.logWrite("deleted", o)
 	l.event(false, EventDeleted, "Delete", "%s deleted: %s", l.what(o), o.Message)
 }
 
 func (l *look) eventReleased(o pipeline.Outcome) {
+	l.logWrite("released", o)
 	l.event(false, EventReleased, "Release", "%s released: %s", l.what(o), o.Message)
 }
 
 func (l *look) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
-		l.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", l.what(o), f.Path, f.Manager)
-		l.log.Info("a field that left the template stays", "upstream", l.ref.String(), "target", o.Target.String(), "field", f.Path, "manager", f.Manager)
+		path := l.pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
+		l.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", l.what(o), path, f.Manager)
+		l.log.Info("a field that left the template stays", "upstream", l.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
 
@@ -141,13 +152,22 @@ func (l *look) eventOutcomes(d pipeline.Decision, said bool) {
 		reason, text := string(o.State), o.Message
 		if f := l.failures[i]; f != nil {
 			reason, text = f.Reason, f.Message
-		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed {
+		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed &&
+			(o.State != pipeline.StateDrifted || l.pipeline.Downstreams[i].Config.UpdatePolicy != config.UpdateCreateOnly) {
 			continue
 		}
 		name := l.pipeline.Downstreams[i].Name
 		now = append(now, name+reason+text)
 		if !old && !strings.Contains(l.record.told, name+reason+text) {
 			l.event(true, reason, "Reconcile", "%s: %s", name, text)
+			l.logContested(name, reason, text)
+		}
+	}
+	if text := l.contestedBy; text != "" {
+		now = append(now, text)
+		if !strings.Contains(l.record.told, text) {
+			l.event(true, string(pipeline.StateContested), "Reconcile", "status: %s", text)
+			l.logContested("status", string(pipeline.StateContested), text)
 		}
 	}
 	for _, f := range l.record.wish.Invalid {
@@ -157,6 +177,13 @@ func (l *look) eventOutcomes(d pipeline.Decision, said bool) {
 		}
 	}
 	l.record.told = strings.Join(now, "\n")
+}
+
+// logContested says in the log what does not settle; whatever else goes wrong is there as a failure.
+func (l *look) logContested(what, reason, why string) {
+	if reason == string(pipeline.StateContested) {
+		l.log.Info("writes do not settle and are spaced out", "upstream", l.ref.String(), "of", what, "why", why)
+	}
 }
 
 // tellDropped logs once which status fields the kind cannot store.

@@ -16,7 +16,7 @@ import (
 //   - One whose config has changed goes on with the one it has. Beside it the new one is compiled against the API server,
 //     and its watches begin; then it takes over, once what is under way is finished. Where it cannot, the last good one
 //     goes on.
-//   - One whose config has errors goes on with the one it has.
+//   - One whose config has errors, or drops a finalizer that upstreams still have, goes on with the one it has.
 //   - One that no file has any more ends, and deletes nothing. A new one begins.
 //
 // It waits for Start, and returns when what is gone has ended and the rest is on its way, or ctx is done.
@@ -41,6 +41,10 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		o.refuse(why)
 	}
 	for o, f := range plan.offered {
+		if why := o.stranded(f); why != "" {
+			o.refuse(why)
+			continue
+		}
 		o.offer(ctx, f)
 	}
 	e.mu.Lock()
@@ -55,6 +59,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		countReload(o.name, reloadApplied)
 		o.log.Info("a new operator begins", "file", f.Path)
 	}
+	e.missing = e.stillMissing(errs)
 	e.tellStrays(plan.strays)
 }
 
@@ -93,8 +98,9 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 			plan.offered[o] = valid[i]
 		}
 	}
+	startable := Startable(files)
 	for _, f := range valid {
-		if e.byName(f.Metadata.Name) == nil {
+		if e.byName(f.Metadata.Name) == nil && slices.Contains(startable, f) {
 			plan.begun = append(plan.begun, f)
 		}
 	}

@@ -138,3 +138,35 @@ func TestReloadRenamesTheManager(t *testing.T) {
 		}
 	}
 }
+
+// TestReloadKeepsAFinalizerInUse: a config that drops the finalizer that upstreams have would leave them undeletable.
+func TestReloadKeepsAFinalizerInUse(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+	old := name + ".example.com/cleanup"
+	renamed := replaceOnce(t, conf, "finalizer: "+old, "finalizer: "+name+".example.com/renamed")
+	r := start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+	waitData(t, other, "a", "key", "value")
+
+	r.write("a.yaml", renamed)
+	r.reload()
+	waitState(t, name, "ReloadFailed")
+	if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
+		t.Errorf("it says %v", err)
+	}
+	r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
+	r.reload()
+	waitState(t, name, "Running")
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, other, "a")
+
+	r.write("a.yaml", conf) // nobody has the other one any more
+	r.reload()
+	waitState(t, name, "Running")
+	if err := r.Reloaded(nil); err != nil {
+		t.Errorf("it says %v", err)
+	}
+}

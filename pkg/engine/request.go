@@ -18,7 +18,7 @@ func (l *look) heed() {
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
-	l.record.retry, l.record.said = retryState{}, said{}
+	l.record.retry, l.record.statusContest, l.record.finalizerContest = retryState{}, contest{}, contest{}
 	for i := range l.record.targets {
 		l.record.targets[i].startOver()
 	}
@@ -27,6 +27,6 @@ func (l *look) heed() {
 // startOver forgets what keeps a downstream from being worked on, and nothing of what is known of the object.
 func (t *target) startOver() {
 	t.retry, t.failure = retryState{}, nil
-	t.repairs, t.settled = 0, nil
+	t.contest.unsettled, t.settled = 0, nil
 	t.verdict, t.verdictFor = pipeline.Verdict{}, verdictKey{}
 }

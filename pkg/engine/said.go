@@ -1,48 +1,20 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"maps"
-	"time"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// said is what was written to an upstream's status last. Writing the same once more means that somebody else has written
-// over it.
-type said struct {
-	sum drift.Sum
-	// undone is how often in a row that happened, last when it was written.
-	undone int
-	last   time.Time
-}
-
-// statusContestedAfter is how many times in a row somebody may write over our status before ours is spaced out: two
-// writers of one condition would else go on as fast as the API server lets them.
-const statusContestedAfter = 3
-
-// statusWait is how long writing the status that has this digest waits for the sake of another writer.
-func (s *session) statusWait(said *said, sum drift.Sum, now time.Time) time.Duration {
-	if said.sum != sum || said.undone < statusContestedAfter {
-		return 0
-	}
-	retry := s.pipeline.Config.Retry
-	next := said.last.Add(pipeline.Backoff(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), said.undone-statusContestedAfter))
-	return max(next.Sub(now), 0)
-}
-
-// wrote takes note of a write; calm is how long it must have stood for the count to start over.
-func (s *said) wrote(sum drift.Sum, now time.Time, calm time.Duration) {
-	if s.sum != sum || now.Sub(s.last) > calm {
-		s.undone = 0
-	} else {
-		s.undone++
-	}
-	s.sum, s.last = sum, now
-}
-
 // saying is the digest of what a status says for us, times and the conditions of others aside.
-func (l *look) saying(want map[string]any) drift.Sum {
+func (l *look) saying(want map[string]any) string {
 	out := maps.Clone(l.pipeline.OwnConditions(want))
 	list, _ := out["conditions"].([]any)
 	conditions := make(map[string]any, len(list))
@@ -55,5 +27,108 @@ func (l *look) saying(want map[string]any) drift.Sum {
 		}
 	}
 	out["conditions"] = conditions
-	return drift.Digest(out)
+	sum := drift.Digest(out)
+	return string(sum[:])
+}
+
+// askedByOthers is the digest of what can be read and this operator did not write for the upstream itself: its own part of
+// the status and the downstreams that are inputs are left out.
+func (l *look) askedByOthers() drift.Sum {
+	var status any
+	if l.pipeline.ReadsStatus() {
+		status = l.pipeline.OthersStatus(l.upstream)
+	}
+	digest := l.digest(status)
+	own, digests := l.ownInputs(), make([]any, len(l.record.inputs))
+	for i, ref := range l.record.inputs {
+		if found := l.found[i]; found != nil && !slices.Contains(own, i) {
+			digests[i] = string(found.digest[:])
+		} else if ref.Err != nil {
+			digests[i] = ref.Err.Error()
+		}
+	}
+	return drift.Digest([]any{string(digest[:]), digests})
+}
+
+// ownInputs are the inputs, by index, that are downstreams of this upstream, or were until just now.
+func (l *look) ownInputs() []int {
+	var own []int
+	for i, found := range l.found {
+		if !l.pipeline.MayBeDownstream(i) {
+			continue
+		}
+		at := l.record.inputs[i].At
+		is := func(t target) bool {
+			return found != nil && t.uid == found.UID || found == nil && at.Name != "" && t.at == at
+		}
+		if slices.ContainsFunc(l.record.targets, is) || found != nil && l.record.knownGone(found.UID, l.now) {
+			own = append(own, i)
+		}
+	}
+	return own
+}
+
+// causeOf is the digest of what the status follows from, less what writing it changes. Texts are left out: what they quote
+// may be the status.
+func (l *look) causeOf(results []pipeline.Result) drift.Sum {
+	others := drift.Digest(l.pipeline.OthersStatus(l.upstream))
+	cause := []any{string(l.record.asked[:]), string(l.read[:]), string(others[:])}
+	for _, r := range results {
+		item := []any{string(r.Outcome.State), r.Unseen}
+		if r.Failure != nil {
+			item = append(item, r.Failure.Reason)
+		}
+		if r.Live != nil {
+			item = append(item, string(r.Live.UID), r.Live.ResourceVersion)
+		}
+		cause = append(cause, item)
+	}
+	return drift.Digest(cause)
+}
+
+// causeOfDeletion is causeOf for an upstream that is being deleted, whose status follows from nothing that it says itself.
+func (l *look) causeOfDeletion(report pipeline.Report) drift.Sum {
+	cause := []any{string(l.record.asked[:])}
+	for _, f := range report.Facts {
+		cause = append(cause, f.Name, f.Reason, f.Message)
+	}
+	return drift.Digest(cause)
+}
+
+// statusContenders says why a status that was written does not settle.
+func (l *look) statusContenders(report pipeline.Report, saying string) string {
+	if saying == l.record.statusContest.wrote {
+		if l.record.statusWriters == "" {
+			return "another writer keeps writing over the status, which is written with growing delay"
+		}
+		return fmt.Sprintf("another writer keeps writing over the status, which is written with growing delay: fields of it are written by %s", l.record.statusWriters)
+	}
+	fields := l.pipeline.ChangedFields(l.upstream, report.Status)
+	if len(fields) == 0 {
+		return "each write of the status changes what it shall say; it is written with growing delay"
+	}
+	return "each write of the status changes what it shall say, which is written with growing delay: " + strings.Join(fields, ", ")
+}
+
+// findStatusWriters reads who writes over the status, before ours takes the fields back, once it has come to a contest.
+func (l *look) findStatusWriters(ctx context.Context, saying string) {
+	c := &l.record.statusContest
+	if c.unsettled < contestedAfter-1 || c.wrote != saying {
+		return
+	}
+	if up, err := l.client.Get(ctx, l.upstreamTarget(l.ref)); err == nil {
+		l.record.statusWriters = statusWriters(up, l.pipeline.Config.Conventions.FieldManager)
+	}
+}
+
+// statusWriters are the other managers that own something of the status.
+func statusWriters(up *unstructured.Unstructured, manager string) string {
+	var names []string
+	for _, e := range up.GetManagedFields() {
+		if e.Manager != manager && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.Raw), `"f:status"`) && !slices.Contains(names, e.Manager) {
+			names = append(names, e.Manager)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }

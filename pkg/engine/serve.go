@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -32,24 +33,34 @@ type session struct {
 	inputs      []stores
 	hook        stores // the objects of deletion.before
 	readers     readers
+	places      chan struct{} // for upstreams that need much; nil: as many as there are
+	removals    removals
+	shared      shared
 	nsSelector  labels.Selector
 	selector    labels.Selector
 	crew
 	elder       elder // while it counts
 	heritage    heritage
+	cascades    cascades
+	batch       batch
+	leaving     leaving
+	tells       bool // it is a survey, which tells of what is left over too
 	droppedTold sync.Once
 	ended       sync.Once
 	counted     atomic.Bool // metrics count its objects
+	// doubts holds a sign that the schema of a custom kind may have changed.
+	doubts chan struct{}
 }
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	return &session{generation: g, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams)),
-		inputs: make([]stores, len(p.Inputs))}
+		inputs: make([]stores, len(p.Inputs)), doubts: make(chan struct{}, 1)}
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
+	s.places = g.engine.places
 	g.begins(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
@@ -63,6 +74,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if err := s.openWatches(gone); err != nil {
 		return err
 	}
+	go s.followSchemas(live)
 	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
@@ -107,6 +119,10 @@ func cause(ctx, live context.Context) error {
 func (s *session) work(live context.Context) {
 	defer queues.begin(s.name, s.queue.Len)()
 	s.beginActing()
+	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
+		s.batch.joined = make(chan struct{}, 1)
+		s.workers.Go(func() { s.watchBatches(live) })
+	}
 	s.hire(live)
 	s.resync(live)
 	<-live.Done()
@@ -189,7 +205,12 @@ func (s *session) unsynced() []string {
 const syncPoll = 50 * time.Millisecond
 
 func (s *session) openWatches(gone context.CancelCauseFunc) error {
-	heard := func(key watchKey, err error) { s.heard(key, err, gone) }
+	heard := func(key watchKey, err error) {
+		if errors.Is(err, errWatchCut) && s.watchesCustom(key.GVR) {
+			s.doubtSchemas()
+		}
+		s.heard(key, err, gone)
+	}
 	watch := s.pipeline.Config.Watch
 	var err error
 	if s.selector, err = selectorOf(watch.LabelSelector); err != nil {

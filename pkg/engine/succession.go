@@ -123,7 +123,11 @@ func (s *session) succeed() bool {
 	before.wait()
 	s.inherit(before.session)
 	countReload(s.name, reloadApplied)
-	s.log.Info("a changed config is at work", "digest", s.digest)
-	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", "a changed config is at work, with the digest "+s.digest)
+	what := "a changed config is at work"
+	if s.renewed {
+		what = "the definition of a kind has changed, and the config is at work by the new one"
+	}
+	s.log.Info(what, "digest", s.digest)
+	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", what+", with the digest "+s.digest)
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type SurveyOptions struct {
 	Documents bool
 	// Ages has findings tell when an object was made.
 	Ages bool
+	// Left has findings tell of what earlier upstreams have left, also where no upstream of the name is there now.
+	Left bool
 	// Workers is how many upstreams are worked on at once; at least 1.
 	Workers int
 	// Progress hears how far it is, from one goroutine at a time; nil for nobody.
@@ -63,6 +66,10 @@ func NewSurveyor(cfg *rest.Config, o SurveyOptions) (*Surveyor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Left {
+		e.watches.indexers = maps.Clone(indexers)
+		e.watches.indexers[byUpstream] = upstreamsNamed
+	}
 	return &Surveyor{engine: e, dynamic: e.connections.as(identity{}).objects, options: o}, nil
 }
 
@@ -91,7 +98,7 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 		}
 	}
 	v := &Survey{session: newSession(g, p), surveyor: s, news: newHearsay()}
-	v.queue = v.news
+	v.queue, v.tells = v.news, true
 	v.live, v.end = context.WithCancelCause(ctx)
 	g.calm()
 	if !watched {

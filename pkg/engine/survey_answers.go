@@ -25,7 +25,7 @@ func (t *tour) learn(ctx context.Context, d pipeline.Decision, in pipeline.Input
 		case o.Action == pipeline.ActionDelete:
 			t.recreated(ctx, at, o, in)
 			news = true
-		case o.Action != pipeline.ActionInspect && t.answers.Error(at) == nil && t.answers.Answer(at) != nil:
+		case t.answers.Error(at) == nil && t.answers.Answer(at) != nil:
 			t.answered(o, t.answers.Answer(at), in)
 			news = true
 		}
@@ -91,7 +91,7 @@ func (t *tour) recreated(ctx context.Context, at apply.Target, o pipeline.Outcom
 		c.After = made
 	} else {
 		c.After = &unstructured.Unstructured{Object: c.Document}
-		c.Note = "what the API server would make of it is not known: " + apply.Classify(err).Message
+		c.Note = "what the API server would make of it is not known: " + classify(t.pipeline.Downstreams[c.Index], err).Message
 	}
 	t.acts[o.Downstream], t.stands[o.Downstream] = c, t.assumed(o, c.Document, in)
 }

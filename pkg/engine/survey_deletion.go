@@ -45,7 +45,7 @@ func (t *tour) deletion(ctx context.Context) error {
 
 // waitForHook tells of the downstreams whose turn comes after deletion.before.
 func (t *tour) waitForHook() {
-	for _, own := range t.pipeline.Leftovers(nil, t.shownByDownstream(), t.recorded()) {
+	for _, own := range t.pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.HookName + " is done"}
 		c := t.change(o, ChangeWait)
@@ -65,4 +65,16 @@ func (t *tour) hookChange(o pipeline.Outcome) Change {
 		c.Action = ChangeDelete
 	}
 	return c
+}
+
+// unselected tells of what a config that no longer selects an upstream leaves.
+func (t *tour) unselected() {
+	for _, own := range t.pipeline.Leftovers(t.upstream.GetUID(), nil, t.ownedByDownstream(), t.recorded()) {
+		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateLeftover,
+			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
+		c := t.change(o, ChangeLeftover)
+		c.Leftover = true
+		t.left[o.UID] = c
+	}
+	t.addLeftovers(nil)
 }

@@ -30,12 +30,13 @@ type Finding struct {
 	Changes []Change
 	// Guarded is what the config's guard counts of it; zero where there is none.
 	Guarded GuardCount
+	// guardDigest is of what would be changed or deleted.
+	guardDigest drift.Sum
 	// Forgotten are objects that the status records, that stand, and that no downstream of the config looks at.
 	Forgotten []Forgotten
+	// Left are objects of an earlier upstream of the same name, which is gone: nothing looks at them any more.
+	Left []Change
 }
-
-// GuardCount is how many standing downstreams there are, and how many of them would be changed or deleted.
-type GuardCount struct{ Standing, Changed int }
 
 // Forgotten is an object that nothing looks at any more.
 type Forgotten struct {
@@ -71,6 +72,8 @@ const (
 	ChangeRefuse ChangeAction = "refuse"
 	// ChangeWait: something must happen first.
 	ChangeWait ChangeAction = "wait"
+	// ChangeLeftover: the config no longer selects its upstream, and it stays.
+	ChangeLeftover ChangeAction = "leftover"
 	// ChangeConflict: an object that is not ours is in the way.
 	ChangeConflict ChangeAction = "conflict"
 )
@@ -78,7 +81,7 @@ const (
 // Writes tells whether the action asks for a write, be it one that is refused.
 func (a ChangeAction) Writes() bool {
 	switch a {
-	case ChangeNone, ChangeLeave, ChangeWait, ChangeConflict:
+	case ChangeNone, ChangeLeave, ChangeLeftover, ChangeWait, ChangeConflict:
 		return false
 	}
 	return true

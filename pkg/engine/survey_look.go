@@ -42,19 +42,26 @@ func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
 		return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	if l == nil {
+		if left := v.leftOf(ref, v.standing(ref)); len(left) > 0 {
+			return &Finding{Operator: v.name, Ref: ref, Left: left}, nil
+		}
 		return nil, nil
 	}
 	defer v.memory.forget(ref)
 	t := &tour{look: l, survey: v, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
 		stands: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &Finding{Operator: v.name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
+		finding: &Finding{Operator: v.name, Ref: ref, Upstream: l.upstream, Selected: l.selected, Left: v.leftOf(ref, l.upstream.GetUID())}}
 	l.client = v.dryClient(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
 		err = t.deletion(looking)
 	} else {
 		t.finding.Wish, t.finding.Inputs = l.record.wish, l.inputsRead()
-		t.walk(looking)
-		t.conclude()
+		if !l.selected && l.isLeftOver() {
+			t.unselected()
+		} else {
+			t.walk(looking)
+			t.conclude()
+		}
 		t.findForgotten(looking)
 	}
 	if ctx.Err() != nil { // what was cut short says nothing about the upstream
@@ -95,7 +102,7 @@ func (t *tour) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decisi
 		return d
 	}
 	d, c := t.count(ctx, d)
-	t.finding.Guarded = GuardCount{Standing: c.standing, Changed: c.changed}
+	t.finding.Guarded, t.finding.guardDigest = c.GuardCount, c.digest
 	return d
 }
 
@@ -107,7 +114,7 @@ func (t *tour) overlay(in *pipeline.Input) {
 		}
 		p := live.P
 		f := &in.Facts[i]
-		f.Live, f.Known, f.Trusted, f.Baseline, f.Repairs = live, true, true, &p, 0
+		f.Live, f.Trusted, f.Baseline, f.Spaced = live, true, &p, 0
 		in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool { return own.Live.UID == live.UID })
 	}
 }

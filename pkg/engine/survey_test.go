@@ -170,7 +170,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 
 	found := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
 	found.expect(t, "kept", "none kept")
-	found.expect(t, "unlabelled", "none , delete unlabelled")
+	found.expect(t, "unlabelled", "leftover unlabelled")
 	if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
 		t.Error("the finalizer is not said to go")
 	}
@@ -181,7 +181,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 
 	start(t, testkit.Config(), text).ready()
 	waitGone(t, widgets, ns, "deleted")
-	waitGone(t, configMaps, ns, "unlabelled")
+	testkit.Get(t, configMaps, ns, "unlabelled")
 	testkit.Delete(t, widgets, ns, "kept")
 	waitGone(t, widgets, ns, "kept")
 }

@@ -64,8 +64,8 @@ const lookAnew = time.Second
 
 // outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
 // request. Where it is not, the look is to begin anew after the time that is returned.
-func (l *look) outdated(ctx context.Context) (after time.Duration, err error) {
-	if l.record.newest || l.pipeline.Observing() || !l.heritage.mayLag(l.upstream) {
+func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
+	if l.pipeline.Observing() || !l.lostReference(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
 		return 0, nil
 	}
 	up, err := l.client.Latest(ctx, l.upstreamTarget(l.ref))
@@ -82,7 +82,7 @@ func (l *look) outdated(ctx context.Context) (after time.Duration, err error) {
 	if up.GetResourceVersion() == l.upstream.GetResourceVersion() {
 		return 0, nil
 	}
-	l.log.Info("another process may have acted upon a later version than the watch has brought: going by that", "upstream", l.ref.String())
+	l.log.Info("the watch lags behind a later version of the upstream, on which another process may have acted: going by that", "upstream", l.ref.String())
 	l.record.wrote(withoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

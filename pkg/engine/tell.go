@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,6 +15,8 @@ const (
 	EventReloaded = "Reloaded"
 	// EventReloadFailed: a changed config cannot be put to work; the last good one goes on.
 	EventReloadFailed = "ReloadFailed"
+	// EventSharedConventions: another process writes under the same field manager and labels.
+	EventSharedConventions = "SharedConventions"
 	// EventGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	EventGuardWaiting = "GuardWaiting"
 )
@@ -52,9 +53,6 @@ func (e *Engine) tellStrays(strays []string) {
 	}
 }
 
-// maxNote is how long the API server lets an event's text be.
-const maxNote = 1024
-
 // eventsOf is which events a config lets be sent: none where mode is Observe, for an event is an object.
 func eventsOf(f *config.File) config.EventPolicy {
 	if f.Mode == config.ModeObserve {
@@ -72,9 +70,6 @@ func (o *operator) event(policy config.EventPolicy, warning bool, reason, action
 	}
 	if policy == config.EventsNone || policy == config.EventsWarnings && !warning {
 		return
-	}
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
 	}
 	regarding := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Namespace: o.engine.options.Namespace, Name: o.name}
 	o.recorder.Eventf(regarding, nil, kind, reason, action, "%s", note)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,7 @@ func (k watchKey) String() string {
 // watches shares informers by watchKey and stops the ones that nobody uses any more.
 type watches struct {
 	connections *connections
+	indexers    cache.Indexers
 
 	mu   sync.Mutex
 	live map[watchKey]*sharedWatch
@@ -66,7 +68,7 @@ type subscription struct {
 }
 
 func newWatches(c *connections) *watches {
-	return &watches{connections: c, live: map[watchKey]*sharedWatch{}}
+	return &watches{connections: c, indexers: indexers, live: map[watchKey]*sharedWatch{}}
 }
 
 // subscribe joins the watch of key, starting it where nobody has. heard is told of every list and watch, nil for one that
@@ -106,7 +108,7 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 		client, example = mine.packed, &packed{}
 	}
 	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared), example,
-		cache.SharedIndexInformerOptions{Indexers: indexers, ObjectDescription: key.GVR.String()})
+		cache.SharedIndexInformerOptions{Indexers: w.indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
 		shared.informer.SetTransform(transform),
 		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { shared.tell(key, err) }))
@@ -121,9 +123,14 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 // its end.
 func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cache.ListerWatcher {
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
+	var ends time.Time // when the watch that was opened last ends by itself
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
+			if o.ResourceVersion == "0" {
+				// Whatever the API server has in memory would do for that, and it may be older than what was acted upon before.
+				o.ResourceVersion = ""
+			}
 			list, err := resource.List(ctx, o)
 			if err == nil {
 				shared.tell(key, nil)
@@ -132,14 +139,24 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cach
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
+			if time.Until(ends) > aWatchCut {
+				shared.tell(key, errWatchCut)
+			}
 			events, err := resource.Watch(ctx, o)
 			if err == nil {
 				shared.tell(key, nil)
+			}
+			ends = time.Time{}
+			if err == nil && o.TimeoutSeconds != nil {
+				ends = time.Now().Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
 			return events, err
 		},
 	}, client)
 }
+
+// aWatchCut is how long before its time a watch has ended if that means anything.
+const aWatchCut = 30 * time.Second
 
 // tell lets every user know how a list or watch went; nil is well.
 func (s *sharedWatch) tell(key watchKey, err error) {

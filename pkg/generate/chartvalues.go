@@ -136,7 +136,7 @@ func oddKinds(files []*config.File, source kinds.Source) map[string]any {
 	for _, f := range files {
 		for _, gvk := range f.Kinds() {
 			known, err := source.Kind(gvk)
-			if err != nil || known.Schema == nil { // built-in kinds, of which the chart knows itself, have none here
+			if err != nil || kinds.IsBuiltin(gvk.GroupKind()) { // of built-in kinds the chart knows itself
 				continue
 			}
 			regular, _ := meta.UnsafeGuessKindToResource(gvk)

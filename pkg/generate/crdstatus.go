@@ -72,19 +72,21 @@ func (n *CRDStatus) Lacks(kind *kinds.Kind) []string {
 }
 
 // MissingStatus is what the upstream's CustomResourceDefinition lacks to store what the config writes into the status, to
-// be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known.
-func MissingStatus(p *pipeline.Pipeline) map[string]any {
+// be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known. optional tells that nothing but the
+// baseline of downstreams is missing, without which a start may take requests.
+func MissingStatus(p *pipeline.Pipeline) (lines map[string]any, optional bool) {
 	if p.Storable == nil || p.Upstream.Schema == nil {
-		return nil
+		return nil, false
 	}
-	missing, _ := crdschema.Lacking(wantedStatus(p), p.Storable)
+	missing, paths := crdschema.Lacking(wantedStatus(p), p.Storable)
 	if missing == nil {
-		return nil
+		return nil, false
 	}
+	optional = len(paths) == 1 && paths[0] == p.Config.Status.Downstreams+".baseline"
 	if _, declared := p.Upstream.Schema.Properties["status"]; !declared {
 		missing["type"] = "object"
 	}
-	return crdschema.Node{"status": missing}
+	return crdschema.Node{"status": missing}, optional
 }
 
 // wantedStatus is the schema of everything that the config writes below .status. What a CEL expression gives may be known

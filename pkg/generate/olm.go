@@ -173,7 +173,7 @@ func (b *bundle) definitions() (map[string]any, error) {
 	for _, f := range b.files {
 		gvk := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
 		known, err := b.Kinds.Kind(gvk)
-		if told[gvk] || err == nil && known.Schema == nil { // a kind of Kubernetes' own
+		if told[gvk] || kinds.IsBuiltin(gvk.GroupKind()) {
 			continue
 		}
 		told[gvk] = true

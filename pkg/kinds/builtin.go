@@ -11,63 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/corollary-dev/corollary/pkg/builtin"
 )
 
-// clusterScoped lists the built-in kinds that have no namespace; every other built-in kind has one. A test compares
-// it with what an API server serves.
-var clusterScoped = sets.New(
-	schema.GroupKind{Kind: "ComponentStatus"},
-	schema.GroupKind{Kind: "Namespace"},
-	schema.GroupKind{Kind: "Node"},
-	schema.GroupKind{Kind: "PersistentVolume"},
-	schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"},
-	schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"},
-	schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
-	schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"},
-	schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"},
-	schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
-	schema.GroupKind{Group: "authentication.k8s.io", Kind: "SelfSubjectReview"},
-	schema.GroupKind{Group: "authentication.k8s.io", Kind: "TokenReview"},
-	schema.GroupKind{Group: "authorization.k8s.io", Kind: "SelfSubjectAccessReview"},
-	schema.GroupKind{Group: "authorization.k8s.io", Kind: "SelfSubjectRulesReview"},
-	schema.GroupKind{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"},
-	schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"},
-	schema.GroupKind{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"},
-	schema.GroupKind{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"},
-	schema.GroupKind{Group: "flowcontrol.apiserver.k8s.io", Kind: "PriorityLevelConfiguration"},
-	schema.GroupKind{Group: "internal.apiserver.k8s.io", Kind: "StorageVersion"},
-	schema.GroupKind{Group: "networking.k8s.io", Kind: "IPAddress"},
-	schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"},
-	schema.GroupKind{Group: "networking.k8s.io", Kind: "ServiceCIDR"},
-	schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"},
-	schema.GroupKind{Group: "policy", Kind: "PodSecurityPolicy"},
-	schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
-	schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
-	schema.GroupKind{Group: "resource.k8s.io", Kind: "DeviceClass"},
-	schema.GroupKind{Group: "resource.k8s.io", Kind: "DeviceTaintRule"},
-	schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourcePoolStatusRequest"},
-	schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceSlice"},
-	schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
-	schema.GroupKind{Group: "storage.k8s.io", Kind: "CSIDriver"},
-	schema.GroupKind{Group: "storage.k8s.io", Kind: "CSINode"},
-	schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"},
-	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
-	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"},
-	schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
-	schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
-	schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"},
-)
-
-// unlisted are the built-in kinds whose Go types client-go does not carry.
-var unlisted = []schema.GroupVersionKind{
-	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-	{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
-}
-
-// errNoBuiltinSchema is the SchemaErr of a built-in kind offline.
-var errNoBuiltinSchema = errors.New("the schemas of built-in kinds are known from an API server only")
+// errNotRead is the SchemaErr of a built-in kind whose schema was not asked for.
+var errNotRead = errors.New("the schema was not read")
 
 // builtins returns the kinds that client-go knows, without schemas. Their Go types tell which have a status, and
 // every built-in kind that has one and is stored has the subresource too.
@@ -75,8 +25,9 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 	known := map[schema.GroupVersionKind]*Kind{}
 	add := func(gvk schema.GroupVersionKind, status bool) {
 		plural, _ := meta.UnsafeGuessKindToResource(gvk)
-		known[gvk] = &Kind{GVK: gvk, GVR: plural, Namespaced: !clusterScoped.Has(gvk.GroupKind()), HasStatus: status,
-			SchemaErr: errNoBuiltinSchema}
+		namespaced, _ := builtin.Scope(gvk.GroupKind())
+		known[gvk] = &Kind{GVK: gvk, GVR: plural, Namespaced: namespaced, HasStatus: status,
+			SchemaErr: errNotRead}
 	}
 	for gvk, t := range clientscheme.Scheme.AllKnownTypes() {
 		if !isObject(t) {
@@ -85,7 +36,7 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 		_, status := t.FieldByName("Status")
 		add(gvk, status && !isReview(gvk))
 	}
-	for _, gvk := range unlisted {
+	for _, gvk := range builtin.Unlisted {
 		add(gvk, true)
 	}
 	return known

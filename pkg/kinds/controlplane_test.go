@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -117,9 +118,16 @@ spec:
 	})
 	testkit.Delete(t, definitions, "", "laters.later.example.com")
 	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
+		left := testkit.Find(t, definitions, "", "laters.later.example.com")
+		if left == nil {
+			return true, ""
+		}
+		return false, fmt.Sprintf("the definition is still there: finalizers %v, conditions %v", left.GetFinalizers(), left.Object["status"])
+	})
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 		cluster.Invalidate(gvk)
-		_, err := cluster.Kind(gvk)
-		return errors.Is(err, ErrUnknown) && testkit.Find(t, definitions, "", "laters.later.example.com") == nil, "still known, or there"
+		k, err := cluster.Kind(gvk)
+		return errors.Is(err, ErrUnknown), fmt.Sprintf("the API server still serves the kind of a definition that is gone: %v, %v", k, err)
 	})
 }
 

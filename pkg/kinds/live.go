@@ -146,6 +146,9 @@ func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, miss
 	found, err = source.ResolveSchema(gvk)
 	switch {
 	case err == nil:
+		if IsBuiltin(gvk.GroupKind()) {
+			return tidyBuiltin(found), nil, nil
+		}
 		return tidy(found), nil, nil
 	case errors.Is(err, resolver.ErrSchemaNotFound), apierrors.IsNotFound(err),
 		apierrors.IsForbidden(err), apierrors.IsNotAcceptable(err):

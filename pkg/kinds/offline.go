@@ -20,8 +20,8 @@ type files struct {
 
 // Offline returns a Source that needs no API server: custom kinds come from the CustomResourceDefinitions in the
 // files and directories given (YAML or JSON, several documents in a file, other kinds ignored; directories are
-// walked, names that begin with a dot are left out), and of built-in kinds the scope and subresources are known, but
-// no schema. The error joins one error for each document that cannot be read, each naming file and line, and for
+// walked, names that begin with a dot are left out), and built-in kinds are known as Kubernetes BuiltinVersion serves
+// them by default. The error joins one error for each document that cannot be read, each naming file and line, and for
 // each kind that two definitions describe differently.
 func Offline(dirsOrFiles ...string) (Source, error) {
 	f := &files{
@@ -64,6 +64,9 @@ func (f *files) add(doc document) error {
 // Kind implements Source. The error is always an *UnknownError.
 func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	if k, ok := f.kinds[gvk]; ok {
+		if k == builtins()[gvk] {
+			return typed(k), nil
+		}
 		return k, nil
 	}
 	have := slices.SortedFunc(maps.Keys(f.kinds), func(a, b schema.GroupVersionKind) int {

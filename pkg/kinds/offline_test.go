@@ -36,13 +36,14 @@ func TestOfflineKind(t *testing.T) {
 	}{
 		"custom":         {"a definition tells everything", tools("v1beta1", "Appoperator"), summary{"appoperators", true, true, true}},
 		"cluster-scoped": {"the scope is the definition's, and a later document of the file counts", tools("v1", "Tenant"), summary{"tenants", false, false, true}},
-		"deployment":     {"built-in kinds need no definition", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, summary{"deployments", true, true, false}},
-		"namespace":      {"built-in and cluster-scoped", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, summary{"namespaces", false, true, false}},
-		"configmap":      {"built-in without a status", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, summary{"configmaps", true, false, false}},
-		"networkpolicy":  {"an irregular plural, and a status that was taken away", schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, summary{"networkpolicies", true, false, false}},
-		"endpoints":      {"a kind that is a plural already", schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, summary{"endpoints", true, false, false}},
-		"clusterrole":    {"built-in and cluster-scoped, in a group", schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, summary{"clusterroles", false, false, false}},
-		"definition":     {"definitions themselves can be downstreams", schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, summary{"customresourcedefinitions", false, true, false}},
+		"deployment":     {"built-in kinds need no definition", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, summary{"deployments", true, true, true}},
+		"namespace":      {"built-in and cluster-scoped", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, summary{"namespaces", false, true, true}},
+		"configmap":      {"built-in without a status", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, summary{"configmaps", true, false, true}},
+		"networkpolicy":  {"an irregular plural, and a status that was taken away", schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, summary{"networkpolicies", true, false, true}},
+		"endpoints":      {"a kind that is a plural already", schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}, summary{"endpoints", true, false, true}},
+		"clusterrole":    {"built-in and cluster-scoped, in a group", schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, summary{"clusterroles", false, false, true}},
+		"definition":     {"definitions themselves can be downstreams", schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, summary{"customresourcedefinitions", false, true, true}},
+		"disabled":       {"built-in, at a version that is not served by default", schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1beta1", Kind: "Ingress"}, summary{"ingresses", true, true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, err := source.Kind(tc.gvk)

@@ -32,7 +32,7 @@ func Complete(object *unstructured.Unstructured, kind kinds.Kind, namespace stri
 	if object.GetUID() == "" {
 		object.SetUID(types.UID(PlaceholderUID))
 	}
-	if kind.Schema != nil {
+	if kind.Schema != nil && !kinds.IsBuiltin(kind.GVK.GroupKind()) {
 		FillDefaults(object.Object, kind.Schema)
 	}
 	return object, nil

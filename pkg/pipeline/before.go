@@ -37,6 +37,7 @@ type Hook struct {
 	Object *Downstream
 
 	done, failed *rules.Program
+	quiet        bool // their errors may quote a value of a Secret
 }
 
 // HookFacts are what is known of the object of deletion.before while its upstream is being deleted.
@@ -45,9 +46,6 @@ type HookFacts struct {
 	Record *status.Recorded
 	// Made is the uid of the object that this process made; empty where it made none.
 	Made types.UID
-	// Fresh is true where this process recorded where the object is to stand and no create of its own can have got
-	// through: whatever stands there is somebody else's.
-	Fresh bool
 	// Wish is what is to be made; ignored once something was made.
 	Wish DownstreamWish
 	// Live is the object that was made, or else what stands where it was recorded to be made or shall stand.
@@ -58,6 +56,12 @@ type HookFacts struct {
 
 // IsHook tells whether a live object of ours was made by deletion.before.
 func IsHook(live *drift.Live) bool { return strings.HasPrefix(live.Hash, hookHash) }
+
+// MadeBefore tells whether live was made by deletion.before for the deletion of the upstream with this uid, as far as the
+// API server's own record tells.
+func MadeBefore(live *drift.Live, upstream types.UID) bool {
+	return IsHook(live) && Applied(live, upstream)
+}
 
 // HoldsDeletion tells whether an upstream is held by the finalizer while it is being deleted, whatever stands.
 func (p *Pipeline) HoldsDeletion() bool { return p.Config.Deletion.Wait || p.Hook != nil }
@@ -71,7 +75,7 @@ func (p *Pipeline) HookWish(upstream *unstructured.Unstructured, in Inputs) Down
 	}
 	w, err := p.document(h, upstream, in)
 	if err != nil {
-		return DownstreamWish{Err: p.maskError(in, err)}
+		return DownstreamWish{Err: err}
 	}
 	w.document["metadata"].(map[string]any)["finalizers"] = []any{p.Config.Conventions.Finalizer}
 	return *w
@@ -209,19 +213,15 @@ func (p *Pipeline) hookNow(in Input) Outcome {
 	return o
 }
 
-// made is the uid of the object that was made for this deletion, in the words of the status, of this process, or of an
-// object that stands where the status says that it was about to be made.
+// made is the uid of the object that was made for this deletion: this process made it, or the status records it, or an
+// object that exists where it was about to be made proves it.
 func (f *HookFacts) made(upstream types.UID) types.UID {
 	switch r := f.Record; {
 	case f.Made != "":
 		return f.Made
-	case r == nil:
-		return ""
-	case r.UID != "":
+	case r != nil && r.UID != "":
 		return r.UID
-	case f.Live == nil || f.Fresh || !IsHook(f.Live) || !Marked(f.Live, upstream):
-		return ""
-	case r.ObjectName == f.Live.Name && r.Namespace == f.Live.Namespace:
+	case f.Live != nil && MadeBefore(f.Live, upstream):
 		return f.Live.UID
 	}
 	return ""
@@ -257,7 +257,7 @@ func (p *Pipeline) hookMade(in Input, uid types.UID) Outcome {
 		o.State = StateHookFailed
 		o.Message = p.heldBy("onFailure", p.Hook.Config.OnFailure, p.what(o)+" was deleted before it was done", "")
 	case err != nil:
-		o.State, o.Message = StateHookRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.what(o), p.maskError(f.Inputs, err))
+		o.State, o.Message = StateHookRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.what(o), quietly(p.Hook.quiet, err))
 	default:
 		o.State, o.Message = StateHookRunning, fmt.Sprintf("waiting for %s to be done", p.what(o))
 	}

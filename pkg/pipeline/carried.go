@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,9 +51,6 @@ func carried(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	message := fmt.Sprintf("%s bears names that the config used before", s.wish.Target)
-	if wait := s.contestedFor(); wait > 0 {
-		return Outcome{State: StateContested, RequeueAfter: wait, Message: message + ", and somebody keeps putting them back"}, true
-	}
 	if once {
 		return Outcome{State: StateUpdate, Action: ActionRemark, Message: message, Carried: true}, true
 	}
@@ -117,40 +115,53 @@ func bears(u *unstructured.Unstructured, key drift.Key) bool {
 	return key.Annotation != "" && u.GetAnnotations()[key.Annotation] != "" || key.Label != "" && u.GetLabels()[key.Label] != ""
 }
 
-// NewMarks are what an object that is made once only gets in the place of the marks of before.
-type NewMarks struct {
-	Labels, Annotations map[string]string
-	// OwnerReferences are those that are wanted of us; empty where the annotation is.
-	OwnerReferences []any
-	// Off are the marks to take off.
-	Off Marks
-}
-
-// NewMarks takes them from the document of downstream i. The hash stays the one that the live object has: it tells what
-// was made.
-func (p *Pipeline) NewMarks(doc map[string]any, i int, owner types.UID, live *drift.Live) NewMarks {
+// Remarked is what to apply to an object that is made once only, so that it has the marks of doc, the document of downstream i,
+// in the place of its previous ones: what our manager owns of it, as it is, and these. An apply is what makes them ours in
+// the API server's record. The hash stays the one that the live object has: it tells what was made. off are the marks that go.
+func (p *Pipeline) Remarked(doc map[string]any, i int, owner types.UID, obj *unstructured.Unstructured, hash string) (out map[string]any, off Marks) {
 	now, off := p.Marks(owner, i), p.FormerMarks(i)
-	meta := asMap(doc["metadata"])
-	out := NewMarks{Labels: texts(meta["labels"], now.Labels), Annotations: texts(meta["annotations"], now.Annotations), Off: off}
-	if live.Hash != "" && p.hashKey.Label != "" {
-		out.Labels[p.hashKey.Label] = live.Hash
-	} else if live.Hash != "" {
-		out.Annotations[p.hashKey.Annotation] = live.Hash
+	owned, _ := drift.Project(obj, p.Config.Conventions.FieldManager)
+	out = maps.Clone(owned)
+	if out == nil {
+		out = map[string]any{}
 	}
-	if refs, ok := meta["ownerReferences"].([]any); ok {
-		out.OwnerReferences = refs
-		out.Off.Annotations = append(out.Off.Annotations, p.Config.Conventions.Owner.Annotation)
+	meta, docMeta := maps.Clone(asMap(out["metadata"])), asMap(doc["metadata"])
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["name"], out["metadata"] = obj.GetName(), meta
+	if ns := obj.GetNamespace(); ns != "" {
+		meta["namespace"] = ns
+	}
+	out["apiVersion"], out["kind"] = doc["apiVersion"], doc["kind"]
+	if refs, ok := docMeta["ownerReferences"]; ok {
+		meta["ownerReferences"] = refs
+		off.Annotations = append(off.Annotations, p.Config.Conventions.Owner.Annotation)
 	} else {
-		out.Off.OwnerUID = owner
+		delete(meta, "ownerReferences")
+		off.OwnerUID = owner
 	}
-	return out
+	meta["labels"] = exchanged(meta["labels"], docMeta["labels"], now.Labels, off.Labels)
+	meta["annotations"] = exchanged(meta["annotations"], docMeta["annotations"], now.Annotations, off.Annotations)
+	if hash != "" && p.hashKey.Label != "" {
+		setText(meta, "labels", p.hashKey.Label, hash)
+	} else if hash != "" {
+		setText(meta, "annotations", p.hashKey.Annotation, hash)
+	}
+	return out, off
 }
 
-// texts returns what m has under keys.
-func texts(m any, keys []string) map[string]string {
-	out := map[string]string{}
+// exchanged returns have without the keys of off, and with what want has under keys.
+func exchanged(have, want any, keys, off []string) map[string]any {
+	out := maps.Clone(asMap(have))
+	if out == nil {
+		out = map[string]any{}
+	}
+	for _, key := range off {
+		delete(out, key)
+	}
 	for _, key := range keys {
-		if s, ok := asMap(m)[key].(string); ok {
+		if s, ok := asMap(want)[key].(string); ok {
 			out[key] = s
 		}
 	}

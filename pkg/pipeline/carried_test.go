@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -39,10 +40,12 @@ func TestDecideCarried(t *testing.T) {
 		{name: "outdated, terminating", reason: "it is going", change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Deleting = true }}, state: StateWaiting},
 		{name: "outdated, not ours", reason: "names of before do not make somebody else's object ours",
 			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2"; in.Facts[0].Trusted = false }}, state: StateConflict},
-		{name: "outdated, forged", reason: "an unrecorded mark is inspected first",
-			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Trusted = false }}, state: StateWaiting, action: ActionInspect},
+		{name: "outdated, forged", reason: "names of before do not make a mark ours",
+			change: []func(*Input){outdated, forged}, state: StateConflict},
+		{name: "outdated, from a crash", reason: "the entry of the manager of before is ours as well",
+			change: []func(*Input){outdated, unrecorded}, state: StateUpdate, action: ActionApply, carried: true},
 		{name: "outdated, somebody puts it back", reason: "two operators with each other's names would write for ever",
-			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Repairs, in.Facts[0].LastRepair = contestedAfter, now.Add(-time.Second) }}, state: StateContested},
+			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Spaced = time.Second }}, state: StateContested},
 		{name: "annotation where a reference is wanted", reason: "without the reference nothing would clean up once the finalizer is gone", config: ignore,
 			change: []func(*Input){annotated, drifted}, state: StateUpdate, action: ActionApply, carried: true},
 		{name: "annotation beside the reference, applied already", reason: "somebody else owns the annotation too: once more would not help",
@@ -102,7 +105,7 @@ func TestDecideObserved(t *testing.T) {
 		{name: "report", reason: "the dry run that would settle it is not made", config: report, change: drifted,
 			state: StateDrifted, message: "takes a dry run to tell"},
 		{name: "marked by another writer", reason: "the operator that is replaced marks with the same upstream", config: observe,
-			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateWaiting, message: "adoptionPolicy: IfUnowned"},
+			change: forged, state: StateConflict, message: "adoptionPolicy: IfUnowned"},
 		{name: "marked by another writer, adopted", reason: "it would be taken over", config: adopt,
 			change: func(in *Input) { in.Facts[0] = Facts{Live: ourLive()}; in.Facts[0].Live.Hash = "" },
 			state:  StateUpdate, action: ActionApply, message: "would be updated"},
@@ -116,7 +119,7 @@ func TestDecideObserved(t *testing.T) {
 			if o.State != row.state || o.Action != row.action || !strings.Contains(o.Message, row.message) {
 				t.Errorf("%s: got %s/%q (%s), want %s/%q (%s)", row.reason, o.State, o.Action, o.Message, row.state, row.action, row.message)
 			}
-			if o.Action == ActionInspect || o.Action == ActionSettle {
+			if o.Action == ActionSettle {
 				t.Errorf("%s: a probe is asked for", row.reason)
 			}
 		})
@@ -187,26 +190,37 @@ func TestPreviousOf(t *testing.T) {
 	}
 }
 
-// TestNewMarks takes marks and nothing else from the document, and the hash from what was made.
-func TestNewMarks(t *testing.T) {
-	p := onePipeline(func(op *config.Operator) { op.Conventions.Owner.Annotation = "now/owner" })
+// TestRemarked: what is made once keeps what we own of it, gets the marks of now, and the hash of what was made.
+func TestRemarked(t *testing.T) {
+	p := onePipeline(func(op *config.Operator) {
+		op.Conventions.Owner.Annotation, op.Conventions.FieldManager = "now/owner", "now"
+	})
 	p.hashKey = drift.Key{Annotation: "now/hash"}
 	p.Downstreams[0].labels = []textEntry{{key: "now/app"}}
 	p.Downstreams[0].View.Previous = drift.Previous{Manager: "before", Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
 	reference := []any{map[string]any{"uid": string(upstreamUID)}}
-	doc := map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{"now/app": "a", "theirs": "x"}, "annotations": map[string]any{"now/hash": "v1-new", "theirs": "x"}, "ownerReferences": reference,
+	doc := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "new"}, "metadata": map[string]any{"name": "a",
+		"labels": map[string]any{"now/app": "a", "template": "x"}, "annotations": map[string]any{"now/hash": "v1-new"}, "ownerReferences": reference,
 	}}
-	want := NewMarks{Labels: map[string]string{"now/app": "a"}, Annotations: map[string]string{"now/hash": "v1-made"}, OwnerReferences: reference,
-		Off: Marks{Labels: []string{"before/hash"}, Annotations: []string{"before/owner", "now/owner"}, Managers: []string{"before"}}}
-	if diff := cmp.Diff(want, p.NewMarks(doc, 0, upstreamUID, &drift.Live{Hash: "v1-made"})); diff != "" {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "made", "theirs": "x"}, "metadata": map[string]any{
+		"name": "a", "labels": map[string]any{"before/hash": "v1-made", "theirs": "x"}, "annotations": map[string]any{"before/owner": "o", "kept": "x"},
+		"managedFields": []any{map[string]any{"manager": "now", "operation": "Apply", "fieldsV1": map[string]any{
+			"f:data":     map[string]any{"f:key": map[string]any{}},
+			"f:metadata": map[string]any{"f:labels": map[string]any{"f:before/hash": map[string]any{}}, "f:annotations": map[string]any{"f:before/owner": map[string]any{}, "f:kept": map[string]any{}}},
+		}}},
+	}}}
+	got, off := p.Remarked(doc, 0, upstreamUID, obj, "v1-made")
+	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "made"}, "metadata": map[string]any{"name": "a",
+		"labels": map[string]any{"now/app": "a"}, "annotations": map[string]any{"now/hash": "v1-made", "kept": "x"}, "ownerReferences": reference}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Marks{Labels: []string{"before/hash"}, Annotations: []string{"before/owner", "now/owner"}, Managers: []string{"before"}}, off); diff != "" {
 		t.Error(diff)
 	}
 	delete(doc["metadata"].(map[string]any), "ownerReferences")
-	want.OwnerReferences, want.Annotations["now/hash"] = nil, "v1-new"
-	want.Off = Marks{OwnerUID: upstreamUID, Labels: []string{"before/hash"}, Annotations: []string{"before/owner"}, Managers: []string{"before"}}
-	if diff := cmp.Diff(want, p.NewMarks(doc, 0, upstreamUID, &drift.Live{})); diff != "" {
-		t.Error(diff)
+	if got, off = p.Remarked(doc, 0, upstreamUID, obj, ""); asMap(asMap(got["metadata"])["annotations"])["now/hash"] != "v1-new" || off.OwnerUID != upstreamUID {
+		t.Errorf("without a reference: %v, %v", got, off)
 	}
 }
 

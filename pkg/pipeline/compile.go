@@ -46,7 +46,9 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	}
 	c.before()
 	c.statusFields()
+	c.secrets()
 	c.views()
+	c.feedback()
 	if len(c.errs) > 0 {
 		return nil, c.errs, nil
 	}
@@ -105,6 +107,7 @@ func (c *compiler) lookUpKinds(source kinds.Source) error {
 	}
 	if c.p.StatusEnabled() {
 		c.p.Storable = status.Probe(up.Schema)
+		c.p.storesBaseline = c.p.Storable.StoresItem(c.file.Operator.Status.Downstreams, "baseline")
 	}
 	return c.lookUpHook(source)
 }
@@ -137,7 +140,7 @@ func (c *compiler) told() {
 	if kinds.IsBuiltin(up.GVK.GroupKind()) {
 		problem, mend = fmt.Sprintf("%s is a kind of Kubernetes' own and has no status: nothing can be told there", up.GVK.Kind), "write status.enabled: false"
 	}
-	c.p.Warnings = append(c.p.Warnings, *c.file.Errorf("status", mend, "%s", problem))
+	c.warn(*c.file.Errorf("status", mend, "%s", problem))
 }
 
 // lookUp asks the source; an unknown kind is taken for a namespaced one without a schema.
@@ -209,6 +212,7 @@ func (c *compiler) statusFields() {
 		})
 		if path, err := fieldpath.Parse(f.Path); err == nil {
 			c.p.fields = append(c.p.fields, statusField{path: path, program: program})
+			c.statusField(i, path, program)
 		}
 	}
 }

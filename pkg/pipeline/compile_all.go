@@ -35,9 +35,9 @@ func CompileAll(files []*config.File, loaded config.Errors, o Options) (list []C
 		p, found, err := Compile(f, o)
 		further = append(further, found...)
 		switch {
-		case err != nil:
+		case err != nil && f.Valid(): // one that is not cannot run anyway, and may lack the kind to look up
 			errs = append(errs, fmt.Errorf("compiling operator %s: %w", f.Metadata.Name, err))
-		case len(found) == 0 && f.Valid():
+		case err == nil && len(found) == 0 && f.Valid():
 			list = append(list, Compiled{File: f, Pipeline: p})
 		}
 	}

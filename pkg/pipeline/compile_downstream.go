@@ -21,9 +21,16 @@ func (c *compiler) downstream(i int) {
 	c.template(d)
 	c.scope(d, path)
 	c.conventions(d)
+	c.statusReads(d)
 	d.ready = c.readyRules(d, path+".ready.rules", cfg.Ready.Rules, "waiting for")
 	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
-	d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
+	switch cfg.Ready.ObservedGeneration {
+	case config.ObservedRequired:
+		d.observed = true
+	case config.ObservedOptional:
+	default:
+		d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
+	}
 	if cfg.Ready.MessageFrom != "" {
 		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
 			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)

@@ -16,6 +16,8 @@ type finding struct {
 	problem, mend string
 	// unsure says that some upstream may make it right.
 	unsure bool
+	// other is another line that has a part in it; 0 where there is none.
+	other int
 }
 
 // fields holds what the author of a template has written to what a template may set, in the place of a RenderFailed for
@@ -30,7 +32,7 @@ func (c *compiler) fields(d *Downstream, path, file string, first int) {
 		if f.Always && !found.unsure {
 			c.errs = append(c.errs, &e)
 		} else {
-			c.p.Warnings = append(c.p.Warnings, e)
+			c.warn(e)
 		}
 	}
 }

@@ -20,7 +20,9 @@ func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) 
 	if d.Config.Template == "" {
 		return // the loader has reported that
 	}
-	t, err := render.Compile(d.Config.Template, c.renderOptions(d.Name))
+	types, options := c.types(d), c.renderOptions(d.Name)
+	options.Sketch = types.document
+	t, err := render.Compile(d.Config.Template, options)
 	d.template = t
 	for _, e := range templateErrors(err) {
 		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Mend: e.Mend})
@@ -28,8 +30,9 @@ func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) 
 	if t != nil {
 		d.inputs.add(c.templateInputs(path, t, holeOf(t, file, first))...)
 		c.fields(d, path, file, first)
+		c.undeclared(d, path, file, first)
+		types.report(c, path, file, first)
 	}
-	c.warnOfTexts(d, path, file, first)
 }
 
 // templateErrors unpacks what render.Compile returns: one error or several.

@@ -1,16 +1,14 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Input is everything that a decision depends on.
@@ -28,9 +26,14 @@ type Input struct {
 	HasFinalizer bool
 	// FormerFinalizer tells whether it bears the one that the config named before.
 	FormerFinalizer bool
+	// FinalizerSpaced is how long the next change of the finalizer must wait, since those before did not settle; zero: not
+	// at all.
+	FinalizerSpaced time.Duration
 	// Hook is about deletion.before; only where the config has one and the upstream is being deleted.
 	Hook HookFacts
-	// Now and the retry delays space out repairs of a contested object.
+	// Cascade is what the deletion of the upstream asks for.
+	Cascade Cascade
+	// Now is what the timeout of deletion.before is held to.
 	Now time.Time
 }
 
@@ -42,30 +45,34 @@ type Owned struct {
 	Certain bool
 	// Asked is true where its deletion or release was asked for and accepted, and the watch does not show it yet.
 	Asked bool
+	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
+	Spaced time.Duration
 }
 
 // Facts are what is known of one downstream's target.
 type Facts struct {
 	// Live is what stands at the target; nil where nothing is known to.
 	Live *drift.Live
-	// Trusted is true where Live's uid is recorded in the upstream's status, or Known is.
+	// Trusted is true where this process made Live or found it to be ours before, or where its uid is recorded in a status
+	// that Pipeline.BelievesStatus. The API server's own record of who made it is in Live: see Owns.
 	Trusted bool
-	// Known is true where this process made Live, or saw it bear our mark while its uid was recorded.
-	Known bool
-	// RecordedHash is the hash that the upstream's status records; empty where none is.
+	// RecordedHash is the hash that the upstream's status records of Live; empty where none is.
 	RecordedHash string
 	// RecordedAt is where the upstream's status records that the object stands or stood.
 	RecordedAt Ref
 	// Finished is true where the status records that the object at RecordedAt had done its work, Failed where it had done it
 	// badly.
 	Finished, Failed bool
-	// Baseline is the projection's digest that our own last apply of Live returned; nil where none is remembered.
+	// Baseline is the projection's digest that our own last apply of Live returned; nil where none is remembered or recorded.
 	Baseline *drift.Sum
 	// Verdict is what probes answered about Live and this wish.
 	Verdict Verdict
-	// Repairs counts the repairs of Live that another writer undid in a row; LastRepair is when the last one was.
-	Repairs    int
-	LastRepair time.Time
+	// AppliedHash is the hash of what this process last applied to Live; empty where it has not.
+	AppliedHash string
+	// Spaced is how long the next write must wait, since those before did not settle; zero: not at all. Feedback is why the
+	// wish follows from what was written; empty where it does not.
+	Spaced   time.Duration
+	Feedback string
 }
 
 // Verdict is what the API server answered to probes, each nil or empty where it was not asked.
@@ -74,9 +81,6 @@ type Verdict struct {
 	Immutable bool
 	// Settled: a dry-run apply of this wish would change nothing of the live object.
 	Settled *bool
-	// Inspected: the live object was compared with a dry-run create; Beyond lists what it has more.
-	Inspected bool
-	Beyond    []string
 	// Foreign describes an object at the target that is not ours and that the watch cannot see.
 	Foreign string
 	// Contenders describes who undoes our repairs, and where.
@@ -84,9 +88,6 @@ type Verdict struct {
 	// Differences describes what the action would change, where mode is Observe.
 	Differences string
 }
-
-// contestedAfter is how many repairs in a row another writer may undo before they are spaced out.
-const contestedAfter = 3
 
 // Decide says what is to be done about an upstream that is not being deleted. It is a pure function of its input.
 func (p *Pipeline) Decide(in Input) Decision {
@@ -101,6 +102,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 	}
 	p.decideLeftovers(in, &out)
 	out.Finalizer = p.finalizerWish(in, &out)
+	p.spaceFinalizer(in, &out)
 	if out.Finalizer == FinalizerLeave && in.FormerFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {
 		out.Finalizer = FinalizerSwap
 	}
@@ -125,7 +127,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, forged, carried, createOnly, settled, refused, updated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, carried, createOnly, settled, refused, updated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -137,6 +139,7 @@ func (p *Pipeline) decideOne(s *subject) Outcome {
 			if o.Live != nil {
 				o.UID = o.Live.UID
 			}
+			o = s.spaced(o)
 			o.Theirs = s.facts.Live != nil && !s.ours()
 			if p.Observing() {
 				o.Message = would(o, s.facts.Verdict.Differences)
@@ -198,10 +201,6 @@ func absent(s *subject) (Outcome, bool) {
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return Outcome{State: StateConflict, Message: f}, true
 	}
-	if wait := s.contestedFor(); wait > 0 {
-		return Outcome{State: StateContested, RequeueAfter: wait,
-			Message: fmt.Sprintf("somebody keeps deleting or changing %s; it is made again with growing delay", s.wish.Target)}, true
-	}
 	return Outcome{State: StateCreate, Action: ActionCreate, Message: "nothing stands at " + s.wish.Target.String()}, true
 }
 
@@ -223,67 +222,44 @@ func terminating(s *subject) (Outcome, bool) {
 	return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s is being deleted and is made again once it is gone", s.wish.Target)}, true
 }
 
-// notOurs is about an object without our mark: a conflict, unless adoption is allowed and nobody else owns it. An
-// object that lost its marks but whose uid we know is ours still.
+// notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns it.
+// Our mark alone says nothing: whoever may create the kind can write it.
 func notOurs(s *subject) (Outcome, bool) {
-	live := s.facts.Live
-	if Marked(live, s.in.Upstream.GetUID()) || s.lostMarks() {
+	if s.ours() {
 		return Outcome{}, false
 	}
-	if owner := controllerOf(live); owner != "" {
-		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", s.wish.Target, owner)}, true
+	target, what, marked := s.wish.Target, "is not ours", Marked(s.facts.Live, s.in.Upstream.GetUID())
+	left := LeftBy(s.facts.Live, Ref{Namespace: s.in.Upstream.GetNamespace(), Name: s.in.Upstream.GetName()}, s.in.Upstream.GetUID())
+	if owner := controllerOf(s.facts.Live); owner != "" && !marked && !left {
+		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
 	}
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
-		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, is owned by nobody, and is adopted", s.wish.Target)}, true
+		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, is owned by nobody, and is adopted", target)}, true
+	}
+	switch {
+	case left:
+		what = fmt.Sprintf("is left of an earlier %s %s, which is gone", s.in.Upstream.GetKind(), controllerOf(s.facts.Live))
+	case marked:
+		what = "bears our owner mark, but was not made here"
 	}
 	return Outcome{State: StateConflict, Message: fmt.Sprintf(
-		"%s exists and is not ours: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", s.wish.Target)}, true
-}
-
-// lostMarks tells whether an object without our mark is ours all the same, by its uid. A status that is written like any
-// other field of the upstream is no witness: whoever may create the upstream could claim any object by it.
-func (s *subject) lostMarks() bool {
-	recorded := s.facts.Trusted && s.Pipeline.Upstream.HasStatus
-	return (s.facts.Known || recorded) && !OwnedByOther(s.facts.Live, s.in.Upstream.GetUID())
+		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true
 }
 
 // ours tells whether what stands is known to be ours. Nothing else may be reported, let alone recorded: what the status
 // records is believed later.
 func (s *subject) ours() bool {
-	if !Marked(s.facts.Live, s.in.Upstream.GetUID()) {
-		return s.lostMarks()
-	}
-	return s.facts.Trusted || s.harmless()
-}
-
-// harmless tells of an object that bears our mark unrecorded that there is nothing to ask: no status can record it and
-// nobody else has written to it.
-func (s *subject) harmless() bool { return !s.Records() && !s.facts.Live.Foreign }
-
-// forged is about an object that bears our mark while nothing records that we made it. Whoever may create the kind can
-// write the mark, so it is ours only if it has nothing that we would not have given it. Where even an object without the
-// mark may be adopted, one with it may be too: it may be one that was adopted just before the process died.
-func forged(s *subject) (Outcome, bool) {
-	if !Marked(s.facts.Live, s.in.Upstream.GetUID()) || s.ours() || s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
-		return Outcome{}, false
-	}
-	v := s.facts.Verdict
-	switch {
-	case !v.Inspected && s.Observing():
-		return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s bears our mark, but nothing records that it was made here: what would become of it takes a dry run to tell, "+
-			"which mode Observe does not make; with adoptionPolicy: IfUnowned it would be adopted", s.wish.Target)}, true
-	case !v.Inspected:
-		return Outcome{State: StateWaiting, Action: ActionInspect, Message: fmt.Sprintf("%s bears our mark, but nothing records that it was made here: inspecting it", s.wish.Target)}, true
-	case len(v.Beyond) > 0:
-		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s bears our owner mark, but was not made here and has more than we would give it (%s): delete it",
-			s.wish.Target, strings.Join(firstN(v.Beyond, 5), ", "))}, true
-	}
-	return Outcome{}, false
+	return Owns(s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
 }
 
 func createOnly(s *subject) (Outcome, bool) {
 	if s.Downstream.Config.UpdatePolicy != config.UpdateCreateOnly {
 		return Outcome{}, false
+	}
+	live := s.facts.Live
+	if !s.facts.Trusted && s.BelievesStatus() && (live.Hash != s.wish.Hash || live.P != s.wish.Sum) {
+		return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; it is not what would be made now, "+
+			"and the status does not record that it was made here: only its field manager says so", s.wish.Target)}, true
 	}
 	return Outcome{State: StateInSync, Message: "it exists, and updatePolicy is CreateOnly"}, true
 }
@@ -305,14 +281,13 @@ func refused(s *subject) (Outcome, bool) {
 	return Outcome{State: StateRecreate, Action: ActionDelete, Message: "the change is to an immutable field: the object is deleted and made again"}, true
 }
 
-// updated tells a changed wish from drift by the hash that the upstream's status records, or, where it records none,
-// by the one on the live object.
+// LastHash is the hash of the document that was applied to Live last: of what this process applied or the upstream's status
+// records; where there is neither, what Live bears, which anybody may have changed.
+func (f *Facts) LastHash() string { return cmp.Or(f.AppliedHash, f.RecordedHash, f.Live.Hash) }
+
+// updated tells a changed wish from drift.
 func updated(s *subject) (Outcome, bool) {
-	known := s.facts.RecordedHash
-	if known == "" {
-		known = s.facts.Live.Hash
-	}
-	if known == s.wish.Hash {
+	if s.facts.LastHash() == s.wish.Hash {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateUpdate, Action: ActionApply, Message: "what the upstream asks for has changed"}, true
@@ -335,10 +310,6 @@ func drifted(s *subject) (Outcome, bool) {
 		}
 		return Outcome{State: StateDrifted, Message: withContenders(fmt.Sprintf("%s is no longer what was applied; drift.policy is Report", target), s.facts)}, true
 	}
-	if wait := s.contestedFor(); wait > 0 {
-		return Outcome{State: StateContested, RequeueAfter: wait,
-			Message: withContenders(fmt.Sprintf("another writer keeps undoing what is applied to %s; repairs are spaced out", target), s.facts)}, true
-	}
 	return Outcome{State: StateRepair, Action: ActionApply, Message: withContenders(fmt.Sprintf("%s is no longer what was applied", target), s.facts)}, true
 }
 
@@ -349,18 +320,6 @@ func withContenders(text string, f *Facts) string {
 	return text + ": " + f.Verdict.Contenders
 }
 
-// contestedFor is how long the next repair of a contested object waits: the retry delays, doubled for each repair that
-// was undone.
-func (s *subject) contestedFor() time.Duration {
-	n := s.facts.Repairs - contestedAfter
-	if n < 0 {
-		return 0
-	}
-	retry := s.Pipeline.Config.Retry
-	next := s.facts.LastRepair.Add(Backoff(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), n))
-	return next.Sub(s.in.Now)
-}
-
 // Backoff is minimum, doubled n times, at most maximum.
 func Backoff(minimum, maximum time.Duration, n int) time.Duration {
 	d := minimum
@@ -368,48 +327,4 @@ func Backoff(minimum, maximum time.Duration, n int) time.Duration {
 		d *= 2
 	}
 	return min(d, maximum)
-}
-
-// Marked tells whether live bears the mark of the upstream with this uid. A plain owner reference, of which an object may
-// have many, is none on what another one controls.
-func Marked(live *drift.Live, uid types.UID) bool {
-	plain := false
-	for _, ref := range live.Owners {
-		if ref.UID == uid && ref.Controller {
-			return true
-		}
-		plain = plain || ref.UID == uid
-	}
-	_, marked, ok := ParseOwnerMark(live.OwnerMark)
-	return ok && marked == string(uid) || plain && !OwnedByOther(live, uid)
-}
-
-// OwnedByOther tells whether live has a controller or an owner mark that is not this upstream.
-func OwnedByOther(live *drift.Live, uid types.UID) bool {
-	for _, ref := range live.Owners {
-		if ref.Controller && ref.UID != uid {
-			return true
-		}
-	}
-	_, marked, ok := ParseOwnerMark(live.OwnerMark)
-	return ok && marked != string(uid)
-}
-
-func controllerOf(live *drift.Live) string {
-	for _, ref := range live.Owners {
-		if ref.Controller {
-			return ref.Kind + " " + ref.Name
-		}
-	}
-	if ref, _, ok := ParseOwnerMark(live.OwnerMark); ok {
-		return ref.String()
-	}
-	return ""
-}
-
-func firstN(list []string, n int) []string {
-	if len(list) > n {
-		return append(list[:n:n], fmt.Sprintf("and %d more", len(list)-n))
-	}
-	return list
 }

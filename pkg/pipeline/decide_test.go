@@ -59,7 +59,15 @@ func upstreamObject() *unstructured.Unstructured {
 
 func ourLive() *drift.Live {
 	return &drift.Live{Namespace: "apps", Name: "web", UID: liveUID, ResourceVersion: "7", Hash: hash, P: wanted, Managed: true,
-		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true}}}
+		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}}}
+}
+
+// unrecorded has an input's object known to nobody but the API server; forged has its mark written by somebody else.
+func unrecorded(in *Input) { in.Facts[0].Trusted, in.Facts[0].RecordedHash = false, "" }
+
+func forged(in *Input) {
+	unrecorded(in)
+	in.Facts[0].Live.Owners[0].Applied = false
 }
 
 // inSync is the input of an upstream whose downstream is what it asks for.
@@ -69,6 +77,13 @@ func inSync() Input {
 		Wish:  &Wish{Downstreams: []DownstreamWish{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
 		Facts: []Facts{{Live: ourLive(), Trusted: true, RecordedHash: hash}},
 	}
+}
+
+// annotate has the object marked by the annotation instead of the reference.
+func annotate(in *Input, applied bool) {
+	live := in.Facts[0].Live
+	live.Owners, live.OwnerMark, live.MarkApplied = nil, "apps/web/"+string(upstreamUID), applied
+	in.Facts[0].RecordedHash, in.Wish.Downstreams[0].Reference = hash, false
 }
 
 func TestDecide(t *testing.T) {
@@ -128,9 +143,10 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2" }, state: StateConflict},
 		{name: "marks stripped", reason: "an object whose uid is recorded is ours without its marks",
 			change: func(in *Input) { in.Facts[0].Live.Owners = nil; in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
-		{name: "adopted, then a crash", reason: "what could be adopted without our mark can be with it", config: adopt,
-			change: func(in *Input) { in.Facts[0].Trusted = false; in.Facts[0].Live.P = other },
-			state:  StateRepair, action: ActionApply},
+		{name: "adopted, then a crash", reason: "the apply that adopted it proves that it is ours, and so it is recorded", config: adopt,
+			change: unrecorded, state: StateInSync},
+		{name: "marked by another writer", reason: "what could be adopted without our mark can be with it", config: adopt,
+			change: forged, state: StateUpdate, action: ActionApply, message: "adopted"},
 		{name: "a plain reference on another's", reason: "an object has one controller and may have many owners",
 			change: func(in *Input) {
 				in.Facts[0].Trusted = false
@@ -138,25 +154,32 @@ func TestDecide(t *testing.T) {
 			}, state: StateConflict, message: "Thing else"},
 		{name: "deleted again and again", reason: "somebody who deletes what is made is not fought at full speed either",
 			change: func(in *Input) {
-				in.Facts[0] = Facts{Repairs: contestedAfter, LastRepair: now.Add(-time.Second)}
+				in.Facts[0] = Facts{Spaced: time.Second}
 			}, state: StateContested, message: "keeps deleting"},
 		{name: "keys that come back", reason: "what our own apply and its clean-up returned is the API server's own",
 			change: func(in *Input) {
 				in.Facts[0].Live.Extra, in.Facts[0].Live.P, in.Facts[0].Baseline = true, other, &other
 			}, state: StateInSync},
-		{name: "mark of unknown origin", reason: "a mark can be forged, so the object is inspected first",
-			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateWaiting, action: ActionInspect},
-		{name: "forged mark", reason: "what has more than we would give it was not made here",
-			change: func(in *Input) {
-				in.Facts[0].Trusted = false
-				in.Facts[0].Verdict = Verdict{Inspected: true, Beyond: []string{".data.evil"}}
-			}, state: StateConflict, message: ".data.evil"},
-		{name: "mark from a crash", reason: "made, but not recorded before the process died: it has nothing more and is ours",
-			change: func(in *Input) { in.Facts[0].Trusted = false; in.Facts[0].Verdict = Verdict{Inspected: true} }, state: StateInSync},
-		{name: "no status to record in", reason: "then managedFields decide: nothing foreign, no question", config: statusless,
-			change: func(in *Input) { in.Facts[0].Trusted = false }, state: StateInSync},
-		{name: "no status, foreign fields", reason: "then managedFields raise the question", config: statusless,
-			change: func(in *Input) { in.Facts[0].Trusted = false; in.Facts[0].Live.Foreign = true }, state: StateWaiting, action: ActionInspect},
+		{name: "mark from a crash", reason: "made, but not recorded before the process died: the API server records that we applied the mark",
+			change: unrecorded, state: StateInSync},
+		{name: "mark from a crash, edited", reason: "what others change of it since is drift like any other",
+			change: func(in *Input) { unrecorded(in); in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
+		{name: "forged mark", reason: "whoever may create the kind can write a mark, but not our entry", change: forged,
+			state: StateConflict, message: "bears our owner mark, but was not made here: delete it"},
+		{name: "forged mark, recorded", reason: "another writer owns the mark of an object whose uid is recorded",
+			change: func(in *Input) { in.Facts[0].Live.Owners[0].Applied = false }, state: StateInSync},
+		{name: "forged annotation", reason: "the annotation and the reference are judged alike",
+			change: func(in *Input) { unrecorded(in); annotate(in, false) }, state: StateConflict},
+		{name: "annotation from a crash", reason: "likewise", change: func(in *Input) { unrecorded(in); annotate(in, true) }, state: StateInSync},
+		{name: "no status to record in", reason: "then the API server's record is the witness", config: statusless,
+			change: unrecorded, state: StateInSync},
+		{name: "no status, foreign fields", reason: "what others add says nothing about who made it", config: statusless,
+			change: func(in *Input) { unrecorded(in); in.Facts[0].Live.Foreign, in.Facts[0].Live.P = true, other }, state: StateRepair, action: ActionApply},
+		{name: "create only, from a crash", reason: "it is what would be made now", config: createOnly, change: unrecorded, state: StateInSync},
+		{name: "create only, something else under our name", reason: "whoever may create and patch can make it: it is not taken without a word", config: createOnly,
+			change: func(in *Input) { unrecorded(in); in.Facts[0].Live.P = other }, state: StateDrifted, message: "only its field manager says so"},
+		{name: "create only, no status to record in", reason: "it may be as old as the template was", change: func(in *Input) { unrecorded(in); in.Facts[0].Live.P = other },
+			config: func(op *config.Operator) { createOnly(op); statusless(op) }, state: StateInSync},
 		{name: "server's spelling", reason: "the projection that our own apply returned counts as in sync",
 			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Baseline = &other }, state: StateInSync},
 		{name: "hash differs but projection is baseline", reason: "both must hold",
@@ -185,12 +208,12 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].RecordedHash = "v1-old"; in.Facts[0].Live.Hash = "v1-old" }, state: StateUpdate, action: ActionApply},
 		{name: "contested", reason: "a writer that undid three repairs is not fought at full speed",
 			change: func(in *Input) {
-				in.Facts[0].Live.P, in.Facts[0].Repairs, in.Facts[0].LastRepair = other, contestedAfter, now.Add(-time.Second)
+				in.Facts[0].Live.P, in.Facts[0].Spaced = other, time.Second
 				in.Facts[0].Verdict.Contenders = ".data.x (last written by kubectl-edit)"
 			}, state: StateContested, message: "kubectl-edit"},
 		{name: "contested, waited", reason: "after the back-off there is another repair",
 			change: func(in *Input) {
-				in.Facts[0].Live.P, in.Facts[0].Repairs, in.Facts[0].LastRepair = other, contestedAfter, now.Add(-6*time.Second)
+				in.Facts[0].Live.P, in.Facts[0].Spaced = other, 0
 			}, state: StateRepair, action: ActionApply},
 		{name: "create only", reason: "what exists and is ours is left as it is", config: createOnly,
 			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Live.Hash = "v1-old" }, state: StateInSync},
@@ -239,16 +262,11 @@ func TestDecideTheirs(t *testing.T) {
 	}{
 		{"ours", "it bears our mark and is recorded", func(*Input, *Pipeline) {}, false},
 		{"marks stripped", "the recorded uid says so", func(in *Input, _ *Pipeline) { in.Facts[0].Live.Owners = nil }, false},
-		{"marks stripped, nobody's status", "where any author writes the status, it says nothing",
-			func(in *Input, p *Pipeline) { in.Facts[0].Live.Owners = nil; p.Upstream.HasStatus = false }, true},
-		{"marks stripped, nobody's status, seen before", "this process saw the mark",
-			func(in *Input, p *Pipeline) {
-				in.Facts[0].Live.Owners, in.Facts[0].Known = nil, true
-				p.Upstream.HasStatus = false
-			}, false},
-		{"unrecorded mark", "it may be forged", func(in *Input, _ *Pipeline) { in.Facts[0].Trusted = false }, true},
-		{"unrecorded mark, nothing records", "then managedFields are all there is",
-			func(in *Input, p *Pipeline) { in.Facts[0].Trusted = false; p.Config.Status.Enabled = &no }, false},
+		{"marks stripped, unrecorded", "nothing says that it is ours", func(in *Input, _ *Pipeline) { unrecorded(in); in.Facts[0].Live.Owners = nil }, true},
+		{"unrecorded mark", "the API server records that we applied it", func(in *Input, _ *Pipeline) { unrecorded(in) }, false},
+		{"forged mark", "nobody records it", func(in *Input, _ *Pipeline) { forged(in) }, true},
+		{"forged mark, nothing records", "then managedFields are all there is",
+			func(in *Input, p *Pipeline) { forged(in); p.Config.Status.Enabled = &no }, true},
 		{"no mark", "nothing says that it is ours", func(in *Input, _ *Pipeline) { in.Facts[0] = Facts{Live: &drift.Live{UID: "x"}} }, true},
 		{"recorded, and another's since", "a controller is believed over our own record",
 			func(in *Input, _ *Pipeline) { in.Facts[0].Live.Owners[0].UID = "up-2" }, true},
@@ -297,12 +315,14 @@ func TestDecideLeftovers(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live = &drift.Live{UID: "x"}; in.Facts[0].Trusted = false }, state: StateSuperseded},
 		{name: "successor is deleted again and again", reason: "a contested successor that does not stand takes nothing away",
 			change: func(in *Input) {
-				in.Facts[0] = Facts{Repairs: contestedAfter, LastRepair: now.Add(-time.Second)}
+				in.Facts[0] = Facts{Spaced: time.Second}
 			}, state: StateSuperseded},
 		{name: "upstream is invalid", reason: "an invalid upstream takes nothing away",
-			change: func(in *Input) { in.Wish = &Wish{Invalid: []rules.Failure{{}}} }, state: StateSuperseded},
+			change: func(in *Input) { in.Wish = &Wish{Invalid: []rules.Failure{{}}} }, state: StateInvalid},
 		{name: "template fails", reason: "a broken template takes nothing away",
-			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{Err: errTest} }, state: StateSuperseded},
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{Err: errTest} }, state: StateRenderFailed},
+		{name: "an input is missing", reason: "what exists is not superseded by something that nobody knows",
+			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{Err: &waiting{"input is missing"}} }, state: StateWaiting},
 		{name: "unwanted", reason: "when turned false",
 			change: func(in *Input) { in.Wish.Downstreams[0] = DownstreamWish{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionDelete},
 		{name: "unwanted, kept", reason: "deletionPolicy Orphan keeps the object and takes our marks off", config: orphan,

@@ -19,12 +19,12 @@ import (
 //
 // First deletion.before: made, watched, its outcome recorded, our finalizer taken off it, one step a decision. Until then
 // the downstreams are left alone. Then those go: the ones with an owner reference are left to the garbage collector, the
-// others are deleted or released. Where the config waits for them (deletion.wait), all are deleted: the collector would
-// not begin before the upstream is gone. At last the finalizer goes; where it asks for that beside other actions, these
+// others are deleted or released. Where the config or the deletion waits for them (deletion.wait, --cascade=foreground), all
+// are deleted: the collector would not begin before the upstream is gone. With --cascade=orphan all are released. At last the finalizer goes; where it asks for that beside other actions, these
 // come first.
 func (p *Pipeline) DecideDeletion(in Input) Decision {
-	var out Decision
-	if p.Hook != nil {
+	out := Decision{Waits: p.waits(in)}
+	if p.Hook != nil && !p.SkipsHook(in.Upstream, in.Cascade) {
 		o, passed := p.decideHook(in)
 		out.Hook = &o
 		if !passed || o.Action != ActionNone {
@@ -37,7 +37,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 			out.Leftovers = append(out.Leftovers, o)
 		}
 	}
-	if p.Config.Deletion.Wait && len(out.Leftovers) > 0 {
+	if out.Waits && len(out.Leftovers) > 0 {
 		return out
 	}
 	if h := out.Hook; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) {
@@ -49,17 +49,26 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 
 // going is about one downstream of an upstream that is being deleted. left is false where it counts as gone.
 func (p *Pipeline) going(own Owned, in Input) (o Outcome, left bool) {
-	wait := p.Config.Deletion.Wait
-	if own.Asked && (!wait || p.keeps(own)) {
+	wait, orphaned := p.waits(in), p.orphans(own, in)
+	keeps := orphaned || p.keeps(own)
+	if own.Asked && (!wait || keeps) {
 		return Outcome{}, false
 	}
 	o = Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live), State: StateDelete, Message: "the upstream is being deleted"}
-	if p.keeps(own) {
+	switch {
+	case orphaned:
+		o.State, o.Message = StateRelease, "the upstream is being deleted with --cascade=orphan"
+	case keeps:
 		o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
 	}
-	if !own.Asked && (wait || !referenced(own.Live, in) || o.State == StateRelease) {
-		o.Action = p.retreat(own)
+	switch {
+	case own.Asked || own.Live.Deleting:
+	case keeps:
+		o.Action = ActionRelease
+	case wait || !referenced(own.Live, in):
+		o.Action = ActionDelete
 	}
+	p.spaceRemoval(&o, own)
 	return o, true
 }
 
@@ -84,7 +93,7 @@ func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decisio
 		return report
 	}
 	report.Conditions = append(report.Conditions, p.standingValid(upstream)...)
-	p.fill(&report, upstream, p.recordedGoing(upstream, d), nil, rules.Vars{}, rules.NewBudget(context.Background()), now)
+	p.fill(&report, upstream, nil, p.recordedGoing(upstream, d), nil, rules.Vars{}, rules.NewBudget(context.Background()), now)
 	return report
 }
 
@@ -113,9 +122,9 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 		switch fail := failed[o.Downstream]; {
 		case fail != nil:
 			f.Reason, f.Message = fail.Reason, fail.Message
-		case p.Config.Deletion.Wait && o.Live.Deleting:
+		case d.Waits && o.Live.Deleting:
 			f.Message = fmt.Sprintf("%s %s is terminating: what holds it are its finalizers, or objects that it owns", kind, o.Target)
-		case p.Config.Deletion.Wait:
+		case d.Waits:
 			f.Message = fmt.Sprintf("waiting for %s %s to be gone", kind, o.Target)
 		default:
 			continue

@@ -56,13 +56,19 @@ func deleted() Input {
 
 func hookLive(done string) *drift.Live {
 	return &drift.Live{Namespace: hookTarget.Namespace, Name: hookTarget.Name, UID: hookUID, ResourceVersion: "9", Hash: hookHash + hash, Managed: true,
-		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true}},
+		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}},
 		Kept: map[string]any{"data": map[string]any{"done": done},
 			"metadata": map[string]any{"finalizers": []any{"tools.example.com/cleanup"}}}}
 }
 
 func hookRecord(state State, uid types.UID) *status.Recorded {
 	return &status.Recorded{Name: HookName, APIVersion: "v1", Kind: "ConfigMap", Namespace: hookTarget.Namespace, ObjectName: hookTarget.Name, UID: uid, State: string(state)}
+}
+
+// hookForged puts an object in the way that bears our marks and that our field manager did not apply.
+func hookForged(in *Input) {
+	in.Hook.Live = hookLive("yes")
+	in.Hook.Live.Owners[0].Applied = false
 }
 
 func TestDecideHook(t *testing.T) {
@@ -106,12 +112,11 @@ func TestDecideHook(t *testing.T) {
 		{name: "made by a process that died", reason: "what stands where it was about to be made is the object",
 			change: func(in *Input) { in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("") },
 			state:  StateHookRunning, action: ActionRecord},
-		{name: "in the way of this process", reason: "this process has made nothing there, so somebody else has; the record must not claim it",
-			change: func(in *Input) {
-				in.Hook.Record, in.Hook.Live, in.Hook.Fresh = hookRecord(StateCreate, ""), hookLive("yes"), true
-			}, state: StateConflict, action: ActionRecord, message: "was not made by deletion.before"},
-		{name: "made in advance", reason: "marks can be forged by whoever may create the kind; nothing records that it was about to be made",
-			change: func(in *Input) { in.Hook.Live = hookLive("yes") }, state: StateConflict},
+		{name: "forged where it was about to be made", reason: "whoever may create the kind can write the marks; the record must not claim it",
+			change: func(in *Input) { hookForged(in); in.Hook.Record = hookRecord(StateCreate, "") }, state: StateConflict, action: ActionRecord, message: "was not made by deletion.before"},
+		{name: "forged in advance", reason: "likewise", change: hookForged, state: StateConflict},
+		{name: "made, and the record is lost", reason: "somebody wrote over the status; the object proves that it was made for this upstream",
+			change: func(in *Input) { in.Hook.Live = hookLive("") }, state: StateHookRunning, action: ActionRecord},
 		{name: "a downstream in the way", reason: "an object of ours is not the hook for that",
 			change: func(in *Input) {
 				in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("yes")
@@ -123,7 +128,7 @@ func TestDecideHook(t *testing.T) {
 				in.Hook.Live.Owners = nil
 			}, state: StateConflict, action: ActionRecord},
 		{name: "in the way and going", reason: "a former one of that name ends first",
-			change: func(in *Input) { in.Hook.Live = hookLive("yes"); in.Hook.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
+			change: func(in *Input) { hookForged(in); in.Hook.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
 		{name: "template error", reason: "it is told, and mended by a change alone",
 			change: func(in *Input) { in.Hook.Wish = DownstreamWish{Err: errTest} }, state: StateRenderFailed, message: "test error"},
 		{name: "missing input", reason: "it may come",
@@ -155,7 +160,7 @@ func TestDecideHook(t *testing.T) {
 		{name: "timed out with a template error, proceeds", reason: "an error does not hold for ever where the config says so", config: proceed,
 			change: both(late, func(in *Input) { in.Hook.Wish = DownstreamWish{Err: errTest} }), state: StateHookTimedOut, action: ActionRecord},
 		{name: "timed out over a conflict, proceeds", reason: "what is not ours is not recorded", config: proceed,
-			change: both(late, func(in *Input) { in.Hook.Live = hookLive("yes") }), state: StateHookTimedOut, action: ActionRecord},
+			change: both(late, hookForged), state: StateHookTimedOut, action: ActionRecord},
 		{name: "finished is recorded", reason: "our finalizer comes off, whatever the object says by now",
 			change: both(running("no"), func(in *Input) { in.Hook.Record.State = string(StateHookFinished) }), state: StateHookFinished, action: ActionFree, passed: true},
 		{name: "finished and free", reason: "the downstreams may go",
@@ -248,7 +253,7 @@ func TestHookGoesLast(t *testing.T) {
 // What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and bears the same marks.
 func TestHookIsNoLeftover(t *testing.T) {
 	p := hookedPipeline(t, nil)
-	left := p.Leftovers(nil, [][]*drift.Live{{ourLive(), hookLive("")}}, nil)
+	left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{ourLive(), hookLive("")}}, nil)
 	if len(left) != 1 || left[0].Live.UID != liveUID {
 		t.Errorf("left over are %+v", left)
 	}

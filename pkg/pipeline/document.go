@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,27 +18,44 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
 
-// document renders one downstream and adds conventions, marks and hash.
+// document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
 func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DownstreamWish, error) {
-	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects}
+	w, err := p.rendered(d, upstream, in)
+	var missing *waiting
+	switch {
+	case errors.As(err, &missing):
+		return nil, missing
+	case err != nil:
+		return nil, quietly(d.quiet, redact.Errorf("rendering %s: %w", d.Name, err))
+	}
+	return w, nil
+}
+
+func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DownstreamWish, error) {
+	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Budget: in.renderBudget()}
 	doc, err := d.template.Execute(data)
-	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+	var e *render.Error
+	switch {
+	case errors.As(err, &e) && e.Input != "":
+		return nil, &waiting{fmt.Sprintf("input %s exists, but %s", e.Input, e.Problem)}
+	case err != nil:
+		return nil, err
 	}
 	w := &DownstreamWish{Wanted: true}
 	if w.Target, err = p.target(d, upstream, doc); err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+		return nil, err
 	}
 	p.dropForeignMarks(doc)
 	if err := p.addConventions(d, data, doc); err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+		return nil, err
 	}
 	canonical, err := drift.Canonical(doc)
 	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", d.Name, err)
+		return nil, err
 	}
 	w.Hash = d.hashPrefix + drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
 	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
@@ -51,16 +69,16 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (Ref, error) {
 	for key, want := range map[string]string{"apiVersion": d.Config.APIVersion, "kind": d.Config.Kind} {
 		if have, ok := doc[key]; ok && have != want {
-			return Ref{}, fmt.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", key, have, want)
+			return Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", key, inYAML(have), want)
 		}
 		doc[key] = want
 	}
 	if _, ok := doc["status"]; ok {
-		return Ref{}, fmt.Errorf("status is set: leave it out, it belongs to whoever runs the %s", d.Config.Kind)
+		return Ref{}, redact.Errorf("status is set: leave it out, it belongs to whoever runs the %s", d.Config.Kind)
 	}
 	meta, ok := doc["metadata"].(map[string]any)
 	if !ok {
-		return Ref{}, fmt.Errorf("metadata is missing: a %s needs a name", d.Config.Kind)
+		return Ref{}, redact.Errorf("metadata is missing: a %s needs a name", d.Config.Kind)
 	}
 	if err := checkMetadata(meta); err != nil {
 		return Ref{}, err
@@ -71,10 +89,10 @@ func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, do
 	}
 	name, _ := meta["name"].(string)
 	if name == "" {
-		return Ref{}, fmt.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
+		return Ref{}, redact.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
 	}
 	if problems := nameProblems(d, name); len(problems) > 0 {
-		return Ref{}, fmt.Errorf("metadata.name %q is no name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
+		return Ref{}, redact.Errorf("metadata.name %q is no name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
 	}
 	return Ref{Namespace: namespace, Name: name}, nil
 }
@@ -85,29 +103,29 @@ var allowedMetadata = []string{"annotations", "labels", "name", "namespace"}
 func checkMetadata(meta map[string]any) error {
 	for _, key := range sortedKeys(meta) {
 		if !slices.Contains(allowedMetadata, key) {
-			return fmt.Errorf("metadata.%s is set: a template may set %s there and nothing else", key, strings.Join(allowedMetadata, ", "))
+			return redact.Errorf("metadata.%v is set: a template may set %s there and nothing else", key, strings.Join(allowedMetadata, ", "))
 		}
 	}
 	for _, key := range []string{"name", "namespace"} {
 		if _, ok := meta[key].(string); !ok && meta[key] != nil {
-			return fmt.Errorf("metadata.%s is %v, not a string: quote it", key, meta[key])
+			return redact.Errorf("metadata.%s is %v, not a string: quote it", key, inYAML(meta[key]))
 		}
 	}
 	for _, key := range []string{"labels", "annotations"} {
 		entries, ok := meta[key].(map[string]any)
 		if !ok && meta[key] != nil {
-			return fmt.Errorf("metadata.%s is %v, not a map: write KEY: VALUE below it", key, meta[key])
+			return redact.Errorf("metadata.%s is %v, not a map: write KEY: VALUE below it", key, inYAML(meta[key]))
 		}
 		texts := make(map[string]string, len(entries))
 		for _, k := range sortedKeys(entries) {
 			s, ok := entries[k].(string)
 			if !ok {
-				return fmt.Errorf("metadata.%s[%s] is %v, not a string: quote it", key, k, entries[k])
+				return redact.Errorf("metadata.%s[%v] is %v, not a string: quote it", key, k, inYAML(entries[k]))
 			}
 			texts[k] = s
 		}
 		if errs := checkTexts(key, texts); len(errs) > 0 {
-			return errs.ToAggregate()
+			return textErrors(errs)
 		}
 	}
 	return nil
@@ -126,7 +144,7 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 	asked, _ := meta["namespace"].(string)
 	if !d.Kind.Namespaced {
 		if asked != "" {
-			return "", fmt.Errorf("metadata.namespace is %q, but a %s has none: leave it out", asked, d.Config.Kind)
+			return "", redact.Errorf("metadata.namespace is %q, but a %s has none: leave it out", asked, d.Config.Kind)
 		}
 		delete(meta, "namespace")
 		return "", nil
@@ -137,16 +155,16 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 	}
 	switch {
 	case asked == "":
-		return "", fmt.Errorf("metadata.namespace is missing: the upstream has none: let the template say where the %s goes", d.Config.Kind)
+		return "", redact.Errorf("metadata.namespace is missing: the upstream has none: let the template say where the %s goes", d.Config.Kind)
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
-		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", "))
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", "))
 	case allowed.From == config.NamespacesSame && upstream.GetNamespace() != "" && asked != own:
-		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked, own)
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked, own)
 	case allowed.From == config.NamespacesSame && asked != own:
-		return "", fmt.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or say Any", asked)
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or say Any", asked)
 	}
 	if problems := utilvalidation.IsDNS1123Label(asked); len(problems) > 0 {
-		return "", fmt.Errorf("metadata.namespace %q: %s", asked, strings.Join(problems, "; "))
+		return "", redact.Errorf("metadata.namespace %q: %s", asked, strings.Join(problems, "; "))
 	}
 	meta["namespace"] = asked
 	return asked, nil
@@ -193,12 +211,12 @@ func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[strin
 		for _, e := range part.entries {
 			s, err := e.text.Execute(data)
 			if err != nil {
-				return fmt.Errorf("conventions.%s[%s]: %w", part.key, e.key, err)
+				return redact.Errorf("conventions.%s[%s]: %w", part.key, e.key, err)
 			}
 			texts[e.key], merged[e.key] = s, s
 		}
 		if errs := checkTexts(part.key, texts); len(errs) > 0 {
-			return fmt.Errorf("conventions: %w", errs.ToAggregate())
+			return redact.Errorf("conventions: %w", textErrors(errs))
 		}
 		meta[part.key] = merged
 	}

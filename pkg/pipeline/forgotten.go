@@ -24,3 +24,15 @@ func (p *Pipeline) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 		return r.ObjectName == "" || r.Name == HookName || slices.Contains(known, r)
 	})
 }
+
+// keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is told, and never
+// taken for what one of them has left behind. A name that the config has again is recorded for that alone.
+func (p *Pipeline) keepForgotten(recorded []status.Recorded, upstream *unstructured.Unstructured) []status.Recorded {
+	for _, r := range p.Forgotten(upstream) {
+		if !slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == r.Name || have.UID == r.UID }) {
+			r.State = string(StateLeftover)
+			recorded = append(recorded, r)
+		}
+	}
+	return recorded
+}

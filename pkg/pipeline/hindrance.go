@@ -27,15 +27,15 @@ func (p *Pipeline) Hindrances(ctx context.Context, i int, upstream *unstructured
 	var list []Hindrance
 	for _, r := range d.failed {
 		if r.holds(vars, budget) {
-			list = append(list, Hindrance{Rule: r.path, Failed: true, Message: p.Mask(in, r.message)})
+			list = append(list, Hindrance{Rule: r.path, Failed: true, Message: r.message})
 		}
 	}
-	if d.observed && !seen(live) {
-		list = append(list, Hindrance{Message: notSeen})
+	if message := d.unseen(live); message != "" {
+		list = append(list, Hindrance{Message: message})
 	}
 	for _, r := range d.ready {
 		if message := r.unmet(vars, budget); message != "" {
-			list = append(list, Hindrance{Rule: r.path, Message: p.Mask(in, message)})
+			list = append(list, Hindrance{Rule: r.path, Message: message})
 		}
 	}
 	return list

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"slices"
 	"sort"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +30,19 @@ func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Record
 			return d.Name == r.Name && d.Config.Kind == r.Kind && d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
 		})
 	})
+}
+
+// RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very
+// object and document; nil where it does not. A status that is written like any other field of the upstream is not believed.
+func (p *Pipeline) RecordedBaseline(r *status.Recorded, live *drift.Live) *drift.Sum {
+	if r == nil || !p.BelievesStatus() || r.Hash == "" || r.UID != live.UID || r.Hash != live.Hash {
+		return nil
+	}
+	sum, ok := drift.ParseSum(r.Baseline)
+	if !ok {
+		return nil
+	}
+	return &sum
 }
 
 // Marks say on an object that it is ours.
@@ -68,17 +80,6 @@ func (p *Pipeline) Marks(owner types.UID, i int) Marks {
 	sort.Strings(m.Labels)
 	sort.Strings(m.Annotations)
 	return m
-}
-
-// Beyond lists what a live object has that a dry-run create of our document has not. Where the upstream's status
-// cannot record uids, labels and annotations of others do not count: an object would be disowned at each restart for a
-// label that any tool may add.
-func (p *Pipeline) Beyond(live, want *unstructured.Unstructured) []string {
-	list := drift.Beyond(live, want)
-	if p.Records() {
-		return list
-	}
-	return slices.DeleteFunc(list, func(path string) bool { return strings.HasPrefix(path, ".metadata.") })
 }
 
 // OwnConditions returns a status with our condition types alone, for an apply: what it holds becomes ours.

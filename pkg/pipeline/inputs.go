@@ -12,6 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/redact"
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -25,6 +27,7 @@ type InputSource struct {
 	View InputView
 
 	objectName *rules.Program // nil where the name is fixed
+	quiet      bool           // errors of objectName may quote a value of a Secret
 }
 
 // InputView says what of an input is kept: what anything in the config reads of it. Equal views share a watch.
@@ -92,6 +95,25 @@ type Inputs struct {
 	objects map[string]any
 	// problems are by index, nil where there is none.
 	problems []error
+	// larger is asked before rendering uses more than a small share of what it may; nil: it need not ask.
+	larger func() error
+	// budget is what all renderings of one Wish draw on.
+	budget *render.Budget
+}
+
+// Sharing returns in for a process in which upstreams that need much share what they need: larger is called before
+// rules and templates for one upstream use more than a sixteenth of what they may. Its error ends them.
+func (in Inputs) Sharing(larger func() error) Inputs {
+	in.larger = larger
+	return in
+}
+
+// renderBudget is what one rendering draws on.
+func (in Inputs) renderBudget() *render.Budget {
+	if in.budget != nil {
+		return in.budget
+	}
+	return render.NewBudget(render.Limits{}, in.larger)
 }
 
 // waiting is the error of a wish that cannot be told before an input is there.
@@ -111,7 +133,7 @@ func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstruc
 	for i, s := range p.Inputs {
 		name, err := s.nameFor(vars, budget)
 		if err != nil {
-			refs[i].Err = fmt.Errorf("input %s: %w", s.Name, err)
+			refs[i].Err = quietly(s.quiet, redact.Errorf("input %s: %w", s.Name, err))
 			continue
 		}
 		if name != "" {
@@ -127,14 +149,14 @@ func (s *InputSource) nameFor(vars rules.Vars, budget *rules.Budget) (string, er
 	}
 	v, err := s.objectName.Eval(vars, budget)
 	if err != nil {
-		return "", fmt.Errorf("evaluating objectName: %w", err)
+		return "", redact.Errorf("evaluating objectName: %w", err)
 	}
 	name, _ := v.(string)
 	if name == "" {
 		return "", nil
 	}
 	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
-		return "", fmt.Errorf("objectName gives %q, which is no name: %s", name, strings.Join(problems, "; "))
+		return "", redact.Errorf("objectName gives %q, which is no name: %s", name, strings.Join(problems, "; "))
 	}
 	return name, nil
 }

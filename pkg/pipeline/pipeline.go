@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -29,14 +30,22 @@ type Pipeline struct {
 	Inputs []*InputSource
 	// Hook is what is made when an upstream is deleted, before anything goes; nil where the config has none.
 	Hook *Hook
+	// UpstreamWords are all that is shown of an upstream that is a Secret itself; nil: all of it may be.
+	UpstreamWords redact.Words
 	// Storable is what the upstream's status can hold; nil where status is off.
 	Storable *status.Storable
+	// storesBaseline is true where the kind's schema has room for a baseline in the list of downstreams.
+	storesBaseline bool
 	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a look.
 	Warnings []config.Error
+	// Refusals are what the API server refuses in the templates, as far as the schemas tell: errors of `check`. `run` starts
+	// in spite of them, and logs them.
+	Refusals []config.Error
 
 	params          map[string]any
 	validator       *rules.Validator
 	validatorInputs inputSet
+	quietRules      []bool // of the validator: their errors may quote a value of a Secret
 	fields          []statusField
 	readsStatus     bool
 	downstreamsPath fieldpath.Path
@@ -55,19 +64,24 @@ type Downstream struct {
 	View drift.View
 	// Selector is what the constant labels select: the server-side filter of the watch.
 	Selector labels.Set
+	// Words are the author's: of a document that can hold values of a Secret nothing else is shown. nil: all of it may be.
+	Words redact.Words
 
 	// hashPrefix begins the hash of its documents.
-	hashPrefix  string
+	hashPrefix string
+	// quiet: errors of when and of making the document may quote a value of a Secret.
+	quiet       bool
 	when        *rules.Program
 	whenInputs  inputSet
 	template    *render.Template
-	inputs      inputSet // what the document is made from
+	inputs      inputSet   // what the document is made from
+	statusReads [][]string // the fields of the upstream's status that when or the document are made from; an empty path is all
 	labels      []textEntry
 	annotations []textEntry
 	ready       []readyRule
 	failed      []readyRule
 	messageFrom *rules.Program
-	// observed is true where the kind's schema has status.observedGeneration: its controller says what it has seen.
+	// observed is true where status.observedGeneration is asked for: its controller says there what it has seen.
 	observed  bool
 	initial   []fieldpath.Path
 	exclusive []fieldpath.Path
@@ -83,6 +97,7 @@ type readyRule struct {
 	path    string // in the config
 	program *rules.Program
 	message string
+	quiet   bool // its errors may quote a value of a Secret
 }
 
 type statusField struct {
@@ -120,10 +135,11 @@ func (p *Pipeline) StatusEnabled() bool {
 	return p.Config.Status.Enabled == nil || *p.Config.Status.Enabled
 }
 
-// Records tells whether the upstream's status records the uids of its downstreams. Where it cannot, an object's own
-// managedFields are all there is to tell a forged owner mark by.
-func (p *Pipeline) Records() bool {
-	return p.StatusEnabled() && p.Config.Status.Downstreams != "" && (p.Storable == nil || p.Storable.Stores(p.Config.Status.Downstreams))
+// BelievesStatus tells whether what the upstream's status records of its downstreams is a witness. A status that is written
+// like any other field is none: whoever may create the upstream could claim any object by it.
+func (p *Pipeline) BelievesStatus() bool {
+	path := p.Config.Status.Downstreams
+	return p.Upstream.HasStatus && p.StatusEnabled() && path != "" && (p.Storable == nil || p.Storable.Stores(path))
 }
 
 // referenceLegal tells whether an owner reference from a downstream at target to the upstream is legal and wanted:

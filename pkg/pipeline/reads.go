@@ -130,6 +130,7 @@ type inputReader interface {
 	Params() []string
 	Inputs() []string
 	InputReads(name string) (paths [][]string, whole bool)
+	InputShown(name string) (paths [][]string, whole bool)
 	ComputesInput() bool
 }
 

@@ -5,6 +5,7 @@ import (
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -24,6 +25,8 @@ type Result struct {
 	Outcome Outcome
 	Live    *drift.Live
 	Failure *Failure
+	// Baseline is the projection that our last apply of Live returned; nil where it is what was sent, or not known.
+	Baseline *drift.Sum
 	// Unseen is true where Live is nil and what the upstream's status records is not known to be gone: its watch may have
 	// lost it from sight.
 	Unseen bool
@@ -69,7 +72,7 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 
 // health asks kstatus first, which compares generations, and then the config's own rules.
 func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
-	f := status.Fact{Name: d.Name, Message: r.Live.StatusMessage}
+	f := status.Fact{Name: d.Name, Message: d.StatusMessage(r.Live)}
 	vars.Downstream = r.Live.Kept
 	if failed, message := firstTrue(d.failed, vars, budget); failed {
 		f.Failed, f.Reason, f.Message = true, status.ReasonFailed, p.message(d, message, vars, budget)
@@ -86,8 +89,8 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		f.Message = p.message(d, f.Message, vars, budget)
 		return f
 	}
-	if d.observed && !seen(r.Live) {
-		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, notSeen
+	if unseen := d.unseen(r.Live); unseen != "" {
+		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, unseen
 		return f
 	}
 	if message := firstUnmet(d.ready, vars, budget); message != "" {
@@ -102,15 +105,21 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 	return f
 }
 
-// notSeen is said of an object that its own controller has not looked at.
-const notSeen = "its controller has not seen it yet: status.observedGeneration is not set"
-
-// seen tells whether the controller of a downstream has written which generation it saw. kstatus takes an object without
-// any status for ready, which a custom resource is not before its own controller has looked at it.
-func seen(live *drift.Live) bool {
+// unseen says why the controller of a downstream cannot be known to have seen it; empty where it has, or need not be asked.
+// kstatus takes an object without any status for ready, which a custom resource is not before its own controller has looked
+// at it. A controller that has written a status without the generation does not use that field.
+func (d *Downstream) unseen(live *drift.Live) string {
 	s, _ := live.Kept["status"].(map[string]any)
 	_, ok := s["observedGeneration"]
-	return ok
+	switch {
+	case !d.observed || ok:
+		return ""
+	case d.Config.Ready.ObservedGeneration == config.ObservedRequired:
+		return "its controller has not seen it yet: status.observedGeneration is not set"
+	case !live.StatusWritten:
+		return "its controller has not seen it yet: it has no status. If it never has one, set ready.observedGeneration: Optional"
+	}
+	return ""
 }
 
 // message is what the config's messageFrom says, where it says anything.
@@ -157,7 +166,7 @@ func (r *readyRule) holds(vars rules.Vars, budget *rules.Budget) bool {
 func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
 	switch v, err := r.program.Eval(vars, budget); {
 	case err != nil:
-		return fmt.Sprintf("%s (%v)", r.message, err)
+		return fmt.Sprintf("%s (%v)", r.message, quietly(r.quiet, err))
 	case v != true:
 		return r.message
 	}

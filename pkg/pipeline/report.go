@@ -31,6 +31,9 @@ type Report struct {
 	Status map[string]any
 	// Dropped names the status fields that the kind's schema cannot store.
 	Dropped []string
+	// Misfits are values of ours that stand in the upstream's status, from before its schema was changed, and that it cannot
+	// hold any more: as long as they do, the API server takes no apply of the object.
+	Misfits []fieldpath.Path
 	// Changed tells whether Status says anything that the upstream's status does not say yet.
 	Changed bool
 }
@@ -42,8 +45,7 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 	vars := p.vars(upstream, in)
 	summary := p.summary(upstream)
 	summary.Paused = p.Paused(upstream)
-	before := p.Recorded(upstream)
-	var recorded []status.Recorded
+	before, recorded := p.Recorded(upstream), []status.Recorded(nil)
 	report := Report{Invalid: len(w.Invalid) > 0}
 	for _, f := range w.Invalid {
 		summary.Invalid = append(summary.Invalid, f.String())
@@ -52,7 +54,6 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 		var fact status.Fact
 		if !report.Invalid && results[i].Outcome.State != StateUnwanted {
 			fact = p.fact(d, results[i], vars, budget)
-			fact.Message = p.Mask(in, fact.Message)
 			report.Facts = append(report.Facts, fact)
 		}
 		if r, ok := p.record(d, w, results[i], fact, before); ok {
@@ -64,7 +65,8 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 	if p.Storable == nil {
 		return report
 	}
-	p.fill(&report, upstream, recorded, results, vars, budget, now)
+	recorded = p.keepForgotten(recorded, upstream)
+	p.fill(&report, upstream, before, recorded, results, vars, budget, now)
 	return report
 }
 
@@ -109,6 +111,9 @@ func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact, befor
 		state = endOf(f.Failed)
 	}
 	rec := p.recordedOf(d, refOf(live), live.UID, live.Hash, state)
+	if r.Baseline != nil && rec.Hash != "" && p.storesBaseline {
+		rec.Baseline = r.Baseline.Text()
+	}
 	return rec, true
 }
 
@@ -123,35 +128,72 @@ func endOf(failed bool) string {
 func (p *Pipeline) recordedOf(d *Downstream, at Ref, uid types.UID, hash, state string) status.Recorded {
 	r := status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind, Namespace: at.Namespace, ObjectName: at.Name,
 		UID: uid, Hash: hash, State: state}
-	if d.Config.Kind == "Secret" && d.Config.APIVersion == "v1" {
-		// The digest of a Secret would let whoever may read the upstream test guesses against it.
+	if d.Hidden() {
+		// The digest of a Secret's values would let whoever may read the upstream test guesses against it.
 		r.Hash = ""
 	}
 	return r
 }
 
 // fill puts the status together, cuts it down to what can be stored, and compares it with what stands.
-func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, recorded []status.Recorded, results []Result, vars rules.Vars, budget *rules.Budget, now metav1.Time) {
-	have, _ := upstream.Object["status"].(map[string]any)
-	haveConditions, _ := have["conditions"].([]any)
+func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, before, recorded []status.Recorded, results []Result, vars rules.Vars, budget *rules.Budget, now metav1.Time) {
+	content := p.statusOf(report, upstream, status.KeepBaselines(recorded, before), now)
+	p.setFields(map[string]any{"status": content}, upstream, results, report.Invalid, vars, budget)
+	if p.store(report, upstream, content); report.Changed {
+		p.setRecorded(content, recorded)
+		p.store(report, upstream, content)
+	}
+}
+
+// statusOf puts together what every status of ours has: conditions, generation and identifiers.
+func (p *Pipeline) statusOf(report *Report, upstream *unstructured.Unstructured, recorded []status.Recorded, now metav1.Time) map[string]any {
+	haveConditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	merged := status.Merge(haveConditions, report.Conditions, p.ownTypes(), now)
 	content := map[string]any{"conditions": merged}
 	if generation := p.observed(upstream); generation != 0 {
 		content["observedGeneration"] = generation
 	}
-	want := map[string]any{"status": content}
+	p.setRecorded(content, recorded)
+	return content
+}
+
+// setRecorded puts identifiers into a status.
+func (p *Pipeline) setRecorded(content map[string]any, recorded []status.Recorded) {
 	if p.downstreamsPath != nil {
 		// The loader lets only maps stand on the way.
-		_ = fieldpath.Set(want, p.downstreamsPath, status.RecordedList(recorded))
+		_ = fieldpath.Set(map[string]any{"status": content}, p.downstreamsPath, status.RecordedList(recorded))
 	}
-	p.setFields(want, upstream, results, report.Invalid, vars, budget)
+}
+
+// store cuts a status down to what can be stored, and compares it with what stands.
+func (p *Pipeline) store(report *Report, upstream *unstructured.Unstructured, content map[string]any) {
+	have, _ := upstream.Object["status"].(map[string]any)
 	stored, dropped := p.Storable.Fit(content)
-	report.Dropped = dropped
+	report.Dropped, report.Misfits = dropped, p.misfits(upstream, dropped)
 	if len(stored) == 0 {
 		return
 	}
 	report.Status = stored
-	report.Changed = !p.says(have, stored)
+	report.Changed = !p.says(have, stored) || len(report.Misfits) > 0
+}
+
+// misfits finds, of the fields that our own values do not fit into, those whose live values do not either.
+func (p *Pipeline) misfits(upstream *unstructured.Unstructured, dropped []string) (list []fieldpath.Path) {
+	have, _ := upstream.Object["status"].(map[string]any)
+	if len(dropped) == 0 || len(have) == 0 {
+		return nil
+	}
+	_, unfit := p.Storable.Fit(have)
+	for _, text := range dropped {
+		path, err := fieldpath.Parse(text)
+		if err != nil || !slices.Contains(unfit, text) {
+			continue
+		}
+		if _, stands := fieldpath.Get(upstream.Object, path); stands {
+			list = append(list, path)
+		}
+	}
+	return list
 }
 
 func (p *Pipeline) ownTypes() []string {

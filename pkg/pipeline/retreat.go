@@ -15,11 +15,12 @@ import (
 // those of a downstream that is no longer wanted go at once. What failed or waits takes nothing away, and neither does
 // doubt: where several downstreams are of one kind and nothing records whose an object was, all of them must stand.
 func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
+	outcomes := slices.Clone(out.Outcomes)
 	for _, own := range in.Leftovers {
-		current := out.Outcomes[own.Downstream]
+		current := outcomes[own.Downstream]
 		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
 		switch {
-		case !own.Certain && !p.kindSettled(own.Downstream, out.Outcomes):
+		case !own.Certain && !p.kindSettled(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind stands"
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
@@ -27,8 +28,14 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case stands(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has taken its place", current.Target)
 			o.Action = p.retreat(own)
+		case in.Wish.unknown(own.Downstream):
+			o.State, o.Message = current.State, current.Message
 		default:
-			o.State, o.Message = StateSuperseded, "it stays until its successor stands"
+			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
+		}
+		if p.spaceRemoval(&o, own) {
+			c := &out.Outcomes[own.Downstream]
+			c.State, c.Action, c.Message, c.RequeueAfter = StateContested, ActionNone, o.Message, o.RequeueAfter
 		}
 		out.Leftovers = append(out.Leftovers, o)
 	}
@@ -49,10 +56,10 @@ func (p *Pipeline) kindSettled(i int, outcomes []Outcome) bool {
 }
 
 // Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
-// that bear the upstream's mark; recorded is what the upstream's status records. A nil wish has no targets: everything
-// is left over, as at deletion. Objects that our field manager never applied are nobody's but their owner's and left out,
-// and so are those that deletion.before made, which have a way of their own.
-func (p *Pipeline) Leftovers(w *Wish, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
+// that bear the mark of the upstream with this uid; recorded is what its status records. A nil wish has no targets:
+// everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that
+// deletion.before made, which have a way of their own.
+func (p *Pipeline) Leftovers(upstream types.UID, w *Wish, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
 	var left []Owned
 	seen := map[types.UID]bool{}
 	for i := range p.Downstreams {
@@ -61,7 +68,7 @@ func (p *Pipeline) Leftovers(w *Wish, owned [][]*drift.Live, recorded []status.R
 				continue
 			}
 			home, certain := p.homeOf(i, live, recorded)
-			if !live.Managed && !certain {
+			if !Owns(live, upstream, certain && p.BelievesStatus()) {
 				continue
 			}
 			seen[live.UID] = true
@@ -133,20 +140,13 @@ func (p *Pipeline) keeps(own Owned) bool {
 	return false
 }
 
-// decideUnselected is about an upstream that lost the label (or whose namespace did): all its downstreams are unwanted.
-func (p *Pipeline) decideUnselected(in Input) Decision {
-	var out Decision
-	for i := range p.Downstreams {
-		out.Outcomes = append(out.Outcomes, Outcome{Downstream: i, State: StateUnwanted, Message: "the upstream is no longer selected"})
-	}
-	p.decideLeftovers(in, &out)
-	if in.HasFinalizer && len(in.Leftovers) == 0 {
-		out.Finalizer = FinalizerRemove
-	}
-	return out
-}
-
 func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
+
+// unknown tells whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
+func (w *Wish) unknown(i int) bool {
+	wish := wishOf(w, i)
+	return w != nil && (len(w.Invalid) > 0 || wish != nil && wish.Err != nil)
+}
 
 // finalizerWish asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
 // the config does not let go without more ado.

@@ -34,7 +34,8 @@ const (
 	StateDrifted State = "Drifted"
 	// StateConflict: an object that is not ours stands at the target.
 	StateConflict State = "Conflict"
-	// StateContested: another writer keeps undoing what we apply; repairs are spaced out.
+	// StateContested: what is written does not settle, since another writer undoes it or it changes what is wanted; writes
+	// are spaced out.
 	StateContested State = "Contested"
 	// StatePaused: the upstream bears the pause annotation.
 	StatePaused State = "Paused"
@@ -42,6 +43,9 @@ const (
 	StateUnwanted State = "Unwanted"
 	// StateSuperseded: an object of ours that is no longer the target, such as after a rename.
 	StateSuperseded State = "Superseded"
+	// StateLeftover: the status records an object for a downstream that the config no longer has, by name or by kind. Nothing
+	// looks after it.
+	StateLeftover State = "Leftover"
 	// StateDelete: the upstream is being deleted and the downstream goes with it.
 	StateDelete State = "Delete"
 	// StateRelease: the downstream is kept and our marks are taken off.
@@ -59,7 +63,7 @@ const (
 // States lists every state.
 func States() []State {
 	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate, StateInSync,
-		StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateDelete, StateRelease,
+		StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover, StateDelete, StateRelease,
 		StateHookRunning, StateHookFinished, StateHookFailed, StateHookTimedOut}
 }
 
@@ -81,9 +85,6 @@ const (
 	// ActionRemark gives the object the marks that the config names now, for those that it named before, and changes
 	// nothing else of it.
 	ActionRemark Action = "Remark"
-	// ActionInspect compares a live object whose mark may be forged with a dry-run create of what we want; the answer
-	// comes back as Verdict.Beyond.
-	ActionInspect Action = "Inspect"
 	// ActionSettle makes a dry-run apply to learn whether a mismatch is drift or the API server's own spelling; the
 	// answer comes back as Verdict.Settled.
 	ActionSettle Action = "Settle"
@@ -140,6 +141,8 @@ type Decision struct {
 	Finalizer FinalizerWish
 	// Hook is about the object of deletion.before; nil where there is none or the upstream is not being deleted.
 	Hook *Outcome
+	// Waits is true where the upstream stays until what is deleted is gone.
+	Waits bool
 	// HookFirst is true while the downstreams have to wait for Hook.
 	HookFirst bool
 }

@@ -2,81 +2,230 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/render"
 )
 
-// warnOfTexts warns of holes that give text where the downstream's schema wants a number or a boolean: `80{{ .x }}` is a
-// string, which the API server refuses, and nothing in the template shows it.
-func (c *compiler) warnOfTexts(d *Downstream, path, file string, first int) {
-	if d.template == nil || d.Kind.Schema == nil {
+// typeCheck holds what the author of a template has written, and what is known of the holes in it, to the schema of the
+// downstream's kind. It looks at the document of each path through the template's conditions: something is wrong only if it
+// is wrong on every path that prints it.
+type typeCheck struct {
+	kind   kinds.Kind
+	shapes map[[2]int]shape // of the holes, by line and column
+
+	sites     map[site]*sighting
+	maps      map[site]*writtenMap
+	pairs     map[[2]site]*sighting
+	documents int
+	visits    int // of the document at hand
+}
+
+// maxVisits bounds the work for a document whose aliases stand for each other.
+const maxVisits = 100_000
+
+// site is something that the author has written: a scalar, a key, an item.
+type site struct {
+	line int
+	what string
+}
+
+// sighting counts the paths that print a site, and those on which it is wrong.
+type sighting struct {
+	times, wrong int
+	finding      finding
+}
+
+// see counts a site; found is nil where nothing is wrong with it.
+func (t *typeCheck) see(line int, what string, found *finding) {
+	at := t.sites[site{line, what}]
+	if at == nil {
+		at = &sighting{}
+		t.sites[site{line, what}] = at
+	}
+	at.times++
+	if found != nil {
+		at.wrong++
+		at.finding = *found
+	}
+}
+
+// types prepares to check a template against the schema of a downstream; its sketches are what is checked.
+func (c *compiler) types(d *Downstream) *typeCheck {
+	t := &typeCheck{kind: d.Kind, shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
+	left, right := c.p.delimiters()
+	text := d.Config.Template
+	for pos, s := range walkShapes(text, left, right, upstreamShape(c.p.Upstream.Schema)).printed {
+		t.shapes[placeIn(text, int(pos))] = s
+	}
+	return t
+}
+
+// placeIn is the line and column of an offset, from 1.
+func placeIn(text string, offset int) [2]int {
+	before := text[:offset]
+	return [2]int{1 + strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n")}
+}
+
+// document takes one document in.
+func (t *typeCheck) document(s *render.Sketch) {
+	t.visits = 0
+	t.documents++
+	if s.Kind != render.SketchMap {
 		return
 	}
-	for _, h := range d.template.Holes() {
-		if !h.String || h.Key {
-			continue
-		}
-		wanted := scalarType(schemaAt(d.Kind.Schema, h.Path))
-		if wanted == "" {
-			continue
-		}
-		c.p.Warnings = append(c.p.Warnings, config.Error{File: file, Line: first + h.Line - 1,
-			Path:    path,
-			Problem: fmt.Sprintf("%s wants %s, and %s gives text", h.Path, wanted, h.Text),
-			Mend:    "let the hole be the whole value, as in `{{ … | int }}`"})
+	root := t.kind.Schema
+	if root == nil {
+		root = &spec.Schema{}
 	}
+	for _, e := range s.Entries {
+		switch {
+		case e.Value == nil || len(e.Holes) > 0:
+		case e.Key == "metadata":
+			t.value(e.Value, templateMetadata, ".metadata")
+		case !slices.Contains(ofEveryKind, e.Key):
+			t.entry(root, e, "")
+		}
+	}
+	t.written(s, root, "")
 }
 
-// scalarType is the type of a field that text does not fit; "" for every other field.
-func scalarType(s *spec.Schema) string {
-	if s == nil {
-		return ""
-	}
-	if either, _ := s.Extensions.GetBool("x-kubernetes-int-or-string"); either || s.Format == "int-or-string" || len(s.OneOf) > 0 || len(s.AnyOf) > 0 {
-		return ""
-	}
-	for _, t := range []string{"integer", "number", "boolean"} {
-		if len(s.Type) == 1 && s.Type[0] == t {
-			return map[string]string{"integer": "an integer", "number": "a number", "boolean": "a boolean"}[t]
-		}
-	}
-	return ""
-}
+// ofEveryKind are the fields at the root that have rules of their own.
+var ofEveryKind = []string{"apiVersion", "kind", "metadata", "status"}
 
-// schemaAt is the schema of the field at a hole's path, ".spec.ports[].port"; nil where it is not known.
-func schemaAt(s *spec.Schema, path string) *spec.Schema {
-	steps, err := fieldpath.Parse(strings.ReplaceAll(path, "[]", "[0]"))
-	if err != nil {
-		return nil
-	}
-	for _, step := range steps {
-		if s == nil {
-			return nil
-		}
-		for len(s.AllOf) == 1 && len(s.Properties) == 0 && s.Items == nil {
-			s = &s.AllOf[0] // how a published schema says "that one, with a description of its own"
-		}
-		s = below(s, step)
-	}
+// templateMetadata is the schema of what a template may set of the metadata; what else it sets is found elsewhere.
+var templateMetadata = func() *spec.Schema {
+	s := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
+		"name": *spec.StringProperty(), "namespace": *spec.StringProperty(),
+		"labels": *spec.MapProperty(spec.StringProperty()), "annotations": *spec.MapProperty(spec.StringProperty()),
+	}}}
+	s.AddExtension(preservesUnknown, true)
 	return s
+}()
+
+// value checks what stands at a path, and everything below; a nil schema takes anything.
+func (t *typeCheck) value(s *render.Sketch, schema *spec.Schema, at string) {
+	if t.visits++; t.visits > maxVisits {
+		return
+	}
+	schema = plainSchema(schema)
+	found := t.judge(s, schema, at)
+	t.see(s.Line, literal(s), found)
+	if found != nil {
+		schema = nil
+	}
+	switch s.Kind {
+	case render.SketchMap:
+		for _, e := range s.Entries {
+			t.entry(schema, e, at)
+		}
+		t.written(s, schema, at)
+	case render.SketchList:
+		item := itemSchema(schema)
+		for _, i := range s.Items {
+			if i.Kind != render.SketchSplice {
+				t.value(i, item, at+"[]")
+			}
+		}
+		t.items(s, schema, at)
+	}
 }
 
-func below(s *spec.Schema, step fieldpath.Step) *spec.Schema {
-	if step.Kind != fieldpath.FieldStep {
-		if s.Items == nil {
-			return nil
+// entry checks one entry of a map.
+func (t *typeCheck) entry(schema *spec.Schema, e render.SketchEntry, at string) {
+	if e.Value == nil {
+		for _, h := range e.Holes {
+			t.see(h.Line, h.Text+at, t.hole(h, schema, at))
 		}
-		return s.Items.Schema
+		return
 	}
-	if p, ok := s.Properties[step.Field]; ok {
-		return &p
+	if len(e.Holes) > 0 {
+		t.value(e.Value, anyValue(schema), at+"[*]")
+		return
 	}
-	if s.AdditionalProperties == nil {
-		return nil
+	below := at + pathStep(e.Key)
+	property, found := t.property(schema, e.Key, at)
+	t.see(e.Line, "key "+e.Key, found)
+	t.value(e.Value, property, below)
+}
+
+func pathStep(key string) string {
+	if strings.ContainsAny(key, "./[]'\" ") {
+		return "['" + strings.ReplaceAll(key, "'", "''") + "']"
 	}
-	return s.AdditionalProperties.Schema
+	return "." + key
+}
+
+// literal tells the values of one line apart.
+func literal(s *render.Sketch) string {
+	var parts []string
+	for _, h := range s.Holes {
+		parts = append(parts, fmt.Sprintf("%d:%d", h.Line, h.Column))
+	}
+	for _, e := range s.Entries {
+		parts = append(parts, fmt.Sprintf("%d %s", e.Line, e.Key))
+	}
+	for _, i := range s.Items {
+		parts = append(parts, fmt.Sprintf("%d %d %v", i.Line, i.Kind, i.Value))
+	}
+	return fmt.Sprintf("%d %#v %q", s.Kind, s.Value, parts)
+}
+
+// report files what is wrong. What the API server refuses whatever the upstream holds is told apart from what it may refuse.
+func (t *typeCheck) report(c *compiler, path, file string, first int) {
+	type placed struct {
+		line int
+		finding
+	}
+	var all []placed
+	for at, s := range t.sites {
+		if s.wrong == s.times {
+			all = append(all, placed{at.line, s.finding})
+		}
+	}
+	for line, found := range t.missing() {
+		all = append(all, placed{line.line, found})
+	}
+	for line, found := range t.twice() {
+		all = append(all, placed{line.line, found})
+	}
+	slices.SortFunc(all, func(a, b placed) int {
+		if a.line != b.line {
+			return a.line - b.line
+		}
+		return strings.Compare(a.problem, b.problem)
+	})
+	for _, f := range all {
+		e := config.Error{File: file, Line: first + f.line - 1, Path: path, Problem: f.problem, Mend: f.mend}
+		if f.other > 0 {
+			e.Problem += fmt.Sprintf(", the other in line %d", first+f.other-1)
+		}
+		switch {
+		case c.reported(e):
+		case f.unsure:
+			c.warn(e)
+		default:
+			c.p.Refusals = append(c.p.Refusals, e)
+		}
+	}
+}
+
+// reported tells whether something was said already of the field that is named in a problem.
+func (c *compiler) reported(e config.Error) bool {
+	same := func(have config.Error) bool {
+		return have.File == e.File && have.Line == e.Line && have.Path == e.Path && (have.Problem == e.Problem || strings.HasPrefix(have.Problem, "metadata"))
+	}
+	return slices.ContainsFunc(c.p.Warnings, same) || slices.ContainsFunc(c.p.Refusals, same) ||
+		slices.ContainsFunc(c.errs, func(have *config.Error) bool { return same(*have) })
+}
+
+func (c *compiler) warn(e config.Error) {
+	if !slices.Contains(c.p.Warnings, e) {
+		c.p.Warnings = append(c.p.Warnings, e)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -41,27 +42,40 @@ type DownstreamWish struct {
 func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Wish {
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
+	in.budget = in.renderBudget()
 	w := &Wish{}
 	if err := in.problem(p.validatorInputs); err != nil {
-		for range p.Downstreams {
-			w.Downstreams = append(w.Downstreams, DownstreamWish{Err: err})
-		}
-		return w
+		return p.failed(err)
 	}
 	if p.validator != nil {
 		if w.Invalid = p.validator.Validate(vars, budget); len(w.Invalid) > 0 {
-			for i := range w.Invalid {
-				w.Invalid[i].Message = p.Mask(in, w.Invalid[i].Message)
+			for i, f := range w.Invalid {
+				if p.quietRules[f.Index] {
+					w.Invalid[i] = p.validator.Redacted(f)
+				}
 			}
 			return w
+		}
+	}
+	if in.larger != nil && budget.Left() < rules.CostPerObject-rules.CostPerObject/16 {
+		if err := in.larger(); err != nil {
+			return p.failed(err)
 		}
 	}
 	w.Downstreams = make([]DownstreamWish, len(p.Downstreams))
 	for i, d := range p.Downstreams {
 		w.Downstreams[i] = p.wishOne(d, upstream, in, vars, budget)
-		w.Downstreams[i].Err = p.maskError(in, w.Downstreams[i].Err)
 	}
 	p.refuseSharedTargets(w)
+	return w
+}
+
+// failed is a wish of which nothing can be told.
+func (p *Pipeline) failed(err error) *Wish {
+	w := &Wish{Downstreams: make([]DownstreamWish, len(p.Downstreams))}
+	for i := range w.Downstreams {
+		w.Downstreams[i].Err = err
+	}
 	return w
 }
 
@@ -77,7 +91,7 @@ func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, i
 	if d.when != nil {
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
-			return DownstreamWish{Err: fmt.Errorf("evaluating when: %w", err)}
+			return DownstreamWish{Err: quietly(d.quiet, redact.Errorf("evaluating when: %w", err))}
 		}
 		if wanted != true {
 			return DownstreamWish{}

@@ -5,16 +5,30 @@ import "text/template/parse"
 // reads is what a template can read of its data.
 type reads struct {
 	status bool
-	params map[string]bool
+	// statusFields are the fields that are read of the upstream's status; one without fields is the whole.
+	statusFields [][]string
+	params       map[string]bool
 	// inputs has, by name, the fields that are read of an input; one without fields is the whole.
 	inputs map[string][][]string
 	// computedInput is true where a name given to `input` is not a constant.
 	computedInput bool
+	// shown and showsComputed are inputs and computedInput without what ends in a digest.
+	shown         map[string][][]string
+	showsComputed bool
 }
 
 // ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. It errs on
 // the side of true: a name computed at execution, or `.` handed to a function, counts as reading everything.
 func (t *Template) ReadsStatus() bool { return t.reads.status }
+
+// StatusReads tells what the template can read of the upstream's status: the fields that .status.field names, with everything
+// below them. whole means that it may read anything.
+func (t *Template) StatusReads() (paths [][]string, whole bool) {
+	for _, path := range t.reads.statusFields {
+		whole = whole || len(path) == 0
+	}
+	return t.reads.statusFields, whole
+}
 
 // Params are the names that the template gives to `param`, sorted; computed names are not among them.
 func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
@@ -31,6 +45,18 @@ func (t *Template) InputReads(name string) (paths [][]string, whole bool) {
 	return t.reads.inputs[name], whole || t.reads.computedInput
 }
 
+// InputShown is InputReads without what only a digest is made of ((input "NAME").data | toJson | sha256sum): the value does not
+// get into the document.
+func (t *Template) InputShown(name string) (paths [][]string, whole bool) {
+	for _, path := range t.reads.shown[name] {
+		whole = whole || len(path) == 0
+	}
+	return t.reads.shown[name], whole || t.reads.showsComputed
+}
+
+// digests are the functions from whose result nobody learns what went in.
+var digests = map[string]bool{"sha1sum": true, "sha256sum": true, "sha512sum": true}
+
 // ComputesInput reports whether the template computes the name of an input while it executes: it may be any.
 func (t *Template) ComputesInput() bool { return t.reads.computedInput }
 
@@ -41,11 +67,13 @@ type analysis struct {
 	// rooted are the templates whose dot can be the upstream; queue holds those still to be walked.
 	rooted map[string]bool
 	queue  []string
+	// digesting is true while what is walked goes into a digest.
+	digesting bool
 }
 
 func (c *compiler) analyse() reads {
 	a := &analysis{compiler: c, rooted: map[string]bool{}}
-	a.params, a.inputs = map[string]bool{}, map[string][][]string{}
+	a.params, a.inputs, a.shown = map[string]bool{}, map[string][][]string{}, map[string][][]string{}
 	a.root(c.name)
 	for len(a.queue) > 0 {
 		name := a.queue[0]
@@ -123,9 +151,18 @@ func (a *analysis) pipe(p *parse.PipeNode, s scope) {
 	if p == nil {
 		return
 	}
-	for _, cmd := range p.Cmds {
+	last := -1
+	for i, cmd := range p.Cmds {
+		if digests[function(cmd)] {
+			last = i
+		}
+	}
+	around := a.digesting
+	for i, cmd := range p.Cmds {
+		a.digesting = around || i <= last
 		a.command(cmd, s)
 	}
+	a.digesting = around
 }
 
 func (a *analysis) command(cmd *parse.CommandNode, s scope) {
@@ -159,9 +196,13 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 func (a *analysis) input(name string, known bool, fields []string) {
 	if !known {
 		a.computedInput = true
+		a.showsComputed = a.showsComputed || !a.digesting
 		return
 	}
 	a.inputs[name] = append(a.inputs[name], fields)
+	if !a.digesting {
+		a.shown[name] = append(a.shown[name], fields)
+	}
 }
 
 // inputCall reports (input "NAME"), which is what a field can be read of.
@@ -176,12 +217,12 @@ func inputCall(n parse.Node) (name string, ok bool) {
 func (a *analysis) node(n parse.Node, s scope) {
 	switch n := n.(type) {
 	case *parse.DotNode:
-		a.status = a.status || s.dot
+		a.readsStatus(s.dot, nil)
 	case *parse.FieldNode:
-		a.status = a.status || s.dot && n.Ident[0] == "status"
+		a.readsStatus(s.dot && n.Ident[0] == "status", n.Ident[1:])
 	case *parse.VariableNode:
 		if n.Ident[0] == "$" && s.dollar {
-			a.status = a.status || len(n.Ident) == 1 || n.Ident[1] == "status"
+			a.readsStatus(len(n.Ident) == 1 || n.Ident[1] == "status", n.Ident[min(2, len(n.Ident)):])
 		}
 	case *parse.ChainNode:
 		if name, ok := inputCall(n.Node); ok {
@@ -191,5 +232,13 @@ func (a *analysis) node(n parse.Node, s scope) {
 		a.node(n.Node, s)
 	case *parse.PipeNode:
 		a.pipe(n, s)
+	}
+}
+
+// readsStatus notes fields that are read of the status, if they are of it; none are the whole.
+func (a *analysis) readsStatus(are bool, fields []string) {
+	if are {
+		a.status = true
+		a.statusFields = append(a.statusFields, fields)
 	}
 }

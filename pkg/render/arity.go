@@ -10,7 +10,7 @@ import (
 // builtinArity is how many arguments text/template's own functions take, at least and at most.
 var builtinArity = map[string][2]int{
 	"and": {1, math.MaxInt}, "or": {1, math.MaxInt}, "index": {1, math.MaxInt}, "printf": {1, math.MaxInt},
-	"not": {1, 1}, "len": {1, 1}, "eq": {2, math.MaxInt}, "ne": {2, 2}, "lt": {2, 2}, "le": {2, 2}, "gt": {2, 2}, "ge": {2, 2},
+	"not": {1, 1}, "len": {1, 1}, "lt": {2, 2}, "le": {2, 2}, "gt": {2, 2}, "ge": {2, 2},
 }
 
 // arity gives how many arguments a function takes, at least and at most.
@@ -18,10 +18,11 @@ func arity(name string) (least, most int) {
 	if name == "default" {
 		return 2, math.MaxInt // without a value to fall back to it would do nothing
 	}
-	f, ok := functions[name]
-	if bind, bound := runFunctions[name]; bound {
-		f = bind(&run{})
-	} else if !ok {
+	if name == "eq" {
+		return 2, math.MaxInt
+	}
+	f := bound(&run{}, name)
+	if f == nil {
 		if n, known := builtinArity[name]; known {
 			return n[0], n[1]
 		}

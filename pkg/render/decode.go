@@ -18,25 +18,63 @@ import (
 type skeletonError struct {
 	line, record  int
 	problem, mend string
-	named         bool // the problem's sentence begins with what the hole prints
+	kind          string // the problem without values, where it quotes one
+	named         bool   // the problem's sentence begins with what the hole prints
+}
+
+// shown is the problem without values: of a document the parser sees the author's text alone.
+func (e *skeletonError) shown() string {
+	if e.kind != "" {
+		return e.kind
+	}
+	return e.problem
 }
 
 func (e *skeletonError) Error() string { return e.problem }
 
 // decode reads the one document of a skeleton. A hole with `omitempty | toYaml` and nothing to say does not show
 // whether it stands among entries or items, so both are tried.
-func decode(text []byte) (*yaml.Node, error) {
+func decode(text []byte, b *Budget) (*yaml.Node, error) {
+	if err := b.parseCost(text); err != nil {
+		return nil, err
+	}
 	root, err := decodeOnce(text)
 	if err == nil {
 		return root, nil
 	}
 	for _, other := range otherForms(text) {
+		if b.parseCost(other) != nil {
+			break // the first error has to do
+		}
 		if root, err := decodeOnce(other); err == nil {
 			return root, nil
 		}
 	}
-	return nil, err
+	var known *skeletonError
+	if errors.As(err, &known) {
+		return nil, err
+	}
+	return nil, syntaxError(text, err, b)
 }
+
+// parsedBytes is what the parser takes for a value besides its text, and what is built of that.
+const parsedBytes = 700
+
+// parseCost is what parsing a text takes: each value of YAML has one of these marks before or behind it.
+func (b *Budget) parseCost(text []byte) error {
+	values := 1 + bytes.Count(text, openBracket) + bytes.Count(text, openBrace) + bytes.Count(text, comma) +
+		bytes.Count(text, colon) + bytes.Count(text, dash) + bytes.Count(text, question) + bytes.Count(text, hash)
+	holes := bytes.Count(text, openMarkBytes)
+	if err := b.work(plus(len(text)/64, values)); err != nil {
+		return err
+	}
+	return b.spend(plus(times(values, parsedBytes), plus(times(8, len(text)), times(200, holes))))
+}
+
+var (
+	openBracket, openBrace, comma, colon, hash = []byte("["), []byte("{"), []byte(","), []byte(":"), []byte("#")
+	dash, question, openMarkBytes              = []byte("-"), []byte("?"), []byte(openMark)
+)
 
 func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	defer func() {
@@ -51,12 +89,12 @@ func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing", mend: "one document is needed; to have none, use the downstream's `when`"}
 	} else if err != nil {
-		return nil, syntaxError(text, err)
+		return nil, err
 	}
 	if err := dec.Decode(&second); err == nil {
 		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents", mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
 	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxError(text, err)
+		return nil, err
 	}
 	root = doc.Content[0]
 	for root.Kind == yaml.AliasNode {
@@ -94,7 +132,7 @@ var (
 const noStructureHere = "is no map or list, and the template places entries or items there"
 
 // syntaxError translates the parser's message. Only its line is taken from it.
-func syntaxError(text []byte, err error) error {
+func syntaxError(text []byte, err error, b *Budget) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	out := &skeletonError{record: -1, line: 1}
 	if m := errorLine.FindStringSubmatch(message); m != nil {
@@ -117,7 +155,7 @@ func syntaxError(text []byte, err error) error {
 	if tabbed.Match(near) {
 		out.mend = "indent with spaces, YAML takes no tabs"
 	}
-	blameSplice(out, text)
+	blameSplice(out, text, b)
 	return out
 }
 
@@ -125,7 +163,7 @@ var spliceMark = regexp.MustCompile(`- \x{E000}l(\d+)\x{E001}|\x{E000}m(\d+)\x{E
 
 // blameSplice looks for a hole whose toYaml printed a list where the author's text has room for a map, or the other
 // way round: with the other form in its place, the skeleton is YAML.
-func blameSplice(out *skeletonError, text []byte) {
+func blameSplice(out *skeletonError, text []byte, b *Budget) {
 	const most = 20
 	for _, m := range spliceMark.FindAllSubmatchIndex(text, most) {
 		have, room, digits := "a list", "the entries of a map", m[2:4]
@@ -136,6 +174,9 @@ func blameSplice(out *skeletonError, text []byte) {
 		}
 		record, _ := strconv.Atoi(string(text[digits[0]:digits[1]]))
 		other := appendPlaceholder(bytes.Clone(text[:m[0]]), kind, record)
+		if b.parseCost(text) != nil {
+			return
+		}
 		var doc yaml.Node
 		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
 			out.record = record

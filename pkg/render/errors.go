@@ -1,8 +1,11 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // Error is one thing wrong with a template, or with what it makes of an upstream.
@@ -13,7 +16,24 @@ type Error struct {
 	Problem string
 	// Mend says how to put it right; empty where the problem says it all.
 	Mend string
+	// Limit is ErrLimit or ErrTime where a limit ended the rendering, or what a Budget's larger said; else nil.
+	Limit error
+	// Input is the input that exists without the field that the template reads; empty for any other problem.
+	Input string
+
+	// action is the author's text that is to blame, kind the problem without values; each empty where it is not known.
+	action, kind string
 }
+
+var (
+	// ErrLimit: rendering needs more than it may. It will, until the upstream, an input or the template changes.
+	ErrLimit = errors.New("a limit of rendering is exceeded")
+	// ErrTime: rendering takes longer than it may, which on another occasion may be different.
+	ErrTime = errors.New("rendering takes too long")
+)
+
+// Unwrap returns the limit that ended the rendering, if one did.
+func (e *Error) Unwrap() error { return e.Limit }
 
 // Error gives "line 7: .spec.tag is not set: how to mend it".
 func (e *Error) Error() string {
@@ -27,6 +47,18 @@ func (e *Error) Error() string {
 		b.WriteString(e.Mend)
 	}
 	return b.String()
+}
+
+// Redacted is the error without the values that the problem quotes.
+func (e *Error) Redacted() string {
+	out := Error{Line: e.Line, Problem: e.kind, Mend: e.Mend}
+	if e.kind == "" {
+		out.Problem, out.Mend = redact.NotQuoted, ""
+	}
+	if e.action != "" && !strings.Contains(out.Problem, e.action) {
+		out.Problem = e.action + ": " + out.Problem
+	}
+	return out.Error()
 }
 
 // Errors is everything that compiling a template found, in the order of the template's lines.
@@ -50,11 +82,16 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// problem is what a template function returns: the position is added by whoever knows the call.
-type problem struct{ text, mend string }
+// problem is what a template function returns: the position is added by whoever knows the call. kind is the text without
+// values.
+type problem struct {
+	text, kind, mend string
+	limit            error
+}
 
 func (p *problem) Error() string { return p.text }
 
+// problemf formats a problem. %s is for the author's words and names of types, all else for values.
 func problemf(mend, format string, args ...any) error {
-	return &problem{text: fmt.Sprintf(format, args...), mend: mend}
+	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), mend: mend}
 }

@@ -12,13 +12,14 @@ import (
 // Execute renders the document for d. The error is an *Error whose line is in the author's template; among others:
 // a value that is not set, a document that is no mapping, two documents, a key given twice, and a limit passed.
 // The document shares nothing with d. Integers in it are int64; a float64 of d stays one.
-func (t *Template) Execute(d Data) (map[string]any, error) {
+func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	r := t.runs.Get().(*run)
-	defer r.release()
+	defer r.end(&err)
+	r.start(d)
 	if err := r.execute(d, false); err != nil {
 		return nil, err
 	}
-	doc, err := t.document(r)
+	doc, err = t.document(r)
 	var s *skeletonError
 	if errors.As(err, &s) {
 		return nil, t.locate(r, d, s)
@@ -34,12 +35,13 @@ func (t *Template) document(r *run) (map[string]any, error) {
 	tree := t.cache.get(r.buf)
 	if tree == nil {
 		var err error
-		if tree, err = parseSkeleton(r.buf); err != nil {
+		if tree, err = parseSkeleton(r.buf, r.Budget); err != nil {
 			return nil, err
 		}
 		t.cache.put(r.buf, tree)
 	}
-	f := filler{budget: &r.budget, sites: t.sites, records: r.recs}
+	f := filler{Budget: r.Budget, sites: t.sites, records: r.recs}
+	f.placing = true
 	value, _, err := f.fill(tree.root)
 	if err != nil {
 		return nil, err
@@ -51,15 +53,15 @@ func (t *Template) document(r *run) (map[string]any, error) {
 	return doc, nil
 }
 
-// locate translates an error of a skeleton to the template. A skeleton is printed once more for it, noting where
-// each of its pieces comes from: the way that works does not pay for the way that fails.
+// locate translates an error of a skeleton to the template. A skeleton is printed once more for it, with what is left
+// of the budget, noting where each of its pieces comes from: the way that works does not pay for the way that fails.
 func (t *Template) locate(r *run, d Data, s *skeletonError) error {
-	out := &Error{Problem: s.problem, Mend: s.mend}
+	out := &Error{Problem: s.problem, Mend: s.mend, kind: s.shown()}
 	if s.record >= 0 && s.record < len(r.recs) {
 		return s.at(&t.sites[r.recs[s.record].site])
 	}
 	if err := r.execute(d, true); err != nil {
-		return err
+		return out // there is a limit to what is spent on the line
 	}
 	out.Line = t.place(r.buf, r.trace, s.line)
 	return out
@@ -67,9 +69,9 @@ func (t *Template) locate(r *run, d Data, s *skeletonError) error {
 
 // at puts the error at the hole that is to blame.
 func (e *skeletonError) at(s *site) *Error {
-	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Mend: e.mend}
+	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Mend: e.mend, action: s.action(), kind: e.shown()}
 	if e.named {
-		out.Problem = s.text + " " + e.problem
+		out.Problem, out.kind = s.text+" "+e.problem, s.text+" "+out.kind
 	}
 	return out
 }
@@ -130,10 +132,11 @@ func (t *Template) executionError(err error) error {
 		out.Problem = after
 	}
 	var p *problem
+	out.action = t.actionAt(out.Line, out.Column)
 	if errors.As(err, &p) {
-		out.Problem, out.Mend = p.text, p.mend
-	} else if action := t.actionAt(out.Line, out.Column); action != "" {
-		out.Problem = action + ": " + out.Problem
+		out.Problem, out.Mend, out.kind, out.Limit = p.text, p.mend, p.kind, p.limit
+	} else if out.action != "" {
+		out.Problem = out.action + ": " + out.Problem
 	}
 	return out
 }

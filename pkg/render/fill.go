@@ -13,15 +13,17 @@ type record struct {
 
 // filler puts the recorded values into a parsed skeleton.
 type filler struct {
-	*budget
+	*Budget
 	sites   []site
 	records []record
 }
 
 // fill builds the value of a node. omitted is true where omitempty holes with nothing to say are the whole value.
 func (f *filler) fill(n *node) (value any, omitted bool, err error) {
-	if err := f.spend(16); err != nil {
-		return nil, false, err
+	if n.kind == constNode || n.kind == textNode {
+		if err := f.placed(n.value); err != nil {
+			return nil, false, err
+		}
 	}
 	switch n.kind {
 	case constNode:
@@ -46,8 +48,17 @@ func (f *filler) whole(record int) (any, bool, error) {
 		return nil, true, nil
 	case isNil(r.value):
 		return nil, false, s.missing()
+	case s.inText:
+		text, err := f.holeText(part{record: record}, true)
+		if err == nil {
+			err = s.at(f.placed(text))
+		}
+		return text, false, err
 	case s.mode == modeQuote || s.mode == modeSingleQuote:
 		text, err := f.textOf(r.value)
+		if err == nil {
+			err = f.placed(text)
+		}
 		return text, false, s.at(err)
 	}
 	value, err := f.copyValue(r.value)
@@ -66,29 +77,41 @@ func (f *filler) text(parts []part) (any, bool, error) {
 			return nil, true, nil
 		}
 		text, err := f.holeText(parts[0], true)
+		if err == nil {
+			err = s.at(f.moreText(len(text)))
+		}
 		return text, false, err
 	}
 	text, err := f.join(parts)
+	if err == nil {
+		err = f.moreText(len(text))
+	}
 	return text, false, err
 }
 
+// join measures before it makes the text.
 func (f *filler) join(parts []part) (string, error) {
-	var b strings.Builder
+	if err := f.spend(times(32, len(parts))); err != nil {
+		return "", err
+	}
+	texts := make([]string, 0, 2*len(parts))
 	for _, p := range parts {
-		b.WriteString(p.text)
-		if p.record < 0 {
+		if err := f.textCost(len(p.text)); err != nil {
+			return "", err
+		}
+		if texts = append(texts, p.text); p.record < 0 {
 			continue
 		}
 		text, err := f.holeText(p, false)
 		if err != nil {
 			return "", err
 		}
-		if err := f.spend(len(text)); err != nil {
+		if err := f.textCost(len(text)); err != nil {
 			return "", f.sites[f.records[p.record].site].at(err)
 		}
-		b.WriteString(text)
+		texts = append(texts, text)
 	}
-	return b.String(), nil
+	return strings.Join(texts, ""), nil
 }
 
 // holeText gives the text that a hole prints inside a scalar: what Helm would print there.
@@ -106,12 +129,24 @@ func (f *filler) holeText(p part, whole bool) (string, error) {
 		return "", s.at(err)
 	}
 	if p.indent != "" && (s.mode == modeYAML || s.mode == modeJSONPretty) {
+		if err := f.textCost(plus(len(text), times(strings.Count(text, "\n"), len(p.indent)))); err != nil {
+			return "", s.at(err)
+		}
 		text = strings.ReplaceAll(text, "\n", "\n"+p.indent)
 	}
 	return text, nil
 }
 
+// modeText prints a value as the end of its hole asks. What it copies on the way is not placed in the document.
 func (f *filler) modeText(m mode, v any) (string, error) {
+	placing := f.placing
+	f.placing = false
+	text, err := f.printed(m, v)
+	f.placing = placing
+	return text, err
+}
+
+func (f *filler) printed(m mode, v any) (string, error) {
 	switch m {
 	case modeYAML:
 		return f.yamlText(v)
@@ -123,28 +158,35 @@ func (f *filler) modeText(m mode, v any) (string, error) {
 		return f.jsonText(v, jsonPretty)
 	}
 	text, err := f.textOf(v)
-	switch m {
-	case modeQuote:
-		return strconv.Quote(text), err
-	case modeSingleQuote:
-		return "'" + text + "'", err
+	switch {
+	case err != nil:
+		return "", err
+	case m == modeQuote:
+		return f.quoted(text)
+	case m == modeSingleQuote:
+		return "'" + text + "'", f.textCost(len(text))
 	}
-	return text, err
+	return text, nil
 }
 
 func (f *filler) list(n *node) (any, bool, error) {
+	if err := f.placeList(len(n.items)); err != nil {
+		return nil, false, err
+	}
 	out := make([]any, 0, len(n.items))
 	omitted := len(n.items) > 0
 	for _, item := range n.items {
 		if item.kind == spliceNode {
-			r := f.records[item.record]
-			spliced, err := f.copyValue(r.value)
+			s, spliced, err := f.spliced(item.record)
 			if err != nil {
-				return nil, false, f.sites[r.site].at(err)
+				return nil, false, err
 			}
 			items, _ := spliced.([]any)
+			if err := f.spend(times(bufferFactor*16, len(items))); err != nil {
+				return nil, false, s.at(err)
+			}
 			out = append(out, items...)
-			omitted = omitted && len(items) == 0 && f.sites[r.site].omit
+			omitted = omitted && len(items) == 0 && s.omit
 			continue
 		}
 		omitted = false
@@ -160,12 +202,15 @@ func (f *filler) list(n *node) (any, bool, error) {
 }
 
 func (f *filler) mapping(n *node) (any, bool, error) {
+	if err := f.placeMap(len(n.entries)); err != nil {
+		return nil, false, err
+	}
 	out := make(map[string]any, len(n.entries))
 	gone := len(n.entries) > 0 // nothing but splices with omitempty and nothing to say
 	for i := range n.entries {
 		e := &n.entries[i]
 		if e.splice >= 0 {
-			if err := f.splice(out, e.splice); err != nil {
+			if err := f.spliceMap(out, e.splice); err != nil {
 				return nil, false, err
 			}
 			gone = gone && len(out) == 0 && f.sites[f.records[e.splice].site].omit
@@ -198,7 +243,7 @@ func (f *filler) mapping(n *node) (any, bool, error) {
 
 func (f *filler) key(e *entry) (key string, omitted bool, err error) {
 	if e.holes == nil {
-		return e.key, false, nil
+		return e.key, false, f.moreText(len(e.key))
 	}
 	value, omitted, err := f.text(e.holes)
 	if err != nil || omitted {
@@ -207,15 +252,27 @@ func (f *filler) key(e *entry) (key string, omitted bool, err error) {
 	return value.(string), false, nil
 }
 
-// splice puts the entries of a map among their siblings.
-func (f *filler) splice(out map[string]any, record int) error {
+// spliced is the map or list whose entries or items a hole prints.
+func (f *filler) spliced(record int) (*site, any, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
-	copied, err := f.copyValue(r.value)
+	if s.inText && !isEmpty(r.value) {
+		return s, nil, s.at(problemf("let the hole stand on lines of its own", "%s stands in text on another path through the template, and so gives text only", s.text))
+	}
+	value, err := f.copyValue(r.value)
+	return s, value, s.at(err)
+}
+
+// spliceMap puts the entries of a map among their siblings.
+func (f *filler) spliceMap(out map[string]any, record int) error {
+	s, copied, err := f.spliced(record)
 	if err != nil {
-		return s.at(err)
+		return err
 	}
 	m, _ := copied.(map[string]any)
+	if err := f.sortCost(len(m), times(len(m), 100)); err != nil {
+		return s.at(err)
+	}
 	for _, key := range sortedKeys(m) {
 		if _, taken := out[key]; taken {
 			return s.at(problemf("leave it out of one of the two", "%s gives the key %q, which is there already", s.text, key))
@@ -233,5 +290,5 @@ func (f *filler) twice(e *entry, key string) error {
 			return s.at(problemf("leave one of the two out", "%s gives the key %q, which is there already", s.text, key))
 		}
 	}
-	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole", mend: "leave one of the two out"}
+	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole", kind: "a key is given twice, once by a hole", mend: "leave one of the two out"}
 }

@@ -1,6 +1,10 @@
 package render
 
-import "github.com/Masterminds/sprig/v3"
+import (
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+)
 
 // runFunctions need the execution: they record holes, read its data, or what they make counts against its limits.
 var runFunctions = map[string]func(*run) any{
@@ -8,10 +12,8 @@ var runFunctions = map[string]func(*run) any{
 	fnNindent: func(r *run) any { return r.nindentLaidOut },
 	fnTrim:    func(r *run) any { return r.trimLaidOut },
 	fnEmit:    func(r *run) any { return r.emit },
-	fnTick:    func(r *run) any { return r.tick },
-	fnEnter:   func(r *run) any { return r.enter },
-	fnLeave:   func(r *run) any { return r.leave },
-	fnCharge:  func(r *run) any { return r.charge },
+	fnLeave:   func(r *run) any { return r.exit },
+	fnOver:    func(r *run) any { return r.over },
 
 	"param":   func(r *run) any { return r.param },
 	"input":   func(r *run) any { return r.input },
@@ -29,8 +31,43 @@ var runFunctions = map[string]func(*run) any{
 	"repeat":   func(r *run) any { return r.repeat },
 	"replace":  func(r *run) any { return r.replace },
 	"join":     func(r *run) any { return r.join },
+	"eq":       func(r *run) any { return r.eq },
+	"ne":       func(r *run) any { return r.ne },
+	"html":     func(r *run) any { return r.escaped(6, template.HTMLEscaper) },
+	"js":       func(r *run) any { return r.escaped(6, template.JSEscaper) },
+	"urlquery": func(r *run) any { return r.escaped(3, template.URLQueryEscaper) },
 
-	"toYaml":           func(r *run) any { return r.yamlText },
+	"toStrings":    func(r *run) any { return r.toStrings },
+	"sortAlpha":    func(r *run) any { return r.sortAlpha },
+	"fromJson":     func(r *run) any { return r.fromJSON },
+	"mustFromJson": func(r *run) any { return r.fromJSON },
+	"deepEqual":    func(r *run) any { return r.deepEqual },
+	"has":          func(r *run) any { return r.has },
+	"mustHas":      func(r *run) any { return r.has },
+	"uniq":         func(r *run) any { return r.uniq },
+	"mustUniq":     func(r *run) any { return r.uniq },
+	"without":      func(r *run) any { return r.without },
+	"mustWithout":  func(r *run) any { return r.without },
+	"chunk":        func(r *run) any { return r.chunk },
+	"mustChunk":    func(r *run) any { return r.chunk },
+	"dict":         func(r *run) any { return r.dict },
+	"keys":         func(r *run) any { return r.keys },
+	"values":       func(r *run) any { return r.mapValues },
+
+	"regexMatch":                 func(r *run) any { return r.regexMatch },
+	"mustRegexMatch":             func(r *run) any { return r.regexMatch },
+	"regexFind":                  func(r *run) any { return r.regexFind },
+	"mustRegexFind":              func(r *run) any { return r.regexFind },
+	"regexFindAll":               func(r *run) any { return r.regexFindAll },
+	"mustRegexFindAll":           func(r *run) any { return r.regexFindAll },
+	"regexSplit":                 func(r *run) any { return r.regexSplit },
+	"mustRegexSplit":             func(r *run) any { return r.regexSplit },
+	"regexReplaceAll":            func(r *run) any { return r.regexReplaceAll },
+	"mustRegexReplaceAll":        func(r *run) any { return r.regexReplaceAll },
+	"regexReplaceAllLiteral":     func(r *run) any { return r.regexReplaceAllLiteral },
+	"mustRegexReplaceAllLiteral": func(r *run) any { return r.regexReplaceAllLiteral },
+
+	"toYaml":           func(r *run) any { return func(v any) (string, error) { return r.yamlText(v) } },
 	"toJson":           jsonFunction(jsonEscaped),
 	"mustToJson":       jsonFunction(jsonEscaped),
 	"toRawJson":        jsonFunction(jsonRaw),
@@ -61,21 +98,15 @@ var runFunctions = map[string]func(*run) any{
 
 // siteFunctions are the functions that rewriting binds to a site.
 var siteFunctions = map[string]func(r *run, id int) any{
-	fnGet:  func(r *run, id int) any { return func(base any) (any, error) { return r.get(id, base) } },
-	fnNeed: func(r *run, id int) any { return func(base any) (any, error) { return r.need(id, base) } },
-	fnPut:  func(r *run, id int) any { return func(base any) *nothing { return r.put(id, base) } },
-	fnHole: func(r *run, id int) any { return func(base any) (laidOut, error) { return r.hole(id, base) } },
+	fnGet:   func(r *run, id int) any { return func(base any) (any, error) { return r.get(id, base) } },
+	fnNeed:  func(r *run, id int) any { return func(base any) (any, error) { return r.need(id, base) } },
+	fnPut:   func(r *run, id int) any { return func(base any) *nothing { return r.put(id, base) } },
+	fnTick:  func(r *run, id int) any { return func() *nothing { return r.tick(id) } },
+	fnEnter: func(r *run, id int) any { return func() *nothing { return r.enter(id) } },
+	fnHole:  func(r *run, id int) any { return func(base any) (laidOut, error) { return r.hole(id, base) } },
 	fnInclude: func(r *run, id int) any {
 		return func(name string, data any) (laidOut, error) { return r.includeHoles(id, name, data) }
 	},
-}
-
-// growing are functions of others whose result can be longer than what they are given; in a loop that feeds a
-// variable back, each such step counts.
-var growing = map[string]bool{
-	"b64enc": true, "b32enc": true, "html": true, "js": true, "urlquery": true, "wrap": true, "wrapWith": true,
-	"regexReplaceAll": true, "mustRegexReplaceAll": true, "regexReplaceAllLiteral": true, "mustRegexReplaceAllLiteral": true,
-	"regexQuoteMeta": true, "snakecase": true, "kebabcase": true, "urlJoin": true,
 }
 
 func jsonFunction(style jsonStyle) func(*run) any {

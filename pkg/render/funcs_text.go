@@ -7,25 +7,23 @@ import (
 	"strings"
 )
 
-// texts gives the texts of scalars; a map or list is an error, because Go would print map[k:v].
-func (r *run) texts(values []any) ([]string, error) {
+// texts gives the texts of scalars; a map or list is an error, because Go would print map[k:v]. length is that of all.
+func (r *run) texts(values []any) (texts []string, length int, err error) {
+	if err := r.spend(times(24, len(values))); err != nil {
+		return nil, 0, err
+	}
+	if err := r.work(len(values) / 16); err != nil {
+		return nil, 0, err
+	}
 	out := make([]string, len(values))
 	for i, v := range values {
 		text, err := r.textOf(v)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		out[i] = text
+		out[i], length = text, plus(length, len(text))
 	}
-	return out, nil
-}
-
-// spent charges a text to the execution.
-func (r *run) spent(text string, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	return text, r.spend(len(text))
+	return out, length, nil
 }
 
 func noStructure(values []any) error {
@@ -37,18 +35,44 @@ func noStructure(values []any) error {
 	return nil
 }
 
-func (r *run) print(values ...any) (string, error) {
-	if err := noStructure(values); err != nil {
-		return "", err
+// scalarBytes is more than any number is long.
+const scalarBytes = 400
+
+// printed is how long scalars are at most.
+func printed(values []any) int {
+	n := 0
+	for _, v := range values {
+		switch v := v.(type) {
+		case string:
+			n = plus(n, len(v))
+		case int64, int, bool, nil:
+			n = plus(n, 24)
+		default:
+			n = plus(n, scalarBytes+textLength([]reflect.Value{reflect.ValueOf(v)}))
+		}
 	}
-	return r.spent(fmt.Sprint(values...), nil)
+	return n
+}
+
+// escaped is one of text/template's own functions that print their arguments, each byte as so many at most.
+func (r *run) escaped(perByte int, escape func(...any) string) func(...any) (string, error) {
+	return func(values ...any) (string, error) {
+		if err := noStructure(values); err != nil {
+			return "", err
+		}
+		if err := r.textCost(times(2*perByte, printed(values)+len(values))); err != nil {
+			return "", err
+		}
+		return escape(values...), nil
+	}
+}
+
+func (r *run) print(values ...any) (string, error) {
+	return r.escaped(1, func(v ...any) string { return fmt.Sprint(v...) })(values...)
 }
 
 func (r *run) println(values ...any) (string, error) {
-	if err := noStructure(values); err != nil {
-		return "", err
-	}
-	return r.spent(fmt.Sprintln(values...), nil)
+	return r.escaped(1, func(v ...any) string { return fmt.Sprintln(v...) })(values...)
 }
 
 // printf is fmt.Sprintf, except that a verb that does not fit its value is an error: fmt prints %!d(string=x).
@@ -56,11 +80,64 @@ func (r *run) printf(format string, values ...any) (string, error) {
 	if err := noStructure(values); err != nil {
 		return "", err
 	}
+	if err := r.textCost(times(bufferFactor, formatted(format, values))); err != nil {
+		return "", err
+	}
 	text := fmt.Sprintf(format, values...)
 	if strings.Contains(text, "%!") && misprinted(format, values) {
-		return "", problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q", format, text)
+		return "", problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q", short(format), short(text))
 	}
-	return r.spent(text, nil)
+	return text, nil
+}
+
+// formatted is how long what a format gives is at most. Widths and precisions count as they are written, those that are
+// arguments as fmt's limit; a verb can name any argument, so each counts as the longest if one is named.
+func formatted(format string, values []any) int {
+	const fmtLimit = 1_000_000
+	n := plus(len(format), printed(values))
+	named, longest := strings.Contains(format, "["), 0
+	for _, v := range values {
+		longest = max(longest, printed([]any{v}))
+	}
+	for rest := format; ; {
+		at := strings.IndexByte(rest, '%')
+		if at < 0 {
+			return n
+		}
+		rest = rest[at+1:]
+		end := strings.IndexFunc(rest, func(c rune) bool { return !strings.ContainsRune("+-# 0123456789.*[]", c) })
+		if end < 0 {
+			end = len(rest)
+		}
+		verb := byte(' ')
+		if end < len(rest) {
+			verb = rest[end]
+		}
+		n = plus(n, 64+fmtLimit*strings.Count(rest[:end], "*"))
+		for _, number := range strings.FieldsFunc(rest[:end], func(c rune) bool { return c < '0' || c > '9' }) {
+			width, err := strconv.Atoi(number)
+			if err != nil {
+				width = fmtLimit
+			}
+			n = plus(n, min(width, fmtLimit))
+		}
+		if named {
+			n = plus(n, longest)
+		}
+		if strings.IndexByte("qxXU", verb) >= 0 {
+			n = plus(n, times(9, longest))
+		}
+		rest = rest[end:]
+	}
+}
+
+// short cuts a text for a message.
+func short(s string) string {
+	const most = 1000
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // misprinted tells a complaint of fmt from a value that holds "%!" itself.
@@ -76,31 +153,76 @@ func misprinted(format string, values []any) bool {
 }
 
 func (r *run) cat(values ...any) (string, error) {
-	texts, err := r.texts(values)
-	return r.spent(strings.TrimSpace(strings.Join(texts, " ")), err)
+	texts, length, err := r.texts(values)
+	if err != nil {
+		return "", err
+	}
+	if err := r.textCost(plus(length, len(texts))); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(strings.Join(texts, " ")), nil
 }
 
 func (r *run) toString(v any) (string, error) {
 	if b, ok := v.([]byte); ok {
-		return string(b), nil
+		return string(b), r.textCost(len(b))
 	}
-	return r.spent(r.textOf(v))
+	return r.textOf(v)
+}
+
+func (r *run) toStrings(v any) ([]string, error) {
+	list := reflect.ValueOf(v)
+	if list.Kind() != reflect.Slice && list.Kind() != reflect.Array {
+		text, err := r.toString(v)
+		return []string{text}, err
+	}
+	items, err := r.presentItems(list)
+	if err != nil {
+		return nil, err
+	}
+	texts, _, err := r.texts(items)
+	return texts, err
+}
+
+// presentItems are the items of a list that are not null.
+func (r *run) presentItems(list reflect.Value) ([]any, error) {
+	if err := r.spend(times(3*24, list.Len())); err != nil {
+		return nil, err
+	}
+	var items []any
+	for i := range list.Len() {
+		if item := list.Index(i).Interface(); item != nil {
+			items = append(items, item)
+		}
+	}
+	return items, nil
 }
 
 func (r *run) quote(values ...any) (string, error) {
-	texts, err := r.texts(values)
-	for i, text := range texts {
-		texts[i] = strconv.Quote(text)
+	texts, _, err := r.texts(values)
+	if err != nil {
+		return "", err
 	}
-	return r.spent(strings.Join(texts, " "), err)
+	for i, text := range texts {
+		if texts[i], err = r.quoted(text); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(texts, " "), nil
 }
 
 func (r *run) squote(values ...any) (string, error) {
-	texts, err := r.texts(values)
+	texts, length, err := r.texts(values)
+	if err != nil {
+		return "", err
+	}
+	if err := r.textCost(plus(2*length, 6*len(texts))); err != nil {
+		return "", err
+	}
 	for i, text := range texts {
 		texts[i] = "'" + text + "'"
 	}
-	return r.spent(strings.Join(texts, " "), err)
+	return strings.Join(texts, " "), nil
 }
 
 // count reads a number of spaces or items; any integer type is fine.
@@ -115,7 +237,7 @@ func count(v any) (int, error) {
 	return 0, problemf("write `| int`", "%s is not a whole number", typeName(v))
 }
 
-// width charges what indenting lines of text will add, before it is made.
+// width reads the width of an indentation, and takes what indenting the lines of text makes.
 func (r *run) width(n any, text string) (int, error) {
 	width, err := count(n)
 	if err != nil {
@@ -125,10 +247,7 @@ func (r *run) width(n any, text string) (int, error) {
 		return 0, problemf("", "text cannot be indented by %d", width)
 	}
 	lines := 1 + strings.Count(text, "\n")
-	if width > r.left/lines {
-		return 0, r.spend(r.left + 1)
-	}
-	return width, r.spend(len(text) + width*lines)
+	return width, r.textCost(times(bufferFactor, plus(len(text), times(width, lines))))
 }
 
 func (r *run) indent(n any, text string) (string, error) {
@@ -145,25 +264,31 @@ func (r *run) nindent(n any, text string) (string, error) {
 }
 
 func (r *run) repeat(n any, text string) (string, error) {
-	times, err := count(n)
+	repeats, err := count(n)
 	if err != nil {
 		return "", err
 	}
-	if times < 0 {
-		return "", problemf("", "text cannot be repeated %d times", times)
+	if repeats < 0 {
+		return "", problemf("", "text cannot be repeated %d times", repeats)
 	}
-	if len(text) > 0 && times > r.left/len(text) {
-		return "", r.spend(r.left + 1)
+	if text == "" {
+		return "", nil
 	}
-	return r.spent(strings.Repeat(text, times), nil)
+	if err := r.textCost(times(repeats, len(text))); err != nil {
+		return "", err
+	}
+	return strings.Repeat(text, repeats), nil
 }
 
 func (r *run) replace(old, to, text string) (string, error) {
 	found := strings.Count(text, old)
-	if len(to) > 0 && found > r.left/len(to) {
-		return "", r.spend(r.left + 1)
+	if err := r.textCost(plus(len(text), times(found, len(to)))); err != nil {
+		return "", err
 	}
-	return r.spent(strings.ReplaceAll(text, old, to), nil)
+	if err := r.work(found / 16); err != nil {
+		return "", err
+	}
+	return strings.ReplaceAll(text, old, to), nil
 }
 
 func (r *run) join(sep string, list any) (string, error) {
@@ -171,18 +296,16 @@ func (r *run) join(sep string, list any) (string, error) {
 	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
 		return r.toString(list)
 	}
-	var items []any
-	for i := range v.Len() {
-		if item := v.Index(i).Interface(); item != nil {
-			items = append(items, item)
-		}
-	}
-	texts, err := r.texts(items)
+	items, err := r.presentItems(v)
 	if err != nil {
 		return "", err
 	}
-	if len(sep) > 0 && len(items) > r.left/len(sep) {
-		return "", r.spend(r.left + 1)
+	texts, length, err := r.texts(items)
+	if err != nil {
+		return "", err
 	}
-	return r.spent(strings.Join(texts, sep), nil)
+	if err := r.textCost(plus(length, times(len(texts), len(sep)))); err != nil {
+		return "", err
+	}
+	return strings.Join(texts, sep), nil
 }

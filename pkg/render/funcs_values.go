@@ -1,14 +1,9 @@
 package render
 
 import (
-	"bytes"
 	"encoding/base32"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"io"
 	"reflect"
-	"sort"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/Masterminds/sprig/v3"
@@ -22,22 +17,14 @@ var ownFunctions = map[string]any{
 	"required": required,
 	"fail":     fail,
 
-	"keys":      keys,
-	"values":    values,
-	"sortAlpha": sortAlpha,
 	"slice":     slice,
 	"mustSlice": slice,
-	"has":       has,
-	"mustHas":   has,
-	"deepEqual": func(a, b any) bool { return reflect.DeepEqual(likeUpstream(a), likeUpstream(b)) },
 	"dig":       dig,
 
 	"b64dec": decoded(base64.StdEncoding.DecodeString, "base64"),
 	"b32dec": decoded(base32.StdEncoding.DecodeString, "base32"),
 
-	"fromJson":     fromJSON,
-	"mustFromJson": fromJSON,
-	"semver":       semverParts,
+	"semver": semverParts,
 }
 
 // decoded gives what a text stands for. sprig's own would put the words of the error into the document.
@@ -72,55 +59,13 @@ func coalesce(values ...any) any {
 
 func required(message string, value any) (any, error) {
 	if value == nil || value == "" {
-		return nil, problemf("", "%s", message)
+		return nil, problemf("", "%v", message)
 	}
 	return value, nil
 }
 
 func fail(message string) (string, error) {
-	return "", problemf("", "%s", message)
-}
-
-// keys gives the keys of all maps, sorted: Go's order changes from call to call.
-func keys(maps ...map[string]any) []string {
-	out := []string{}
-	for _, m := range maps {
-		out = append(out, sortedKeys(m)...)
-	}
-	sort.Strings(out)
-	return out
-}
-
-// values gives a map's values in the order of its keys.
-func values(m map[string]any) []any {
-	out := []any{}
-	for _, key := range sortedKeys(m) {
-		out = append(out, m[key])
-	}
-	return out
-}
-
-// sortAlpha sorts a copy; sprig sorts a list of strings in place.
-func sortAlpha(list any) ([]string, error) {
-	r := reflect.ValueOf(list)
-	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
-		return []string{fmt.Sprint(list)}, nil
-	}
-	var b budget
-	out := make([]string, 0, r.Len())
-	for i := range r.Len() {
-		item := r.Index(i).Interface()
-		if item == nil {
-			continue
-		}
-		text, err := b.textOf(item)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, text)
-	}
-	sort.Strings(out)
-	return out, nil
+	return "", problemf("", "%v", message)
 }
 
 // slice is sprig's, but the slice of an empty list is an empty list rather than null.
@@ -130,30 +75,6 @@ func slice(list any, indices ...any) (any, error) {
 		return []any{}, nil
 	}
 	return sprig.TxtFuncMap()["mustSlice"].(func(any, ...any) (any, error))(list, indices...)
-}
-
-// likeUpstream gives integers one type, so that the 80 of a template equals the 80 of an upstream.
-func likeUpstream(v any) any {
-	b := budget{left: 16 << 20}
-	c, err := b.copyValue(v)
-	if err != nil {
-		return v
-	}
-	return c
-}
-
-func has(needle, list any) (bool, error) {
-	items, ok := likeUpstream(list).([]any)
-	if !ok {
-		return false, problemf("", "has looks into a list, not %s", typeName(list))
-	}
-	needle = likeUpstream(needle)
-	for _, item := range items {
-		if reflect.DeepEqual(needle, item) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // dig reads nested fields: `dig "a" "b" DEFAULT MAP`. A null or missing step gives the default.
@@ -177,21 +98,6 @@ func dig(args ...any) (any, error) {
 		value = next
 	}
 	return value, nil
-}
-
-// fromJSON reads JSON. Integers stay integers, and what is no JSON is an error, where sprig gives nothing.
-func fromJSON(text string) (any, error) {
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	dec.UseNumber()
-	var out any
-	if err := dec.Decode(&out); err != nil {
-		return nil, problemf("", "reading JSON: %v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, problemf("", "reading JSON: text follows the value")
-	}
-	b := budget{left: 16 << 20}
-	return b.copyValue(out)
 }
 
 // semverParts gives a version's parts as a map, since templates read fields of maps only.

@@ -10,7 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// functions are what templates can call, besides text/template's own and those that need the execution (runFunctions).
+// functions are sprig's and those of our own that need no execution. Templates can call them, text/template's own and
+// runFunctions, each at its cost.
 var functions = func() map[string]any {
 	out := map[string]any{}
 	for name, f := range sprig.TxtFuncMap() {
@@ -27,22 +28,28 @@ var functions = func() map[string]any {
 // builtinResults are the result types of text/template's own functions.
 var builtinResults = map[string]reflect.Type{
 	"and": nil, "or": nil, "index": nil,
-	"html": stringType, "js": stringType, "urlquery": stringType, "print": stringType, "printf": stringType, "println": stringType,
-	"not": boolType, "eq": boolType, "ne": boolType, "lt": boolType, "le": boolType, "gt": boolType, "ge": boolType,
+	"not": boolType, "lt": boolType, "le": boolType, "gt": boolType, "ge": boolType,
 	"len": reflect.TypeFor[int](),
 }
 
-var (
-	stringType = reflect.TypeFor[string]()
-	boolType   = reflect.TypeFor[bool]()
-)
+var boolType = reflect.TypeFor[bool]()
+
+// bound gives a function as an execution calls it, nil for text/template's own.
+func bound(r *run, name string) any {
+	if bind, ok := runFunctions[name]; ok {
+		return bind(r)
+	}
+	f, ok := functions[name]
+	if !ok {
+		return nil
+	}
+	return charged(r, f, costs[name])
+}
 
 // resultType gives what a function returns, nil where that is not known before it is called.
 func resultType(name string) reflect.Type {
-	f, ok := functions[name]
-	if bind, bound := runFunctions[name]; bound {
-		f = bind(&run{})
-	} else if !ok {
+	f := bound(&run{}, name)
+	if f == nil {
 		return builtinResults[name]
 	}
 	out := reflect.TypeOf(f).Out(0)

@@ -120,7 +120,7 @@ func FuzzHoles(f *testing.F) {
 	for _, s := range nasty {
 		f.Add(s, int64(1<<53+1), math.Copysign(0, -1))
 	}
-	f.Add(strings.Repeat("0123456789abcde ", 1<<16), int64(math.MinInt64), 1e300)
+	f.Add(strings.Repeat("0123456789abcde ", 1<<12), int64(math.MinInt64), 1e300)
 	type pair struct {
 		t        *Template
 		harmless map[string]any
@@ -139,6 +139,9 @@ func FuzzHoles(f *testing.F) {
 		brittle[name] = compiled(f, text)
 	}
 	f.Fuzz(func(t *testing.T, s string, n int64, float float64) {
+		if len(s) > 1<<17 {
+			return // several of them make a document that is too large
+		}
 		for name, p := range templates {
 			got, err := p.t.Execute(withValue(s))
 			if err != nil {
@@ -314,7 +317,7 @@ func asKubectl(text string) (map[string]any, error) {
 	if err := dec.Decode(&out); err != nil {
 		return nil, err
 	}
-	b := budget{left: math.MaxInt}
+	b := NewBudget(Limits{Bytes: math.MaxInt}, nil)
 	copied, err := b.copyValue(out)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ type Hole struct {
 	// that is not known, as in a comment. A hole that several paths lead to gives one of them.
 	Path string
 	// Structure says that a map or list of the upstream can enter here: the hole is a whole value, or prints the
-	// entries or items that toYaml gives. It errs on the side of true.
+	// entries or items that toYaml gives. Where it is false, execution lets none in, whichever path it takes.
 	Structure bool
 	// Key says that the hole is a key or part of one.
 	Key bool
@@ -33,8 +33,7 @@ type sighting struct {
 // asHole judges a hole by where it was seen. One that no probe saw is taken for a whole value.
 func (s *site) asHole(seen sighting) Hole {
 	h := Hole{Line: s.line, Column: s.column, Text: s.source, Path: seen.path, Key: seen.key}
-	unseen := !seen.seen
-	h.Structure = (seen.whole || unseen) && !s.alwaysText
-	h.String = s.alwaysText || seen.seen && !seen.whole
+	h.Structure = !s.alwaysText && !s.inText && !s.scalar
+	h.String = s.alwaysText || s.inText
 	return h
 }

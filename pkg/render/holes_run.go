@@ -12,11 +12,16 @@ func (r *run) put(id int, base any) *nothing {
 	if err != nil {
 		return must(err)
 	}
+	if err := r.spend(holeBytes); err != nil {
+		return must(s.at(err))
+	}
 	r.mark(id)
-	before := len(r.buf)
 	r.buf = r.placeholder(r.buf, id, v, r.kindOf(s, v))
-	return must(r.spend(len(r.buf) - before))
+	return nil
 }
+
+// holeBytes is what a hole takes that is printed: its record and its placeholder, in buffers that grow by copying.
+const holeBytes = 160
 
 // hole records the value of a hole and gives its placeholder, to be laid out by what follows in the pipeline. Plain
 // text gets a placeholder for each of its lines.
@@ -29,8 +34,10 @@ func (r *run) hole(id int, base any) (laidOut, error) {
 	if s.mode == modePlain && !isNil(v) {
 		return r.lines(id, v)
 	}
-	out := string(r.placeholder(nil, id, v, r.kindOf(s, v)))
-	return laidOut(out), r.spend(len(out))
+	if err := r.spend(holeBytes); err != nil {
+		return "", s.at(err)
+	}
+	return laidOut(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
 }
 
 func (r *run) lines(id int, v any) (laidOut, error) {
@@ -40,6 +47,9 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 	}
 	text, err := r.textOf(v)
 	if err != nil {
+		return "", s.at(err)
+	}
+	if err := r.spend(times(holeBytes, 1+strings.Count(text, "\n"))); err != nil {
 		return "", s.at(err)
 	}
 	var out []byte
@@ -52,11 +62,8 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 			kind = kindLine
 		}
 		out = r.placeholder(out, id, line, kind)
-		if len(out) > r.left {
-			return "", s.at(r.exhaust())
-		}
 	}
-	return laidOut(out), r.spend(len(out))
+	return laidOut(out), nil
 }
 
 // placeholder records v and appends its placeholder.
@@ -119,10 +126,16 @@ func (r *run) trimLaidOut(text laidOut) laidOut {
 	return laidOut(strings.TrimSpace(string(text)))
 }
 
+// partsCost is what splitting a text at so many placeholders takes.
+func (b *Budget) partsCost(n int) error { return b.spend(times(n, 200)) }
+
 // emit prints what was laid out.
 func (r *run) emit(text laidOut) *nothing {
-	if parts := splitParts(string(text)); r.tracing && len(parts) > 0 {
-		r.mark(r.recs[parts[0].record].site)
+	must(r.textCost(times(bufferFactor, len(text))))
+	if r.tracing {
+		if parts := splitParts(string(text)); len(parts) > 0 && parts[0].record < len(r.recs) {
+			r.mark(r.recs[parts[0].record].site)
+		}
 	}
 	r.buf = append(r.buf, text...)
 	return nil

@@ -15,11 +15,11 @@ const (
 	fnIndent  = "_indent"
 	fnNindent = "_nindent"
 	fnTrim    = "_trim"
-	fnEmit    = "_emit" // print what was laid out
-	fnTick    = "_tick" // count a loop body
-	fnEnter   = "_enter"
+	fnEmit    = "_emit"  // print what was laid out
+	fnTick    = "_tick"  // count the steps of a loop's body
+	fnEnter   = "_enter" // the same of a template's
 	fnLeave   = "_leave"
-	fnCharge  = "_charge" // count the bytes of a text
+	fnOver    = "_over" // count what a loop goes over
 )
 
 func identNode(name string, pos parse.Pos) *parse.IdentifierNode {

@@ -1,5 +1,7 @@
 package render
 
+import "time"
+
 // Options are what compiling needs besides the text.
 type Options struct {
 	// Name is the template's name for text/template; it appears in no error. Empty is fine.
@@ -8,17 +10,26 @@ type Options struct {
 	Left, Right string
 	// Limits bound what one execution may use; zero fields take the default.
 	Limits Limits
+	// Sketch, if set, is called for the document of each path through the conditions that compiling tries: those that
+	// reach each block of the template, as far as maxProbes goes.
+	Sketch func(*Sketch)
 }
 
 // Limits bound an execution, so that a loop over a number that somebody wrote into a custom resource is an error
 // rather than a hang, and the memory that a compiled template keeps.
 type Limits struct {
-	// Steps is how many loop bodies and template calls one execution may begin. Default 100,000.
+	// Steps is how much work is allowed: about a microsecond each, a call of a function for example. Default 500,000.
 	Steps int
 	// Depth is how deep include and template may nest. Default 100.
 	Depth int
-	// Bytes is how much text and how many copied values one execution may make. Default 16 MiB.
+	// Bytes is how much text and how many values may be made, those between included. Default 48 MiB.
 	Bytes int
+	// Values is how many values one document may have, maps and lists included. Default 100,000.
+	Values int
+	// Output is how many bytes one document may have, about as JSON. Default 3 MiB; the API server stores 1.5 MiB.
+	Output int
+	// Time is how long rendering may take, on a machine that has other things to do. Default one second.
+	Time time.Duration
 	// CacheBytes bounds the parsed skeletons that a template keeps between executions. Default 1 MiB.
 	CacheBytes int
 }
@@ -29,9 +40,14 @@ func (l Limits) withDefaults() Limits {
 			*field = value
 		}
 	}
-	set(&l.Steps, 100_000)
+	set(&l.Steps, 500_000)
 	set(&l.Depth, 100)
-	set(&l.Bytes, 16<<20)
+	set(&l.Bytes, 48<<20)
+	set(&l.Values, 100_000)
+	set(&l.Output, 3<<20)
+	if l.Time <= 0 {
+		l.Time = time.Second
+	}
 	set(&l.CacheBytes, 1<<20)
 	return l
 }
@@ -44,4 +60,6 @@ type Data struct {
 	Params map[string]any
 	// Inputs is what `input NAME` gives; a nil value is an input that is allowed to be missing.
 	Inputs map[string]any
+	// Budget is what the execution draws on, together with others; nil: one of its own, of the template's limits.
+	Budget *Budget
 }

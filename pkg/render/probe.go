@@ -2,9 +2,12 @@ package render
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"text/template/parse"
+	"time"
 )
 
 // Probes print skeletons without an upstream, each on another path through the template's conditions. They tell where
@@ -15,15 +18,33 @@ const maxProbes = 100
 
 type prober struct {
 	*compiler
-	branches []*parse.BranchNode
+	branches []branch
 	sights   []sighting
 	written  fieldCount
+	printed  []probed
 }
+
+// probed is the document of one probe.
+type probed struct {
+	by   *printer
+	root *node
+}
+
+// branch is what a branch depends on, as written, so that branches which exclude each other are not taken together.
+type branch struct {
+	condition string
+	negated   bool
+	// within are the conditions that lead to it.
+	within map[string]bool
+}
+
+// path says which conditions hold in one probe.
+type path func(condition string) bool
 
 // printer is one probe.
 type printer struct {
 	*compiler
-	taken  func(*parse.BranchNode) bool
+	holds  path
 	splice byte // what toYaml is taken to print
 	blank  bool // the text begins a line
 	buf    []byte
@@ -37,24 +58,46 @@ type printer struct {
 func (c *compiler) probe() {
 	p := &prober{compiler: c, sights: make([]sighting, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
 	for _, name := range sortedKeys(c.trees) {
-		p.collect(c.trees[name].Root)
+		p.collect(c.trees[name].Root, nil)
 	}
-	all := func(*parse.BranchNode) bool { return true }
+	all := func(string) bool { return true }
 	errs := []*Error{p.run(all, kindMap), p.run(all, kindList)}
 	if len(p.branches) > 0 {
-		errs = append(errs, p.run(func(*parse.BranchNode) bool { return false }, kindMap))
+		errs = append(errs, p.run(func(string) bool { return false }, kindMap))
 	}
 	for i, flipped := range p.branches {
 		if i == maxProbes {
 			break
 		}
-		errs = append(errs, p.run(func(b *parse.BranchNode) bool { return b != flipped }, kindMap))
+		errs = append(errs, p.run(func(condition string) bool {
+			leads, ok := flipped.within[condition]
+			return condition != flipped.condition && (leads || !ok)
+		}, kindMap))
 	}
 	if err := common(errs); err != nil && len(c.errs) == 0 {
 		c.errs = append(c.errs, err)
 	}
 	p.judge()
 	c.fields = p.written.result()
+	p.sketch()
+}
+
+// sketch hands out the documents, once all is known of the holes.
+func (p *prober) sketch() {
+	if p.options.Sketch == nil {
+		return
+	}
+	holes := map[int]Hole{}
+	for i := range p.sites {
+		if p.sites[i].hole {
+			holes[i] = p.sites[i].asHole(p.sights[i])
+		}
+	}
+	for _, d := range p.printed {
+		s := &sketcher{printer: d.by, holes: holes, done: map[*node]*Sketch{}, lines: map[int]int{}}
+		p.options.Sketch(s.sketch(d.root))
+	}
+	p.options.Sketch = nil // the template is kept, what looks at its sketches is not
 }
 
 // common gives the error that every probe found, at the same place: that is no matter of the path taken.
@@ -68,18 +111,44 @@ func common(errs []*Error) *Error {
 	return first
 }
 
-// collect lists the branches of a template.
-func (p *prober) collect(l *parse.ListNode) {
+// collect lists the branches of a template, with the conditions that lead to them.
+func (p *prober) collect(l *parse.ListNode, within map[string]bool) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
 		if b := branchOf(n); b != nil {
-			p.branches = append(p.branches, b)
-			p.collect(b.List)
-			p.collect(b.ElseList)
+			at := p.branchAt(b)
+			at.within = within
+			p.branches = append(p.branches, at)
+			p.collect(b.List, also(within, at.condition, !at.negated))
+			p.collect(b.ElseList, also(within, at.condition, at.negated))
 		}
 	}
+}
+
+func also(within map[string]bool, condition string, holds bool) map[string]bool {
+	out := maps.Clone(within)
+	if out == nil {
+		out = map[string]bool{}
+	}
+	out[condition] = holds
+	return out
+}
+
+// branchAt reads a branch from the author's text, since its pipeline is rewritten by now.
+func (c *compiler) branchAt(b *parse.BranchNode) branch {
+	source := c.pos.action(b.Pipe.Pos, c.options.Left, c.options.Right)
+	source = strings.TrimPrefix(strings.TrimPrefix(source, c.options.Left), "-")
+	source = strings.TrimSuffix(strings.TrimSuffix(source, c.options.Right), "-")
+	words := strings.Fields(source)
+	for len(words) > 0 && slices.Contains([]string{"if", "else", "with", "range"}, words[0]) {
+		words = words[1:]
+	}
+	if len(words) > 1 && words[0] == "not" {
+		return branch{condition: strings.Trim(strings.Join(words[1:], " "), "()"), negated: true}
+	}
+	return branch{condition: strings.Trim(strings.Join(words, " "), "()")}
 }
 
 func branchOf(n parse.Node) *parse.BranchNode {
@@ -95,13 +164,16 @@ func branchOf(n parse.Node) *parse.BranchNode {
 }
 
 // run prints and parses one probe. It gives the error of the YAML, if any.
-func (p *prober) run(taken func(*parse.BranchNode) bool, splice byte) *Error {
-	q := &printer{compiler: p.compiler, taken: taken, splice: splice, blank: true, walked: map[*node]bool{}}
+func (p *prober) run(holds path, splice byte) *Error {
+	q := &printer{compiler: p.compiler, holds: holds, splice: splice, blank: true, walked: map[*node]bool{}}
 	q.list(p.trees[p.name].Root)
-	tree, err := parseSkeleton(q.buf)
+	tree, err := parseSkeleton(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
 		p.sight(q, tree.root, "")
 		p.written.read(q, tree.root)
+		if p.options.Sketch != nil {
+			p.printed = append(p.printed, probed{q, tree.root})
+		}
 		for _, r := range q.recs {
 			p.sights[r.site].seen = true
 		}
@@ -181,12 +253,36 @@ func (p *prober) judge() {
 		if !p.printsAny && !reached[s.tree] {
 			s.alwaysText = true // its template's text goes through functions wherever it is included
 		}
+		seen := p.sights[i]
+		s.inText = seen.seen && (!seen.whole || seen.text && p.once(s.tree))
 		p.holes = append(p.holes, s.asHole(p.sights[i]))
 	}
 	sort.SliceStable(p.holes, func(i, j int) bool {
 		a, b := p.holes[i], p.holes[j]
 		return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
 	})
+}
+
+// once reports a template that is printed at one place, so that each of its holes has one place in the document.
+func (p *prober) once(name string) bool {
+	for range p.trees {
+		if name == p.name {
+			return true
+		}
+		var by []string
+		for parent, names := range p.printing {
+			for _, n := range names {
+				if n == name {
+					by = append(by, parent)
+				}
+			}
+		}
+		if len(by) != 1 || p.printsAny {
+			return false
+		}
+		name = by[0]
+	}
+	return name == p.name
 }
 
 // reached gives the templates whose text, with its holes, can come to stand in a document.
@@ -218,9 +314,13 @@ func (q *printer) list(l *parse.ListNode) {
 		case *parse.TemplateNode:
 			q.template(n.Name)
 		default:
-			if b := branchOf(n); b != nil && q.taken(b) {
+			b := branchOf(n)
+			if b == nil {
+				continue
+			}
+			if at := q.branchAt(b); q.holds(at.condition) != at.negated {
 				q.list(b.List)
-			} else if b != nil {
+			} else {
 				q.list(b.ElseList)
 			}
 		}
@@ -248,7 +348,7 @@ func (q *printer) action(n *parse.ActionNode) {
 	alone := s.newline || (&run{buf: q.buf, blank: q.blank}).atLineStart()
 	var text string
 	if a.include != "" {
-		inner := &printer{compiler: q.compiler, taken: q.taken, splice: q.splice, recs: q.recs, depth: q.depth, blank: alone}
+		inner := &printer{compiler: q.compiler, holds: q.holds, splice: q.splice, recs: q.recs, depth: q.depth, blank: alone}
 		inner.template(a.include)
 		text, q.recs = string(inner.buf), inner.recs
 	} else {

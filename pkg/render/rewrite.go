@@ -17,8 +17,8 @@ func (c *compiler) tree(t *parse.Tree) {
 	if t.Name == c.name {
 		return
 	}
-	c.used[fnEnter], c.used[fnLeave] = true, true
-	enter, leave := silentCall(fnEnter, t.Root.Pos), silentCall(fnLeave, t.Root.Pos)
+	c.used[fnLeave] = true
+	enter, leave := c.weighed(fnEnter, t.Root.Pos, t.Root), silentCall(fnLeave, t.Root.Pos)
 	t.Root.Nodes = slices.Concat([]parse.Node{enter}, t.Root.Nodes, []parse.Node{leave})
 }
 
@@ -47,8 +47,9 @@ func (c *compiler) statement(n parse.Node) {
 		c.branch(&n.BranchNode)
 	case *parse.RangeNode:
 		c.branch(&n.BranchNode)
-		c.used[fnTick] = true
-		n.List.Nodes = append([]parse.Node{silentCall(fnTick, n.Pos)}, n.List.Nodes...)
+		c.used[fnOver] = true
+		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnOver, n.Pos)))
+		n.List.Nodes = append([]parse.Node{c.weighed(fnTick, n.Pos, n.List)}, n.List.Nodes...)
 	case *parse.TemplateNode:
 		c.templateName(n.Pos, n.Name)
 		c.prints(n.Name)
@@ -56,6 +57,52 @@ func (c *compiler) statement(n parse.Node) {
 			c.pipe(n.Pipe)
 		}
 	}
+}
+
+// weighed is a call that counts the steps of a list of nodes, whatever branches are taken in it. The bodies of loops
+// count for themselves.
+func (c *compiler) weighed(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
+	id, s := c.newSite(pos, "")
+	s.weight = 2 + weight(l)
+	call := silentCall(name, pos)
+	call.Pipe.Cmds = []*parse.CommandNode{c.callNode(name, id, pos)}
+	return call
+}
+
+func weight(n parse.Node) int {
+	total := 0
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return 0
+		}
+		for _, node := range n.Nodes {
+			total += weight(node)
+		}
+	case *parse.PipeNode:
+		if n == nil {
+			return 0
+		}
+		for _, cmd := range n.Cmds {
+			total++
+			for _, arg := range cmd.Args {
+				total += weight(arg)
+			}
+		}
+	case *parse.ChainNode:
+		total = weight(n.Node)
+	case *parse.ActionNode:
+		total = weight(n.Pipe)
+	case *parse.TemplateNode:
+		total = 1 + weight(n.Pipe)
+	case *parse.IfNode:
+		total = weight(n.Pipe) + weight(n.List) + weight(n.ElseList)
+	case *parse.WithNode:
+		total = weight(n.Pipe) + weight(n.List) + weight(n.ElseList)
+	case *parse.RangeNode:
+		total = weight(n.Pipe) + weight(n.ElseList)
+	}
+	return total
 }
 
 func (c *compiler) branch(n *parse.BranchNode) {
@@ -143,10 +190,6 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 			cmd.Args[i+1] = pipeNode(arg.Position(), call)
 			c.sites[len(c.sites)-1].isMap = i == 0 && looksUpKey(name, cmd.Args)
 		}
-	}
-	if growing[name] {
-		c.used[fnCharge] = true
-		return []*parse.CommandNode{cmd, commandNode(cmd.Pos, identNode(fnCharge, cmd.Pos))}
 	}
 	if need && mayBeNull(name) {
 		id, _ := c.newSite(cmd.Pos, text)

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -9,13 +11,13 @@ import (
 // run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled,
 // because binding functions to a text/template costs more than executing one.
 type run struct {
-	budget
+	*Budget
+	own   Budget
 	t     *Template
 	tmpl  *template.Template
 	data  Data
 	buf   []byte
 	recs  []record
-	steps int // left
 	depth int
 
 	// base is where the text of the template that is being included begins in buf; blank says whether that text
@@ -38,9 +40,7 @@ func (t *Template) newRun() *run {
 	r := &run{t: t}
 	funcs := template.FuncMap{}
 	for _, name := range t.functions {
-		if bind, ok := runFunctions[name]; ok {
-			funcs[name] = bind(r)
-		} else if f, ok := functions[name]; ok {
+		if f := bound(r, name); f != nil {
 			funcs[name] = f
 		}
 	}
@@ -57,10 +57,9 @@ func (t *Template) newRun() *run {
 
 // execute prints the skeleton into r.buf.
 func (r *run) execute(d Data, tracing bool) error {
-	l := &r.t.options.Limits
 	r.data, r.tracing, r.trace = d, tracing, r.trace[:0]
 	r.buf, r.recs, r.base, r.blank = r.buf[:0], r.recs[:0], 0, true
-	r.steps, r.depth, r.left = l.Steps, 0, l.Bytes
+	r.depth = 0
 	upstream := d.Upstream
 	if upstream == nil {
 		upstream = map[string]any{}
@@ -71,11 +70,32 @@ func (r *run) execute(d Data, tracing bool) error {
 	return nil
 }
 
-// release gives the run back. It keeps no value of the upstream.
+// start begins an execution for d.
+func (r *run) start(d Data) {
+	if r.Budget = d.Budget; r.Budget == nil {
+		r.own.reset(r.t.options.Limits, nil)
+		r.Budget = &r.own
+	}
+	r.begin()
+}
+
+// end gives the run back, which keeps no value of the upstream. A panic becomes the execution's error; its run is not
+// used again.
+func (r *run) end(err *error) {
+	if p := recover(); p != nil {
+		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p), Mend: "this is a bug: please report it with the template"}
+		return
+	}
+	if known, ok := (*err).(*Error); ok { // it may quote a value of the upstream
+		known.Problem = short(known.Problem)
+	}
+	r.release()
+}
+
 func (r *run) release() {
 	clear(r.recs[:cap(r.recs)])
-	r.data = Data{}
-	if cap(r.buf) <= 1<<20 {
+	r.data, r.Budget, r.own = Data{}, nil, Budget{}
+	if cap(r.buf) <= 1<<18 && cap(r.recs) <= 1<<13 {
 		r.t.runs.Put(r)
 	}
 }
@@ -87,9 +107,15 @@ func (r *run) Write(p []byte) (int, error) {
 			r.trace = append(r.trace, traced{offset: len(r.buf), pos: pos, site: -1})
 		}
 	}
+	if err := r.textCost(times(bufferFactor, len(p))); err != nil {
+		return 0, err
+	}
 	r.buf = append(r.buf, p...)
-	return len(p), r.spend(len(p))
+	return len(p), nil
 }
+
+// bufferFactor is what a byte in a buffer takes that grows by copying.
+const bufferFactor = 5
 
 // read gives what a site stands for below base.
 func (r *run) read(s *site, base any) (any, error) {
@@ -134,19 +160,6 @@ func (r *run) input(name string) any {
 	return r.data.Inputs[name]
 }
 
-var errSteps = problemf("make the loop or the recursion smaller", "the template takes too many steps")
-
-func (r *run) step(n int) error {
-	r.steps -= n
-	if r.steps < 0 {
-		return errSteps
-	}
-	return nil
-}
-
-// exhaust is the error for something too large to be begun.
-func (r *run) exhaust() error { return r.spend(r.left + 1) }
-
 // nothing is what functions return that are called for their effect. text/template calls by reflection, where a nil
 // pointer is the one result that costs no allocation; so they report an error by a panic, which text/template turns
 // back into an error of the call.
@@ -159,29 +172,41 @@ func must(err error) *nothing {
 	return nil
 }
 
-func (r *run) tick() *nothing { return must(r.step(1)) }
+func (r *run) tick(id int) *nothing { return must(r.work(r.t.sites[id].weight)) }
 
-func (r *run) enter() *nothing {
+// over is what a range goes over: of a map, text/template sorts the keys.
+func (r *run) over(v any) (any, error) {
+	if m := reflect.ValueOf(v); m.Kind() == reflect.Map {
+		return v, r.sortCost(m.Len(), times(m.Len(), 64))
+	}
+	return v, nil
+}
+
+func (r *run) enter(id int) *nothing {
 	r.depth++
 	if most := r.t.options.Limits.Depth; r.depth > most {
 		return must(problemf("let the recursion end", "templates include each other more than %d deep", most))
 	}
-	return must(r.step(1))
+	return must(r.work(r.t.sites[id].weight))
 }
 
-func (r *run) leave() *nothing {
+func (r *run) exit() *nothing {
 	r.depth--
 	return nil
 }
-
-func (r *run) charge(text string) (string, error) { return r.spent(text, nil) }
 
 // call executes a defined template and gives what it printed. Its holes stay recorded.
 func (r *run) call(name string, data any, blank bool) (string, error) {
 	base, before, start, traced := r.base, r.blank, len(r.buf), len(r.trace)
 	r.base, r.blank = start, blank
 	err := r.tmpl.ExecuteTemplate(r, name, data)
-	text := string(r.buf[start:])
+	if err == nil {
+		err = r.textCost(len(r.buf) - start)
+	}
+	text := ""
+	if err == nil {
+		text = string(r.buf[start:])
+	}
 	r.buf, r.base, r.blank, r.trace = r.buf[:start], base, before, r.trace[:traced]
 	return text, err
 }
@@ -193,7 +218,10 @@ func (r *run) include(name string, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f := filler{budget: &r.budget, sites: r.t.sites, records: r.recs}
+	f := filler{Budget: r.Budget, sites: r.t.sites, records: r.recs}
+	if err := r.partsCost(len(r.recs) - first); err != nil {
+		return "", err
+	}
 	if parts := splitParts(text); parts != nil {
 		text, err = f.join(parts)
 	}

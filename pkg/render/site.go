@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"text/template/parse"
 )
@@ -35,6 +36,7 @@ type site struct {
 	text         string   // the expression as the author wrote it: ".spec.tag"
 	path         []string // the fields to read below the base; nil: the base itself
 	isMap        bool     // an argument that a function looks a key up in
+	weight       int      // of a body that is counted: its steps
 
 	// For holes only:
 	tree       string // the template it is in
@@ -44,6 +46,8 @@ type site struct {
 	newline    bool // the text begins on a line of its own (nindent)
 	hole       bool
 	alwaysText bool // its last function gives text, whatever goes in
+	inText     bool // shares its scalar with other text on some path, and so gives text on every path
+	scalar     bool // its last function gives a number or a boolean, whatever goes in
 	goQuoted   bool // its last function is printf "%q"
 }
 
@@ -56,15 +60,23 @@ func (s *site) at(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	out := &Error{Line: s.line, Column: s.column, Problem: err.Error()}
+	out := &Error{Line: s.line, Column: s.column, Problem: err.Error(), action: s.action()}
 	var p *problem
 	if errors.As(err, &p) {
-		out.Mend = p.mend
+		out.Mend, out.kind, out.Limit = p.mend, p.kind, p.limit
 		if s.hole && p.mend != "" && !strings.Contains(p.text, s.text) {
 			out.Problem = s.text + ": " + p.text
 		}
 	}
 	return out
+}
+
+// action is the author's text at the site.
+func (s *site) action() string {
+	if s.source == "" {
+		return s.text
+	}
+	return strings.Join(strings.Fields(s.source), " ")
 }
 
 // helmsOwn are what the dot of a Helm chart has, and an upstream has not.
@@ -88,8 +100,16 @@ func (s *site) missing() error {
 	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
 		mend = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
-	return &Error{Line: s.line, Column: s.column, Problem: s.text + " is not set", Mend: mend}
+	problem := s.text + " is not set"
+	e := &Error{Line: s.line, Column: s.column, Problem: problem, Mend: mend, action: s.action(), kind: problem}
+	if m := fieldOfInput.FindStringSubmatch(s.text); m != nil {
+		e.Input = m[1]
+	}
+	return e
 }
+
+// fieldOfInput matches an expression that reads a field of an input: (input "NAME").spec.host.
+var fieldOfInput = regexp.MustCompile(`^\(input "([^"]+)"\)\.`)
 
 // position translates byte offsets of a template to lines and columns.
 type position struct {

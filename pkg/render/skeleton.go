@@ -2,26 +2,25 @@ package render
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
 )
 
 // parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
-func parseSkeleton(text []byte) (*skeleton, error) {
+func parseSkeleton(text []byte, budget *Budget) (*skeleton, error) {
 	if marksEscaped.Match(text) { // put together from pieces, else compiling would have found it
 		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot stand in a template"}
 	}
-	root, err := decode(text)
+	root, err := decode(text, budget)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkRoot(root); err != nil {
 		return nil, err
 	}
-	b := &builder{text: text, built: map[*yaml.Node]*node{}, size: len(text)}
+	b := &builder{text: text, tags: bytes.IndexByte(text, '!') >= 0, built: map[*yaml.Node]*node{}, size: len(text)}
 	tree, err := b.node(root)
 	if err != nil {
 		return nil, err
@@ -47,7 +46,8 @@ func checkRoot(root *yaml.Node) error {
 // builder turns YAML nodes into a tree.
 type builder struct {
 	text  []byte
-	lines []string             // of text, once something needs them
+	tags  bool // the text may have tags
+	seen  place
 	built map[*yaml.Node]*node // nil while a node is being built: an alias inside its own anchor
 	size  int
 }
@@ -145,26 +145,54 @@ func (b *builder) authorScalar(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
-// lineBreak is what YAML 1.1 takes for the end of a line.
-var lineBreak = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
+// place is a byte of a text and the line and column, counted in runes, that it stands at.
+type place struct{ offset, line, column int }
+
+// lineBreak gives the length of what YAML 1.1 takes for the end of a line at the beginning of text, 0 for none.
+func lineBreak(text []byte) int {
+	switch c, n := utf8.DecodeRune(text); c {
+	case '\r':
+		if len(text) > 1 && text[1] == '\n' {
+			return 2
+		}
+		return 1
+	case '\n', '\u0085', '\u2028', '\u2029':
+		return n
+	}
+	return 0
+}
+
+// at gives the offset of a line and column. Nodes come in the order of the text, so that it goes on from the last one.
+func (b *builder) at(line, column int) int {
+	p := b.seen
+	if p.line == 0 || p.line > line || p.line == line && p.column > column {
+		p = place{line: 1, column: 1}
+	}
+	for p.offset < len(b.text) && (p.line < line || p.column < column) {
+		if n := lineBreak(b.text[p.offset:]); n > 0 {
+			if p.line == line {
+				break
+			}
+			p = place{offset: p.offset + n, line: p.line + 1, column: 1}
+			continue
+		}
+		_, n := utf8.DecodeRune(b.text[p.offset:])
+		p.offset, p.column = p.offset+n, p.column+1
+	}
+	b.seen = p
+	return p.offset
+}
 
 // bareTag reports the tag `!` without a name, which makes a string of any scalar. The parser does not tell.
 func (b *builder) bareTag(n *yaml.Node) bool {
-	if !bytes.Contains(b.text, []byte("!")) {
+	if !b.tags {
 		return false
 	}
-	if b.lines == nil {
-		b.lines = lineBreak.Split(string(b.text), -1)
-	}
-	if n.Line > len(b.lines) {
-		return false // the empty value at the very end
-	}
-	line := []rune(b.lines[n.Line-1])
-	at := string(line[min(n.Column-1, len(line)):])
+	at := b.text[b.at(n.Line, n.Column):]
 	if n.Anchor != "" {
-		at = strings.TrimLeft(strings.TrimPrefix(at, "&"+n.Anchor), " \t")
+		at = bytes.TrimLeft(bytes.TrimPrefix(at, []byte("&"+n.Anchor)), " \t")
 	}
-	return strings.HasPrefix(at, "!")
+	return bytes.HasPrefix(at, []byte("!"))
 }
 
 func (b *builder) sequence(n *yaml.Node) (*node, error) {

@@ -49,6 +49,7 @@ func (c *compiler) hole(n *parse.ActionNode) {
 // judgeTail notes what the last function of a hole says of what it can give.
 func (s *site) judgeTail(last *parse.CommandNode, laidOut bool) {
 	s.alwaysText = s.mode == modeQuote || s.mode == modeSingleQuote || s.mode == modePlain && givesText(last)
+	s.scalar = s.mode == modePlain && givesScalar(last)
 	s.goQuoted = s.mode == modePlain && !laidOut && isGoQuote(last)
 }
 
@@ -180,6 +181,16 @@ func givesText(cmd *parse.CommandNode) bool {
 	}
 	out := resultType(function(cmd))
 	return out != nil && out.Kind() == reflect.String
+}
+
+// givesScalar reports a command that can give nothing but a number or a boolean.
+func givesScalar(cmd *parse.CommandNode) bool {
+	switch cmd.Args[0].(type) {
+	case *parse.NumberNode, *parse.BoolNode:
+		return true
+	}
+	out := resultType(function(cmd))
+	return out != nil && (out.Kind() == reflect.Bool || out.Kind() >= reflect.Int && out.Kind() <= reflect.Float64)
 }
 
 // isGoQuote reports `printf "%q" …`.

@@ -12,7 +12,7 @@ import (
 )
 
 // textOf gives a scalar as it stands inside other text: numbers as JSON writes them (1500000, not 1.5e+06).
-func (b *budget) textOf(v any) (string, error) {
+func (b *Budget) textOf(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
 		return v, nil
@@ -54,9 +54,12 @@ const (
 	jsonPretty                   // toPrettyJson
 )
 
-func (b *budget) jsonText(v any, style jsonStyle) (string, error) {
+func (b *Budget) jsonText(v any, style jsonStyle) (string, error) {
 	c, err := b.copyValue(v)
 	if err != nil {
+		return "", err
+	}
+	if err := b.jsonCost(c, 0, style == jsonPretty); err != nil {
 		return "", err
 	}
 	var out bytes.Buffer
@@ -68,21 +71,23 @@ func (b *budget) jsonText(v any, style jsonStyle) (string, error) {
 	if err := enc.Encode(c); err != nil {
 		return "", fmt.Errorf("printing JSON: %w", err)
 	}
-	text := strings.TrimSuffix(out.String(), "\n")
-	return text, b.spend(len(text))
+	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
 // yamlText prints v as Helm's toYaml does, without its last newline.
-func (b *budget) yamlText(v any) (string, error) {
+func (b *Budget) yamlText(v any) (string, error) {
 	c, err := b.copyValue(v)
 	if err != nil {
+		return "", err
+	}
+	if err := b.yamlCost(c, 0); err != nil {
 		return "", err
 	}
 	out, err := yamlv2.Marshal(integral(c))
 	if err != nil {
 		return "", fmt.Errorf("printing YAML: %w", err)
 	}
-	return strings.TrimSuffix(string(out), "\n"), b.spend(len(out))
+	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
 // integral turns floats without a fraction into integers, in place: YAML would print 1e+06 for 1000000.

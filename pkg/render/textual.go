@@ -19,9 +19,10 @@ func CompileText(text string, o Options) (*Text, error) {
 
 // Execute gives the text for d. A hole prints what it would print inside a scalar: a missing value and a map or list
 // are errors.
-func (t *Text) Execute(d Data) (string, error) {
+func (t *Text) Execute(d Data) (out string, err error) {
 	r := t.template.runs.Get().(*run)
-	defer r.release()
+	defer r.end(&err)
+	r.start(d)
 	if err := r.execute(d, false); err != nil {
 		return "", err
 	}
@@ -29,7 +30,10 @@ func (t *Text) Execute(d Data) (string, error) {
 	if parts == nil {
 		return string(r.buf), nil
 	}
-	f := filler{budget: &r.budget, sites: t.template.sites, records: r.recs}
+	if err := r.partsCost(len(r.recs)); err != nil {
+		return "", t.template.executionError(err)
+	}
+	f := filler{Budget: r.Budget, sites: t.template.sites, records: r.recs}
 	text, err := f.join(parts)
 	if err != nil {
 		return "", t.template.executionError(err)
@@ -49,6 +53,9 @@ func (t *Text) Constant() (text string, ok bool) {
 // ReadsStatus reports whether the text can depend on the upstream's status; see Template.ReadsStatus.
 func (t *Text) ReadsStatus() bool { return t.template.ReadsStatus() }
 
+// StatusReads is as a Template's.
+func (t *Text) StatusReads() (paths [][]string, whole bool) { return t.template.StatusReads() }
+
 // Params and Inputs are as Template's.
 func (t *Text) Params() []string { return t.template.Params() }
 
@@ -58,6 +65,11 @@ func (t *Text) Inputs() []string { return t.template.Inputs() }
 // InputReads is as a Template's.
 func (t *Text) InputReads(name string) (paths [][]string, whole bool) {
 	return t.template.InputReads(name)
+}
+
+// InputShown is as a Template's.
+func (t *Text) InputShown(name string) (paths [][]string, whole bool) {
+	return t.template.InputShown(name)
 }
 
 // ComputesInput is as a Template's.

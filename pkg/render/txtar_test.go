@@ -58,7 +58,8 @@ func parseObject(t testing.TB, text string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := fromJSON(string(raw))
+	r := &run{Budget: NewBudget(Limits{}, nil)}
+	v, err := r.fromJSON(string(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

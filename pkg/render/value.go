@@ -8,27 +8,19 @@ import (
 	"sort"
 )
 
-// budget counts down the bytes that one execution may still make.
-type budget struct{ left int }
-
-func (b *budget) spend(n int) error {
-	if n < 0 || n > b.left {
-		return problemf("make the loop, the repetition or the value smaller", "the template makes too much text")
-	}
-	b.left -= n
-	return nil
-}
-
 // copyValue gives a deep copy of v in JSON types: nil, bool, int64, float64, string, []any, map[string]any. Numbers
 // keep their type: an int stays an integer, a float64 a float64.
-func (b *budget) copyValue(v any) (any, error) {
+func (b *Budget) copyValue(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string, int64:
-		return v, nil
+		return v, b.placed(v)
 	case int:
-		return int64(v), nil
+		return int64(v), b.placed(v)
 	case float64:
-		return v, checkFloat(v)
+		if err := checkFloat(v); err != nil {
+			return nil, err
+		}
+		return v, b.placed(v)
 	case map[string]any:
 		return b.copyMap(v)
 	case []any:
@@ -39,14 +31,32 @@ func (b *budget) copyValue(v any) (any, error) {
 	return b.copyReflected(reflect.ValueOf(v))
 }
 
-func (b *budget) copyMap(m map[string]any) (any, error) {
-	if err := b.spend(16 * (1 + len(m))); err != nil {
+// mapBytes is what a map of n entries takes.
+func mapBytes(n int) int {
+	switch {
+	case n == 0:
+		return 48
+	case n <= 8:
+		return 48 + 320
+	}
+	return plus(48, times(80, n))
+}
+
+func (b *Budget) copyMap(m map[string]any) (any, error) {
+	if err := b.placeMap(len(m)); err != nil {
 		return nil, err
 	}
+	if err := b.nest(); err != nil {
+		return nil, err
+	}
+	defer b.leave()
 	out := make(map[string]any, len(m))
 	for key, value := range m {
 		c, err := b.copyValue(value)
 		if err != nil {
+			return nil, err
+		}
+		if err := b.moreText(len(key)); err != nil {
 			return nil, err
 		}
 		out[key] = c
@@ -54,10 +64,14 @@ func (b *budget) copyMap(m map[string]any) (any, error) {
 	return out, nil
 }
 
-func (b *budget) copyList(l []any) (any, error) {
-	if err := b.spend(16 * (1 + len(l))); err != nil {
+func (b *Budget) copyList(l []any) (any, error) {
+	if err := b.placeList(len(l)); err != nil {
 		return nil, err
 	}
+	if err := b.nest(); err != nil {
+		return nil, err
+	}
+	defer b.leave()
 	out := make([]any, len(l))
 	for i, value := range l {
 		c, err := b.copyValue(value)
@@ -70,10 +84,10 @@ func (b *budget) copyList(l []any) (any, error) {
 }
 
 // copyReflected handles what functions make beyond the JSON types: []string, map[string]string, small integers.
-func (b *budget) copyReflected(v reflect.Value) (any, error) {
+func (b *Budget) copyReflected(v reflect.Value) (any, error) {
 	switch v.Kind() {
 	case reflect.String:
-		return v.String(), nil
+		return v.String(), b.placed(v.String())
 	case reflect.Bool:
 		return v.Bool(), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -86,6 +100,9 @@ func (b *budget) copyReflected(v reflect.Value) (any, error) {
 	case reflect.Float32, reflect.Float64:
 		return v.Float(), checkFloat(v.Float())
 	case reflect.Slice, reflect.Array:
+		if err := b.spend(times(40, v.Len())); err != nil {
+			return nil, err
+		}
 		items := make([]any, v.Len())
 		for i := range items {
 			items[i] = v.Index(i).Interface()
@@ -93,6 +110,9 @@ func (b *budget) copyReflected(v reflect.Value) (any, error) {
 		return b.copyList(items)
 	case reflect.Map:
 		if v.Type().Key().Kind() == reflect.String {
+			if err := b.spend(plus(mapBytes(v.Len()), times(32, v.Len()))); err != nil {
+				return nil, err
+			}
 			entries := make(map[string]any, v.Len())
 			for it := v.MapRange(); it.Next(); {
 				entries[it.Key().String()] = it.Value().Interface()
@@ -121,7 +141,7 @@ func number(n json.Number) (any, error) {
 	}
 	f, err := n.Float64()
 	if err != nil {
-		return nil, problemf("", "the number %s is out of range", n)
+		return nil, problemf("", "the number %v is out of range", n)
 	}
 	return f, nil
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"time"
 
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
@@ -20,11 +21,17 @@ type Budget struct {
 	// ctx is kept, against custom, because a Budget lives exactly as long as the call whose context it is.
 	ctx  context.Context
 	left uint64
+	// until is when evaluations with loops end: the library takes time in proportion to the square of a list's length to
+	// add up its cost.
+	until time.Time
 }
+
+// maxTime is how long the evaluations for one object may take together, on a machine that has other things to do.
+const maxTime = 5 * time.Second
 
 // NewBudget returns a Budget of CostPerObject. Evaluations are interrupted when the context is done.
 func NewBudget(ctx context.Context) *Budget {
-	return &Budget{ctx: ctx, left: CostPerObject}
+	return &Budget{ctx: ctx, left: CostPerObject, until: time.Now().Add(maxTime)}
 }
 
 // Left returns the cost that is left.

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
@@ -25,9 +27,9 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 	if problem := checkResult(checked.OutputType(), wants); problem != nil {
 		return nil, problem
 	}
-	program, err := s.env.Program(checked,
+	program, err := s.env.Program(checked, append(slices.Clip(s.guard),
 		cel.CostLimit(CostPerCall),
-		cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+		cel.InterruptCheckFrequency(celconfig.CheckFrequency))...)
 	if err != nil {
 		return nil, &CompileError{Line: 1, Column: 1, Problem: firstLine(err.Error())}
 	}

@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // CompileError tells what is wrong with an expression.
@@ -51,6 +53,29 @@ type EvalError struct {
 // Error names the expression and the problem.
 func (e *EvalError) Error() string {
 	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.Problem)
+}
+
+// Redacted is the error without the values that the problem quotes.
+func (e *EvalError) Redacted() string {
+	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.kind())
+}
+
+// quotesNothing are the beginnings of problems that quote no value; what follows them may be one.
+var quotesNothing = []string{"no such key", "no such overload", "no such attribute", "no such field", "index out of bounds", "divide by zero", "division by zero",
+	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
+	"invalid argument", "duplicate key", "optional.none() dereference"}
+
+// kind is the problem without values.
+func (e *EvalError) kind() string {
+	if e.Cause != CauseValue || strings.HasPrefix(e.Problem, "the result is ") {
+		return e.Problem
+	}
+	for _, kind := range quotesNothing {
+		if strings.HasPrefix(e.Problem, kind) {
+			return strings.TrimSpace(kind)
+		}
+	}
+	return redact.NotQuoted
 }
 
 // Unwrap returns what lies beneath.

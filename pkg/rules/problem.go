@@ -34,11 +34,11 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 	case at.Kind() == ast.IdentKind:
 		s.unknownVariable(problem, at.AsIdent(), expr)
 	case at.Kind() == ast.SelectKind:
-		s.unknownField(problem, at.AsSelect().FieldName())
+		s.unknownField(problem, placeOf(tree, at.AsSelect().Operand()), at.AsSelect().FieldName())
 		problem.Column += distance(expr, first.Location, at.AsSelect().FieldName())
 	case at.Kind() == ast.CallKind && at.AsCall().FunctionName() == operators.OptSelect:
 		field := at.AsCall().Args()[1].AsLiteral().Value().(string)
-		s.unknownField(problem, field)
+		s.unknownField(problem, placeOf(tree, at.AsCall().Args()[0]), field)
 		problem.Column += distance(expr, first.Location, field)
 	case isText(at):
 		badPattern(problem, at.AsLiteral().Value().(string))
@@ -86,13 +86,15 @@ var fieldsOfAll = map[string]bool{"apiVersion": true, "kind": true, "metadata": 
 
 // unknownField describes a field that its object has not; the problem stays as it is where the field is not what is
 // wrong.
-func (s *scope) unknownField(problem *CompileError, field string) {
+func (s *scope) unknownField(problem *CompileError, place, field string) {
 	typeName, has := s.provider.lacking(field)
 	if typeName == "" {
 		return
 	}
-	owner := strings.TrimPrefix(typeName, typePrefix)
-	owner = strings.NewReplacer(".@idx", "[…]", ".@elem", "[…]").Replace(owner)
+	owner := place
+	if owner == "" {
+		owner = strings.NewReplacer(typePrefix, "", ".@idx", "[…]", ".@elem", "[…]").Replace(typeName)
+	}
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
 	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
 		problem.Mend = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
@@ -101,6 +103,60 @@ func (s *scope) unknownField(problem *CompileError, field string) {
 	} else if len(has) > 0 && len(has) <= 12 {
 		problem.Mend = "it has " + strings.Join(has, ", ")
 	}
+}
+
+// placeOf is the path of an expression, self.spec.ports[…]; empty where it is more than a path.
+func placeOf(tree *ast.AST, e ast.Expr) string {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return placeOfVariable(tree, e.AsIdent())
+	case ast.SelectKind:
+		return further(placeOf(tree, e.AsSelect().Operand()), "."+e.AsSelect().FieldName())
+	case ast.CallKind:
+		call := e.AsCall()
+		switch name := call.FunctionName(); {
+		case name == operators.Index || name == operators.OptIndex:
+			return further(placeOf(tree, call.Args()[0]), "[…]")
+		case name == operators.OptSelect && isText(call.Args()[1]):
+			return further(placeOf(tree, call.Args()[0]), "."+call.Args()[1].AsLiteral().Value().(string))
+		case (name == "orValue" || name == "or" || name == "value") && call.IsMemberFunction():
+			return placeOf(tree, call.Target())
+		}
+	}
+	return ""
+}
+
+func further(place, step string) string {
+	if place == "" {
+		return ""
+	}
+	return place + step
+}
+
+// placeOfVariable is the path of a variable: of one that a macro declares that of the items it stands for, empty where
+// several macros declare one of that name.
+func placeOfVariable(tree *ast.AST, name string) string {
+	var ranges []ast.Expr
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.ComprehensionKind && (e.AsComprehension().IterVar() == name || e.AsComprehension().IterVar2() == name) {
+			ranges = append(ranges, e.AsComprehension().IterRange())
+		}
+	}))
+	switch {
+	case len(ranges) == 0:
+		return name
+	case len(ranges) > 1 || mentions(ranges[0], name):
+		return ""
+	}
+	return further(placeOf(tree, ranges[0]), "[…]")
+}
+
+// mentions tells whether an expression names a variable.
+func mentions(e ast.Expr, variable string) (found bool) {
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == variable
+	}))
+	return found
 }
 
 // badCall describes a function that is not there or does not take what it is given.
@@ -112,7 +168,7 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 			problem.Mend = "select a field of an object by its name, as in self.spec.replicas; a character that no identifier" +
 				" has is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
-			problem.Mend = "what stands before the question mark is a bool, and both results are of one type"
+			problem.Mend = "what stands before the question mark is a bool, and both results are of one type: write dyn(…) around one that differs"
 		case len(call.Args()) == 2 && slices.ContainsFunc(call.Args(), isNull):
 			problem.Mend = "whether a field is there is asked by has(self.spec.field)"
 		case len(call.Args()) == 2:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -68,6 +69,9 @@ func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
 		}
 		return nil, p.fail("the result is " + article(typeOf(val)) + ", not a string")
 	}
+	if tooLarge(val) {
+		return nil, p.fail(fmt.Sprintf("the result is larger than %d MiB: make it smaller", maxResult>>20))
+	}
 	v, err := toJSON(val)
 	if err != nil {
 		return nil, p.fail(err.Error())
@@ -87,21 +91,27 @@ func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 	if b.left == 0 {
 		return nil, p.overBudget()
 	}
-	val, details, err := p.evaluate(b.ctx, &activation{p.scope, vars})
+	val, details, err := p.evaluate(b, &activation{p.scope, vars})
 	if cost := details.ActualCost(); cost != nil && !b.spend(*cost) {
 		return nil, p.overBudget()
 	}
 	if err != nil {
-		return nil, p.explain(err)
+		failure := p.explain(err)
+		if failure.Cause == CauseInterrupted && b.ctx.Err() == nil {
+			failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it takes longer than %s: make it look at less", maxTime)
+		}
+		return nil, failure
 	}
 	return val, nil
 }
 
-func (p *Program) evaluate(ctx context.Context, vars *activation) (ref.Val, *cel.EvalDetails, error) {
-	if p.loops && ctx.Done() != nil {
-		return p.program.ContextEval(ctx, vars)
+func (p *Program) evaluate(b *Budget, vars *activation) (ref.Val, *cel.EvalDetails, error) {
+	if !p.loops {
+		return p.program.Eval(vars)
 	}
-	return p.program.Eval(vars)
+	ctx, cancel := context.WithDeadline(b.ctx, b.until)
+	defer cancel()
+	return p.program.ContextEval(ctx, vars)
 }
 
 func (p *Program) overBudget() *EvalError {
@@ -112,9 +122,18 @@ func (p *Program) overBudget() *EvalError {
 // errNoSuchOverload is what CEL says of an operator or function that has no variant for the values it is given.
 var errNoSuchOverload = types.NoSuchOverloadErr().(*types.Err).Unwrap()
 
+// cut keeps a problem readable, which may quote a value of the object.
+func cut(problem string) string {
+	const most = 1000
+	if len(problem) <= most {
+		return problem
+	}
+	return strings.ToValidUTF8(problem[:most], "") + "…"
+}
+
 // explain says in plain words why an evaluation failed.
 func (p *Program) explain(err error) *EvalError {
-	failure := &EvalError{Expr: p.expr, Problem: firstLine(err.Error()), Err: err}
+	failure := &EvalError{Expr: p.expr, Problem: cut(firstLine(err.Error())), Err: err}
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case errors.Is(err, interpreter.InterruptError{}):
@@ -123,6 +142,8 @@ func (p *Program) explain(err error) *EvalError {
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.As(err, &cancelled):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
+	case errors.Is(err, errTooExpensive):
+		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.Is(err, errNoSuchOverload):
 		failure.Problem = "no such overload: an operator or function was given values of types that it does not take"
 	}

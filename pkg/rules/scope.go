@@ -15,6 +15,7 @@ type scope struct {
 	kind     Scope
 	env      *cel.Env
 	provider *provider
+	guard    []cel.ProgramOption
 
 	self, downstream, downstreams *node // as the kind has them
 }
@@ -62,8 +63,9 @@ func (e *Env) environment() *cel.Env {
 func (s *scope) build(base *cel.Env) error {
 	var declared []*apiservercel.DeclType
 	var options []cel.EnvOption
+	types := declarer{}
 	variable := func(name string, n *node) {
-		t := declType(n).MaybeAssignTypeName(typePrefix + name)
+		t := types.declare(n, name)
 		if t.IsObject() {
 			declared = append(declared, t)
 		}
@@ -85,7 +87,10 @@ func (s *scope) build(base *cel.Env) error {
 		return err
 	}
 	s.provider = p
-	s.env, err = base.Extend(append(typing, options...)...)
+	if s.env, err = base.Extend(append(typing, options...)...); err != nil {
+		return err
+	}
+	s.guard, err = guard(s.env)
 	return err
 }
 

@@ -1,7 +1,10 @@
 package rules
 
 import (
+	"maps"
+	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -9,30 +12,48 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// typePrefix begins the names of object types, which go on with the path of the object. The space keeps the name from
+// typePrefix begins the names of object types, which go on with the path of the first object of the type. The space keeps the name from
 // being taken for the expression of the same text: CEL resolves the names of types before fields.
 const typePrefix = "object "
 
-// declType declares the CEL type of a node, the same as a CRD's rules see: fields are escaped to identifiers, and those
-// that cannot be are left out.
-func declType(n *node) *apiservercel.DeclType {
+// declarer declares the CEL types of one scope. Objects with the same fields are of one type, wherever they are, so that one
+// may stand for the other: the status of two Deployments in `c ? downstreams.blue.status : downstreams.green.status`.
+type declarer map[string]*apiservercel.DeclType
+
+// declare declares the CEL type of a node at a path, the same as a CRD's rules see: fields are escaped to identifiers, and
+// those that cannot be are left out.
+func (d declarer) declare(n *node, path string) *apiservercel.DeclType {
 	switch {
 	case n.dyn || n.IsXIntOrString():
 		return apiservercel.DynType
 	case n.items != nil:
-		return apiservercel.NewListType(declType(n.items), unbounded)
+		return apiservercel.NewListType(d.declare(n.items, path+".@idx"), unbounded)
 	case n.values != nil:
-		return apiservercel.NewMapType(apiservercel.StringType, declType(n.values), unbounded)
+		return apiservercel.NewMapType(apiservercel.StringType, d.declare(n.values, path+".@elem"), unbounded)
 	case n.properties != nil:
-		fields := make(map[string]*apiservercel.DeclField, len(n.properties))
-		for name, property := range n.properties {
-			if escaped, ok := apiservercel.Escape(name); ok {
-				fields[escaped] = apiservercel.NewDeclField(escaped, declType(property), false, nil, nil)
-			}
-		}
-		return apiservercel.NewObjectType("object", fields)
+		return d.object(n, path)
 	}
 	return scalarType(n.Type(), n.Format())
+}
+
+func (d declarer) object(n *node, path string) *apiservercel.DeclType {
+	fields := make(map[string]*apiservercel.DeclField, len(n.properties))
+	var structure strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(n.properties)) {
+		escaped, ok := apiservercel.Escape(name)
+		if !ok {
+			continue
+		}
+		t := d.declare(n.properties[name], path+"."+escaped)
+		fields[escaped] = apiservercel.NewDeclField(escaped, t, false, nil, nil)
+		structure.WriteString(escaped + " " + t.CelType().String() + "\n")
+	}
+	known := d[structure.String()]
+	if known == nil {
+		known = apiservercel.NewObjectType(typePrefix+path, fields)
+		d[structure.String()] = known
+	}
+	return known
 }
 
 // unbounded is the size of lists and maps: sizes matter to estimates of cost alone, and costs are measured here.

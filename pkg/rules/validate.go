@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // Validation is one rule with the fields of a CRD's x-kubernetes-validations.
@@ -61,6 +63,16 @@ type Failure struct {
 	Errored bool
 	// Err is the *EvalError of a rule that errored. A Failure whose Err has CauseInterrupted says nothing of the object.
 	Err error
+}
+
+// Redacted is a failure of Validate without the values that the error of its rule quotes. A message of the author stays.
+func (v *Validator) Redacted(f Failure) Failure {
+	var failed *EvalError
+	if errors.As(f.Err, &failed) {
+		f.Message = fmt.Sprintf("%s evaluating rule: %s", failed.kind(), v.rules[f.Index].name)
+		f.Err = redact.Shown(f.Err)
+	}
+	return f
 }
 
 // String is what the API server would say: "spec.replicas: Invalid value: at most 20 replicas".

@@ -172,8 +172,8 @@ func agree(holes []*hole) error {
 		for _, other := range holes[:i] {
 			same := strings.Join(h.field, ".") == strings.Join(other.field, ".")
 			if same && !reflect.DeepEqual(h.value, other.value) {
-				return requestf("field %s would be %v by %s of %s, and %v by %s of %s: give them fields of their own", strings.Join(h.field, "."),
-					other.value, other.path, other.manifest.downstream, h.value, h.path, h.manifest.downstream)
+				return requestf("field %s would be %s by %s of %s, and %s by %s of %s: give them fields of their own", strings.Join(h.field, "."),
+					literal(other.value), other.path, other.manifest.downstream, literal(h.value), h.path, h.manifest.downstream)
 			}
 		}
 	}
@@ -184,6 +184,9 @@ func agree(holes []*hole) error {
 func literal(value any) string {
 	if text, ok := value.(string); ok {
 		return strconv.Quote(text)
+	}
+	if value == nil {
+		return "null"
 	}
 	return fmt.Sprint(value)
 }

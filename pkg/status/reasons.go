@@ -17,6 +17,9 @@ const (
 	ReasonObserved = "Observed"
 	// ReasonDeleting: the upstream is being deleted and waits for its downstreams to be gone.
 	ReasonDeleting = "Deleting"
+	// ReasonNotSelected: the upstream, or its namespace, has lost the labels that the config selects by. Its downstreams are
+	// removed, and it is left alone.
+	ReasonNotSelected = "NotSelected"
 )
 
 // States that are recorded of a downstream that is made once and has done its work. It is not made again.

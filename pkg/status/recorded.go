@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,22 @@ type Recorded struct {
 	Hash string
 	// State is the decision's word, StateFinished or StateFailed.
 	State string
+	// Baseline is the digest of what the last apply returned, where that is not what was sent; else empty.
+	Baseline string
+}
+
+// KeepBaselines returns list with the baselines of before in the place of other ones of the same object and document: a
+// baseline that has changed is worth no write by itself.
+func KeepBaselines(list, before []Recorded) []Recorded {
+	out := slices.Clone(list)
+	for i, r := range out {
+		for _, old := range before {
+			if old.Name == r.Name && old.UID == r.UID && old.Hash == r.Hash && old.Baseline != "" && r.Baseline != "" {
+				out[i].Baseline = old.Baseline
+			}
+		}
+	}
+	return out
 }
 
 // Done tells whether it was made once and has done its work, well or badly.
@@ -46,7 +63,7 @@ func RecordedList(list []Recorded) []any {
 func (r Recorded) texts() map[string]string {
 	return map[string]string{
 		"name": r.Name, "apiVersion": r.APIVersion, "kind": r.Kind, "namespace": r.Namespace, "objectName": r.ObjectName,
-		"uid": string(r.UID), "hash": r.Hash, "state": r.State,
+		"uid": string(r.UID), "hash": r.Hash, "state": r.State, "baseline": r.Baseline,
 	}
 }
 
@@ -64,6 +81,7 @@ func RecordedFrom(v any) []Recorded {
 		out = append(out, Recorded{
 			Name: text("name"), APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("namespace"),
 			ObjectName: text("objectName"), UID: types.UID(text("uid")), Hash: text("hash"), State: text("state"),
+			Baseline: text("baseline"),
 		})
 	}
 	return out

@@ -90,6 +90,25 @@ func (s *Storable) Stores(path string) bool {
 	return true
 }
 
+// StoresItem tells whether items of the list at a path are known to store a field.
+func (s *Storable) StoresItem(path, field string) bool {
+	parsed, err := fieldpath.Parse(path)
+	if err != nil || s.status == nil || len(parsed) < 2 {
+		return false
+	}
+	at := s.status
+	for _, step := range parsed[1:] {
+		if at, _ = child(at, step.Field); at == nil {
+			return false
+		}
+	}
+	if at.Items == nil || at.Items.Schema == nil {
+		return false
+	}
+	_, ok := child(at.Items.Schema, field)
+	return ok
+}
+
 // child is the schema of a field; nil with ok where anything goes.
 func child(s *spec.Schema, field string) (*spec.Schema, bool) {
 	if p, ok := s.Properties[field]; ok {

@@ -1,0 +1,70 @@
+package assets
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/corollary-dev/corollary/internal/gobuild"
+)
+
+// manager is the binary that setup-envtest does not bring.
+const manager = "kube-controller-manager"
+
+// server are the binaries without which nothing runs.
+var server = []string{"etcd", "kube-apiserver"}
+
+// BuildForDemo returns a directory with at least etcd and kube-apiserver, for
+// somebody who wants to see something soon: the one that KUBEBUILDER_ASSETS
+// names, else our own build if it is there, else the newest that setup-envtest
+// has installed, else our own build, which takes minutes. hasManager says that
+// kube-controller-manager is there, too.
+func BuildForDemo(ctx context.Context, progress io.Writer) (dir string, hasManager bool, err error) {
+	if dir := os.Getenv(Env); dir != "" {
+		if err := gobuild.Complete(dir, server...); err != nil {
+			_, err := named(dir)
+			return "", false, err
+		}
+		return dir, gobuild.Complete(dir, manager) == nil, nil
+	}
+	if dir, err := module.Find(); err == nil {
+		return dir, true, nil
+	}
+	if dir := installed(); dir != "" {
+		return dir, gobuild.Complete(dir, manager) == nil, nil
+	}
+	dir, err = Build(ctx, progress)
+	return dir, true, err
+}
+
+// installed is the directory of the newest version that setup-envtest has
+// installed for this platform; "" where there is none.
+func installed() string {
+	suffix := "-" + runtime.GOOS + "-" + runtime.GOARCH
+	found, _ := filepath.Glob(filepath.Join(dataHome(), "k8s", "*"+suffix)) // the pattern is well formed
+	best, newest := "", version.MustParseSemantic("0.0.0")
+	for _, dir := range found {
+		name := filepath.Base(dir)
+		v, err := version.ParseSemantic(name[:len(name)-len(suffix)])
+		if err == nil && newest.LessThan(v) && gobuild.Complete(dir, server...) == nil {
+			best, newest = dir, v
+		}
+	}
+	return best
+}
+
+// dataHome is where setup-envtest keeps what it installs, by its own rules.
+func dataHome() string {
+	home, _ := os.UserHomeDir() // without one, nothing is found
+	switch {
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest")
+	case os.Getenv("XDG_DATA_HOME") != "":
+		return filepath.Join(os.Getenv("XDG_DATA_HOME"), "kubebuilder-envtest")
+	}
+	return filepath.Join(home, ".local", "share", "kubebuilder-envtest")
+}

@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/redact"
+)
+
+// ClassifyShown is Classify for a document that can hold values of a Secret: the API server and admission quote what they
+// refuse, so the message has places and kinds of causes alone. words are all that is shown of a place; nil: Classify.
+func ClassifyShown(err error, words redact.Words) Failure {
+	f := Classify(err)
+	if words == nil || err == nil {
+		return f
+	}
+	var e *Error
+	text := shown(err, f.Reason, words)
+	if errors.As(err, &e) {
+		text = e.op.doing + " " + e.Target.String() + ": " + text
+	}
+	f.Message = text
+	return f
+}
+
+// withheld ends a message whose text by the API server is left out.
+const withheld = " (its message is not shown, since it may quote a value of a Secret)"
+
+// shown is why a request failed, without values.
+func shown(err error, reason string, words redact.Words) string {
+	var e *Error
+	known := errors.As(err, &e)
+	s, answered := status(err)
+	switch {
+	case known && e.Meaning != nil:
+		return e.Meaning.Error()
+	case !answered && (reason == ReasonUnavailable || reason == ReasonCanceled):
+		return readable(err)
+	case !answered:
+		return redact.Text(err, redact.NotQuoted)
+	case known && reason == ReasonForbidden && !Impersonating(err):
+		return "a right is missing; needs: " + e.needs()
+	case known && reason == ReasonKindNotServed && s.Reason == metav1.StatusReasonNotFound:
+		return e.notServed()
+	}
+	if places := shownCauses(s, words); len(places) > 0 {
+		return strings.Join(places, "; ") + withheld
+	}
+	if what := shownProse(s.Message, words); what != "" {
+		return what + withheld
+	}
+	return "the API server refuses the request" + withheld
+}
+
+// causeTypes are those of the API server. A webhook may send any text for one.
+var causeTypes = []metav1.CauseType{metav1.CauseTypeFieldValueNotFound, metav1.CauseTypeFieldValueRequired, metav1.CauseTypeFieldValueDuplicate,
+	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeForbidden, metav1.CauseTypeTooLong, metav1.CauseTypeTooMany,
+	metav1.CauseTypeInternal, metav1.CauseTypeTypeInvalid}
+
+// shownCauses returns "spec.replicas: FieldValueInvalid" for each field that was refused.
+func shownCauses(s metav1.Status, words redact.Words) []string {
+	if s.Details == nil || s.Reason != metav1.StatusReasonInvalid {
+		return nil
+	}
+	var out []string
+	for _, c := range s.Details.Causes {
+		text := "refused"
+		if slices.Contains(causeTypes, c.Type) {
+			text = string(c.Type)
+		}
+		if c.Field != "" {
+			text = words.Path(c.Field) + ": " + text
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if len(out) > maxCauses {
+		out = append(out[:maxCauses], "and more")
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// runningFlags name the Lease that shows whether "corollary run" is running.
+type runningFlags struct{ lease, namespace string }
+
+func (r *runningFlags) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&r.lease, "leader-election-id", "", "Name of the Lease of \"corollary run\", to say whether it is running")
+	flags.StringVar(&r.namespace, "leader-election-namespace", "", "Namespace of that Lease; by default the kubeconfig's or the pod's own")
+}
+
+func (r *runningFlags) check() error {
+	if r.lease == "" {
+		if r.namespace != "" {
+			return usagef("--leader-election-namespace means nothing without --leader-election-id")
+		}
+		return nil
+	}
+	return checkLeaseName(r.lease)
+}
+
+// note says whether "corollary run" is running, as far as its Lease tells.
+func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *connection, note func(format string, args ...any)) error {
+	if r.lease == "" {
+		note("whether corollary run is running is not known: name its Lease with --leader-election-id")
+		return nil
+	}
+	namespace := r.namespace
+	if namespace == "" {
+		var err error
+		if namespace, err = c.namespace(); err != nil {
+			return err
+		}
+	}
+	client, err := coordination.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	lease, err := client.Leases(namespace).Get(ctx, r.lease, metav1.GetOptions{})
+	at := namespace + "/" + r.lease
+	switch {
+	case apierrors.IsNotFound(err):
+		note("corollary run is not running: Lease %s does not exist", at)
+	case err != nil:
+		note("whether corollary run is running is not known: reading Lease %s: %s", at, apply.Classify(err).Message)
+	default:
+		note("%s", leaseText(at, lease.Spec, time.Now()))
+	}
+	return nil
+}
+
+// leaseText says whether the process that holds a Lease is running, and since when.
+func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
+	if l.HolderIdentity == nil || *l.HolderIdentity == "" {
+		return fmt.Sprintf("corollary run is not running: nobody holds Lease %s", at)
+	}
+	if l.RenewTime == nil || l.LeaseDurationSeconds == nil {
+		return fmt.Sprintf("whether corollary run is running is not known: Lease %s has no renewTime or no leaseDurationSeconds", at)
+	}
+	since := ""
+	if l.AcquireTime != nil {
+		since = " since " + l.AcquireTime.UTC().Format(time.RFC3339)
+	}
+	silent := now.Sub(l.RenewTime.Time)
+	if silent > time.Duration(*l.LeaseDurationSeconds)*time.Second {
+		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago", *l.HolderIdentity, at, since, duration.HumanDuration(silent))
+	}
+	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)
+}
+
+// newest is the upstream whose conditions changed last: the one that an operator wrote to last, but for writes that changed
+// none.
+type newest struct {
+	at  time.Time
+	ref pipeline.Ref
+}
+
+func (n *newest) add(f *engine.Finding) {
+	if f.Upstream == nil {
+		return
+	}
+	list, _, _ := unstructured.NestedSlice(f.Upstream.Object, "status", "conditions")
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		text, _ := c["lastTransitionTime"].(string)
+		if at, err := time.Parse(time.RFC3339, text); err == nil && at.After(n.at) {
+			n.at, n.ref = at, f.Ref
+		}
+	}
+}
+
+// note says when an operator last wrote to one of its upstreams.
+func (n *newest) note(ctx context.Context, v *engine.Survey, note func(format string, args ...any)) {
+	if n.at.IsZero() {
+		return
+	}
+	if at := v.LastWrite(ctx, n.ref); !at.IsZero() {
+		note("operator %s last wrote at %s", v.Pipeline().Name, at.UTC().Format(time.RFC3339))
+	}
+}

@@ -1,0 +1,272 @@
+package drift
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// maker makes values and what is owned of them, from few names and values, so that many of what it makes are alike.
+type maker struct{ *rand.Rand }
+
+func (m maker) oneOf(values ...any) any { return values[m.IntN(len(values))] }
+
+func (m maker) scalar() any { return m.oneOf("", "x", int64(0), int64(7), 1.5, false, true, nil) }
+
+func (m maker) name() string { return m.oneOf("a", "b", "c", `d"<é`).(string) }
+
+// value returns any JSON value.
+func (m maker) value(depth int) any {
+	switch kind := m.IntN(4); {
+	case depth <= 0 || kind == 0:
+		return m.scalar()
+	case kind == 1:
+		return m.list(depth)
+	default:
+		return m.object(depth)
+	}
+}
+
+func (m maker) object(depth int) map[string]any {
+	out := map[string]any{}
+	for range m.IntN(4) {
+		out[m.name()] = m.value(depth - 1)
+	}
+	return out
+}
+
+func (m maker) list(depth int) []any {
+	out := []any{}
+	keyed := m.IntN(3) > 0
+	for range m.IntN(4) {
+		item := m.value(depth - 1)
+		if keyed {
+			item = m.object(depth - 1)
+			item.(map[string]any)["a"] = m.oneOf("x", "y", `z"<é`, int64(1))
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// fields returns what is owned of live, and perhaps of what is not there.
+func (m maker) fields(live any, depth int) fields {
+	out := fields{}
+	if depth <= 0 || m.IntN(6) == 0 {
+		return out
+	}
+	switch live := live.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(live)) {
+			if m.IntN(4) > 0 {
+				out["f:"+name] = map[string]any(m.fields(live[name], depth-1))
+			}
+		}
+	case []any:
+		for i, item := range live {
+			if m.IntN(4) > 0 {
+				out[m.itemName(item, i)] = map[string]any(m.fields(item, depth-1))
+			}
+		}
+	}
+	for range m.IntN(2) {
+		key := m.oneOf("f:"+m.name(), `k:{"a":"x"}`, `k:{"a":"\u0079"}`, `k:{"a":1,"b":"x"}`, `v:"x"`, "i:0", "i:9", "v:{", "k:").(string)
+		out[key] = map[string]any(m.fields(nil, 0))
+		if m.IntN(2) == 0 {
+			out[key] = map[string]any{"f:" + m.name(): map[string]any{}}
+		}
+	}
+	if len(out) > 0 && m.IntN(3) == 0 {
+		out[ownDot] = map[string]any{}
+	}
+	return out
+}
+
+func (m maker) itemName(item any, i int) string {
+	if of, ok := item.(map[string]any); ok && of["a"] != nil {
+		return "k:" + jsonOf(map[string]any{"a": of["a"]})
+	}
+	if _, isMap := item.(map[string]any); !isMap && m.IntN(2) == 0 {
+		return "v:" + jsonOf(item)
+	}
+	return "i:" + strconv.Itoa(i)
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// covered describes what P is about, one line for each place: the value, or that it is owned and absent.
+func covered(live any, exists bool, owned fields, at string) []string {
+	if exists && owned.leaf() {
+		return whole(live, at)
+	}
+	out, found := []string{}, map[string]int{}
+	m, isMap := live.(map[string]any)
+	list, isList := live.([]any)
+	switch {
+	case !exists:
+		out = append(out, at+" is absent")
+	case isMap:
+		out = append(out, at+" is a map")
+	case isList:
+		out = append(out, at+" is a list")
+	default:
+		out = append(out, at+" = "+jsonOf(live))
+	}
+	it, items := owned.items(), 0
+	for i, item := range list {
+		if below, ok := it.of(item, i); ok {
+			name := string(it.buf)
+			if found[name]++; found[name] > 1 {
+				name = strconv.Itoa(found[name]) + name
+			}
+			out = append(out, valuesAndAbsent(item, below, fmt.Sprintf("%s[%d]", at, items), at+"/"+name)...)
+			items++
+		}
+	}
+	for key := range owned {
+		below, _ := owned.below(key)
+		name, isField := cutField(key)
+		value, there := m[name]
+		switch {
+		case key == ownDot && exists:
+		case isField && there:
+			out = append(out, covered(value, true, below, at+"/"+key)...)
+		case found[plainName(key)] == 0:
+			out = append(out, covered(nil, false, below, at+"/"+plainName(key))...)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// whole describes a value that is covered as a whole, as if it were covered part by part.
+func whole(live any, at string) []string {
+	var out []string
+	switch live := live.(type) {
+	case map[string]any:
+		out = append(out, at+" is a map")
+		for key, value := range live {
+			out = append(out, whole(value, at+"/f:"+key)...)
+		}
+	case []any:
+		out = append(out, at+" is a list")
+		for i, item := range live {
+			out = append(out, whole(item, fmt.Sprintf("%s[%d]", at, i))...)
+		}
+	default:
+		out = append(out, at+" = "+jsonOf(live))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// valuesAndAbsent names an item by its number where it is about values, and by its name where it is about what is absent.
+func valuesAndAbsent(item any, owned fields, byNumber, byName string) []string {
+	out := covered(item, true, owned, byNumber)
+	for i, line := range out {
+		if strings.HasSuffix(line, " is absent") {
+			out[i] = byName + strings.TrimPrefix(line, byNumber)
+		}
+	}
+	return out
+}
+
+// plainName is a name of an item as it would be written without needless escapes.
+func plainName(key string) string {
+	prefix, text, ok := strings.Cut(key, ":")
+	var v any
+	if !ok || prefix == "f" || json.Unmarshal([]byte(text), &v) != nil {
+		return key
+	}
+	return prefix + ":" + jsonOf(v)
+}
+
+func sumOf(obj map[string]any, owned fields) Sum { return (&View{}).sum(obj, owned) }
+
+// TestSumIsExact: P is equal where the values of what is owned and what is owned but absent are equal, and nowhere else.
+func TestSumIsExact(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(1, 2))}
+	byP, byText := map[Sum]string{}, map[string]Sum{}
+	alike := 0
+	for range 20_000 {
+		obj := m.object(3)
+		owned := m.fields(obj, 4)
+		if owned.leaf() {
+			continue
+		}
+		text := strings.Join(covered(obj, true, owned, ""), "\n")
+		p := sumOf(obj, owned)
+		if other, ok := byP[p]; ok && other != text {
+			t.Fatalf("one P for\n%s\n\nand\n%s\n\n%s\n%s", other, text, jsonOf(obj), jsonOf(owned))
+		}
+		if other, ok := byText[text]; ok {
+			if alike++; other != p {
+				t.Fatalf("two Ps for\n%s\n\n%s\n%s", text, jsonOf(obj), jsonOf(owned))
+			}
+		}
+		byP[p], byText[text] = text, p
+	}
+	if alike < 500 || len(byP) < 500 {
+		t.Errorf("only %d of %d are alike", alike, len(byP))
+	}
+}
+
+// TestLostOwnershipChangesSum: whoever takes a field from us changes P, be the field there or not. What P need not tell is that
+// a place whose parts were all ours is now ours as a whole, or the other way round: that covers the same values.
+func TestLostOwnershipChangesSum(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(3, 4))}
+	changed := 0
+	for range 2_000 {
+		obj := m.object(3)
+		owned := m.fields(obj, 4)
+		p, text := sumOf(obj, owned), strings.Join(covered(obj, true, owned, ""), "\n")
+		for _, less := range losses(owned) {
+			if less.leaf() || owned.leaf() {
+				continue
+			}
+			if same := sumOf(obj, less) == p; same != (strings.Join(covered(obj, true, less, ""), "\n") == text) {
+				t.Fatalf("P stays: %v\n%s\n%s\n%s", same, jsonOf(obj), jsonOf(owned), jsonOf(less))
+			} else if !same {
+				changed++
+			}
+		}
+	}
+	if changed < 2_000 {
+		t.Errorf("only %d losses were seen", changed)
+	}
+}
+
+// losses returns what is left of f for each single path that can be taken from it; a place of which nothing is left goes too.
+func losses(f fields) []fields {
+	var out []fields
+	for _, key := range slices.SortedFunc(maps.Keys(f), cmp.Compare[string]) {
+		below, ok := f.below(key)
+		if !ok || key == ownDot {
+			continue
+		}
+		without := maps.Clone(f)
+		delete(without, key)
+		out = append(out, without)
+		for _, less := range losses(below) {
+			if len(less) == 0 {
+				continue
+			}
+			with := maps.Clone(f)
+			with[key] = map[string]any(less)
+			out = append(out, with)
+		}
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+package drift
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// maxPartial bounds how many documents Partial returns.
+const maxPartial = 16
+
+// Partial returns documents that change live toward desired a little: the first has desired's metadata and, for the rest,
+// what our entry owns of live; each further one has one more difference as desired has it. desired is not changed.
+func Partial(desired map[string]any, live *unstructured.Unstructured, v *View) []map[string]any {
+	owned, _ := Project(live, v.Manager)
+	base := make(map[string]any, len(desired))
+	for key, value := range owned {
+		base[key] = value
+	}
+	for _, key := range []string{"apiVersion", "kind", "metadata"} {
+		base[key] = desired[key]
+	}
+	list := []map[string]any{base}
+	for _, d := range Changed(desired, live, v) {
+		if len(list) < maxPartial && d.Path[0].Field != "metadata" {
+			list = append(list, copyAt(base, desired, d.Path))
+		}
+	}
+	return list
+}
+
+// copyAt returns to with what from has at p, or without anything there.
+func copyAt(to, from map[string]any, p fieldpath.Path) map[string]any {
+	value, ok := fieldpath.Get(from, p)
+	if !ok {
+		return Without(to, []fieldpath.Path{p})
+	}
+	return with(to, p, value)
+}
+
+// AsCreated returns desired with the live values that the API server gives a new object: where live differs from desired and
+// agrees with created, which is the answer to a dry-run create of desired, admission changed the value on creation and
+// nobody has changed it since. It returns nil where no value is such a one. desired is not changed.
+func AsCreated(desired map[string]any, live, created *unstructured.Unstructured, v *View) map[string]any {
+	out, found := desired, false
+	for _, d := range Changed(desired, live, v) {
+		if d.Want == nil {
+			continue
+		}
+		is, stands := fieldpath.Get(live.Object, d.Path)
+		was, made := fieldpath.Get(created.Object, d.Path)
+		if stands != made || Digest(is) != Digest(was) {
+			continue
+		}
+		out, found = copyAt(out, live.Object, d.Path), true
+	}
+	if !found {
+		return nil
+	}
+	return out
+}

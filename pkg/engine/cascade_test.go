@@ -1,0 +1,140 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// What --cascade of kubectl delete says goes before what the config says: every combination.
+func TestCascade(t *testing.T) {
+	t.Parallel()
+	for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		for _, wait := range []bool{false, true} {
+			for _, mark := range []string{"reference", "annotation", "elsewhere"} {
+				for _, policy := range []string{"Delete", "Orphan"} {
+					row := []string{string(cascade), "", mark, policy}
+					if wait {
+						row[1] = "wait"
+					}
+					t.Run(strings.Join(row, "/"), func(t *testing.T) {
+						t.Parallel()
+						testCascade(t, cascade, wait, mark, policy)
+					})
+				}
+			}
+		}
+	}
+}
+
+func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, mark, policy string) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf, at := with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), ns
+	switch mark {
+	case "annotation":
+		conf = strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
+	case "elsewhere":
+		conf, at = elsewhere(conf, other, ns), other
+	}
+	if wait {
+		conf += waiting
+	}
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	held := len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) > 0
+	testkit.DeleteWith(t, widgets, ns, "a", cascade)
+	waitGone(t, widgets, ns, "a")
+	if cascade != metav1.DeletePropagationOrphan && policy == "Delete" {
+		if held && (wait || cascade == metav1.DeletePropagationForeground) && testkit.Find(t, configMaps, at, "a") != nil {
+			t.Error("the upstream went before its downstream")
+		}
+		waitGone(t, configMaps, at, "a")
+		return
+	}
+	never(t, func() (bool, string) {
+		cm := testkit.Find(t, configMaps, at, "a")
+		return cm == nil || cm.GetDeletionTimestamp() != nil, "the downstream was deleted"
+	})
+	cm := testkit.Get(t, configMaps, at, "a")
+	if len(cm.GetOwnerReferences()) > 0 {
+		t.Errorf("owner references are left: %v", cm.GetOwnerReferences())
+	}
+	if held && (len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) > 0) {
+		t.Errorf("our marks are left: %v %v", cm.GetLabels(), cm.GetAnnotations())
+	}
+}
+
+// The garbage collector takes the finalizer orphan off as soon as it has no more to do, while we may have much to do.
+// What it said counts all the same, for another process too.
+func TestOrphanedAfterTheCollector(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"same process", "after a restart"} {
+		t.Run(row, func(t *testing.T) {
+			t.Parallel()
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			conf := elsewhere(fill(widgetConfig, ns, name), other, ns) + waiting
+			faults := testkit.NewFaults()
+			r := start(t, faults.Wrap(testkit.Config()), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
+			})
+			hookIs(t, ns, "a", "InternalError", "")
+			if row == "after a restart" {
+				r.halt()
+				start(t, testkit.Config(), conf)
+			}
+			refusal.Off()
+			waitGone(t, widgets, ns, "a")
+			if cm := testkit.Get(t, configMaps, other, "a"); cm.GetDeletionTimestamp() != nil || len(cm.GetAnnotations()) > 0 {
+				t.Errorf("it was not released: %v", cm.Object["metadata"])
+			}
+		})
+	}
+}
+
+// With --cascade=orphan nothing is deleted, so nothing is done before it either.
+func TestOrphanSkipsHook(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	made(t, hooked(ns, name), ns, counter)
+	testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+	waitGone(t, widgets, ns, "a")
+	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+		t.Error("deletion.before was made")
+	}
+	waitData(t, ns, "a", "key", "value")
+}
+
+// The collector's work on a downstream, heard of before the deletion itself, is not undone: a reference to an upstream that
+// is gone would have the object collected.
+func TestOrphanHeardOfLate(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults, counter := testkit.NewFaults(), testkit.NewCounter()
+	start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
+	faults.Cut(testkit.On("WATCH", "widgets"))
+	testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+	waitGone(t, widgets, ns, "a")
+	never(t, func() (bool, string) {
+		cm := testkit.Find(t, configMaps, ns, "a")
+		return cm == nil || len(cm.GetOwnerReferences()) > 0, "the reference came back, or the object is gone"
+	})
+	unlisted.Off()
+	deaf.Off()
+}

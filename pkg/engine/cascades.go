@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// cascades remembers what deletions asked for, by the upstream's uid: the garbage collector takes the finalizer that says it
+// off within milliseconds, before a worker looks.
+type cascades struct {
+	mu   sync.Mutex
+	seen map[types.UID]pipeline.Cascade
+}
+
+// see takes in an upstream as a watch brings it.
+func (c *cascades) see(obj any) {
+	p, ok := obj.(*packed)
+	if !ok {
+		return
+	}
+	if cascade := pipeline.CascadeOf(p.Finalizers); cascade != pipeline.CascadeConfig {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.seen == nil {
+			c.seen = map[types.UID]pipeline.Cascade{}
+		}
+		c.seen[p.UID] = cascade
+	}
+}
+
+// forget is for an upstream that is gone.
+func (c *cascades) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.seen, uid)
+}
+
+func (c *cascades) of(uid types.UID) pipeline.Cascade {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[uid]
+}
+
+// cascade is what the deletion of the upstream asks for.
+func (l *look) cascade() pipeline.Cascade {
+	if c := pipeline.CascadeOf(l.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
+		return c
+	}
+	return l.cascades.of(l.upstream.GetUID())
+}
+
+// propagation is how the downstreams of an upstream are deleted.
+func (l *look) propagation() metav1.DeletionPropagation {
+	if l.upstream.GetDeletionTimestamp() != nil && l.cascade() == pipeline.CascadeForeground {
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)
+}
+
+// lostReference tells whether an object is to get an owner reference again that it has lost. The garbage collector takes
+// them off with --cascade=orphan, and its work may be heard of before the deletion: a reference to an upstream that is gone
+// would have the object deleted. So the upstream is read first.
+func (l *look) lostReference(d *pipeline.Decision) bool {
+	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
+		return o.Action == pipeline.ActionApply && o.Live != nil && !o.Theirs && l.record.wish.Downstreams[o.Downstream].Reference &&
+			!pipeline.Marked(o.Live, l.upstream.GetUID())
+	})
+}

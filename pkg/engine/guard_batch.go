@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// batch is what changes of shared inputs and of namespaces cause: the upstreams that they concern are counted before any of
+// them is changed beyond what guard allows. Its zero value is empty.
+type batch struct {
+	mu sync.Mutex
+	// tally counts the changes since the first one after a time of rest; nil where there was none.
+	tally *tally
+	// waiting has the upstreams that are not done, with the digest of their own content as it was counted; the zero digest
+	// for one that is still to be counted.
+	waiting map[pipeline.Ref]drift.Sum
+	last    time.Time
+	joined  chan struct{}
+}
+
+// batchWindow is how long the changes of several inputs or namespaces count as one.
+const batchWindow = time.Minute
+
+// join has upstreams counted before they are done.
+func (b *batch) join(refs []pipeline.Ref) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.tally == nil || len(b.waiting) == 0 && now.Sub(b.last) > batchWindow {
+		b.tally, b.waiting = newTally(nil), map[pipeline.Ref]drift.Sum{}
+	}
+	b.last = now
+	for _, ref := range refs {
+		b.waiting[ref] = drift.Sum{}
+	}
+	b.tally.expect(refs)
+	select {
+	case b.joined <- struct{}{}:
+	default:
+	}
+}
+
+// has tells whether an upstream waits, and the digest that it had when it was counted.
+func (b *batch) has(ref pipeline.Ref) (own drift.Sum, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own, ok = b.waiting[ref]
+	return own, ok
+}
+
+// note takes in what was counted of an upstream that waits. One that is free to go on waits no more.
+func (b *batch) note(ref pipeline.Ref, c counted, own drift.Sum, free bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.waiting[ref]; !ok {
+		return
+	}
+	b.tally.note(ref, c)
+	if b.waiting[ref] = own; free {
+		delete(b.waiting, ref)
+	}
+}
+
+// release lets everything go on and returns it.
+func (b *batch) release() []pipeline.Ref {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	refs := make([]pipeline.Ref, 0, len(b.waiting))
+	for ref := range b.waiting {
+		refs = append(refs, ref)
+	}
+	b.waiting = map[pipeline.Ref]drift.Sum{}
+	return refs
+}
+
+// current is the tally while anything waits; nil where nothing does.
+func (b *batch) current() *tally {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) == 0 {
+		return nil
+	}
+	return b.tally
+}
+
+// concern queues the upstreams that a change of an input or a namespace concerns. Where it is more than one, they are
+// counted first: one is its author's business.
+func (s *session) concern(priority int, refs []pipeline.Ref) {
+	if len(refs) > 1 && s.batch.joined != nil {
+		s.batch.join(refs)
+	}
+	s.enqueue(priority, refs...)
+}
+
+// heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
+// changed since it was counted does not.
+func (l *look) heldByGuard(d pipeline.Decision) bool {
+	before, ok := l.batch.has(l.ref)
+	if !ok {
+		return false
+	}
+	own := l.digest(false)
+	c := l.countIn(d)
+	restricted := c.Deleted > 0 || c.Changed > 0 && l.pipeline.Config.Guard.MaxChanged != ""
+	free := !restricted || before != drift.Sum{} && before != own
+	l.batch.note(l.ref, c, own, free)
+	return !free
+}
+
+// watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
+func (s *session) watchBatches(live context.Context) {
+	guard := s.pipeline.Config.Guard
+	for {
+		select {
+		case <-live.Done():
+			return
+		case <-s.batch.joined:
+		}
+		w := &guardWait{session: s, guard: guard}
+		for {
+			if w.tally = s.batch.current(); w.tally == nil {
+				break
+			}
+			c, left := w.tally.sum()
+			if c.Standing = s.downstreamsShown(); left == 0 {
+				text := w.waitsFor(c)
+				if s.holds(text); text == "" {
+					s.enqueue(priorityReaders, s.batch.release()...)
+					break
+				}
+			}
+			if pause(live, syncPoll); live.Err() != nil {
+				break
+			}
+		}
+		s.holds("")
+		w.end()
+	}
+}

@@ -1,0 +1,224 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+const dropKey = `when: '!(inputs.settings.?data.?drop.orValue("") == "yes")'`
+
+// stayAll fails where any downstream goes.
+func stayAll(t *testing.T, ns string) {
+	t.Helper()
+	never(t, func() (bool, string) {
+		for i := range guardedWidgets {
+			if cm := testkit.Find(t, configMaps, ns, named(i)); cm == nil || cm.GetDeletionTimestamp() != nil {
+				return true, named(i) + " is gone"
+			}
+		}
+		return false, ""
+	})
+}
+
+// Without any guard in the config, a start or reload that would delete more than five objects waits.
+func TestGuardHoldsDeletionsByDefault(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"start", "reload"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := fill(widgetConfig, ns, name)
+			r := standing(t, ns, conf)
+			changed := with(conf, "when: 'false'")
+			if at == "start" {
+				r.halt()
+				r = start(t, testkit.Config(), changed)
+			} else {
+				r.write("a.yaml", changed)
+				r.reload()
+			}
+			waitState(t, name, "GuardWaiting")
+			stayAll(t, ns)
+			if n := metric(t, "corollary_guard_deletions", name); n != guardedWidgets {
+				t.Errorf("%v deletions are counted", n)
+			}
+			r.write("a.yaml", changed+"guard: {confirmed: "+r.digest()+"}\n")
+			r.reload()
+			for i := range guardedWidgets {
+				waitGone(t, configMaps, ns, named(i))
+			}
+		})
+	}
+}
+
+// What changes and does not delete is not held by default; neither are five deletions.
+func TestGuardLetsChangesPassByDefault(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	r := standing(t, ns, conf)
+	r.write("a.yaml", withKey(conf, "version", "two"))
+	r.reload()
+	for i := range guardedWidgets {
+		waitData(t, ns, named(i), "version", "two")
+	}
+	r.write("a.yaml", with(withKey(conf, "version", "two"), "when: 'self.metadata.name == \"w-000\"'"))
+	r.reload()
+	for i := range guardedWidgets - 1 {
+		waitGone(t, configMaps, ns, named(i+1))
+	}
+}
+
+// One edit of an input that all read, or of the labels of their namespace, is counted before any of it is done. What an
+// author does meanwhile is done.
+func TestGuardHoldsBatches(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"input", "input, changes", "namespace"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			testGuardHoldsBatch(t, by)
+		})
+	}
+}
+
+func testGuardHoldsBatch(t *testing.T, by string) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	key := name + ".example.com/on"
+	conf := fill(widgetConfig, ns, name) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n"
+	confirm := "guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
+	drop := func() {
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {drop: 'yes'}}")
+	}
+	done := func(i int) bool { return testkit.Find(t, configMaps, ns, named(i)) == nil }
+	switch by {
+	case "input":
+		conf = with(conf, dropKey)
+	case "input, changes":
+		conf = strings.Replace(conf, "data: {{ .spec.data }}", `data: {drop: {{ ((input "settings").data | default dict).drop | default "no" }}}`, 1)
+		confirm = strings.Replace(confirm, "{confirm", "{maxChanged: 20%, confirm", 1)
+		done = func(i int) bool {
+			cm := testkit.Get(t, configMaps, ns, named(i))
+			return fmt.Sprint(cm.Object["data"]) == "map[drop:yes]"
+		}
+	case "namespace":
+		conf = watched(conf, "namespaceSelector: {matchLabels: {"+key+": \"yes\"}}")
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":"yes"}}}`)
+		drop = func() {
+			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":null}}}`)
+		}
+	}
+	counter := testkit.NewCounter()
+	r := start(t, counter.Wrap(testkit.Config()), conf+confirm).ready()
+	for i := range guardedWidgets {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+	}
+	for i := range guardedWidgets {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	quiet(t, counter)
+	counter.Reset()
+	drop()
+	waitState(t, name, "GuardWaiting")
+	digest := r.digest()
+	never(t, func() (bool, string) {
+		for i := range guardedWidgets {
+			if done(i) {
+				return true, named(i) + " was done before anybody confirmed"
+			}
+		}
+		return false, ""
+	})
+	if n := counter.Mutating(); n > 0 {
+		t.Errorf("%d writes: %v", n, counter.Snapshot())
+	}
+	if err := r.Ready(nil); err != nil {
+		t.Errorf("what is not held goes on, but it is not ready: %v", err)
+	}
+	testkit.Delete(t, widgets, ns, named(5)) // its author's own wish
+	waitGone(t, widgets, ns, named(5))
+	waitGone(t, configMaps, ns, named(5))
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+	for i := range guardedWidgets - 1 {
+		testkit.Eventually(t, patience, func() (bool, string) { return done(i), named(i) + " is as before" })
+	}
+	waitState(t, name, "Running")
+}
+
+// An edit of a config leaves what it no longer names or selects; it is shown.
+func TestConfigEditsLeave(t *testing.T) {
+	t.Parallel()
+	second := "  - name: second\n    apiVersion: v1\n    kind: KIND\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-second\"}\n"
+	for _, row := range []struct {
+		reason, from, to string
+		recorded         bool
+	}{
+		{"a selector is added", "namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {chosen: 'yes'}}}", true},
+		{"a namespace selector is added", "namespaces: [NS]}", "namespaces: [NS], namespaceSelector: {matchLabels: {chosen: 'yes'}}}", true},
+		{"the namespace is left out", "namespaces: [NS]", "namespaces: [default]", true},
+		{"a downstream is removed", strings.Replace(second, "KIND", "Secret", 1), "", true},
+		{"a downstream is removed, and another of its kind stays", strings.Replace(second, "KIND", "ConfigMap", 1), "", true},
+	} {
+		for _, at := range []string{"start", "reload"} {
+			t.Run(row.reason+", "+at, func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				conf := strings.Replace(widgetConfig, "    # downstream\n", "    # downstream\n"+row.from, 1)
+				kind := configMaps
+				if strings.Contains(row.from, "Secret") {
+					kind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+				}
+				if !strings.Contains(row.from, "second") {
+					conf = strings.Replace(widgetConfig, "    # downstream\n", "    # downstream\n"+strings.Replace(second, "KIND", "ConfigMap", 1), 1)
+				}
+				counter := testkit.NewCounter()
+				r := made(t, fill(conf, ns, name), ns, counter)
+				changed := fill(strings.Replace(conf, row.from, row.to, 1), ns, name)
+				if at == "start" {
+					r.halt()
+					r = start(t, counter.Wrap(testkit.Config()), changed).ready()
+				} else {
+					r.write("a.yaml", changed)
+					r.reload()
+					testkit.Eventually(t, patience, func() (bool, string) {
+						return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
+					})
+				}
+				quiet(t, counter)
+				testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"look":"again"}}}`)
+				quiet(t, counter)
+				for at, what := range map[string]schema.GroupVersionResource{"a": configMaps, "a-second": kind} {
+					if o := testkit.Find(t, what, ns, at); o == nil || o.GetDeletionTimestamp() != nil {
+						t.Errorf("%s is gone", at)
+					}
+				}
+				item := downstreamsOf(testkit.Get(t, widgets, ns, "a"))["second"]
+				if item == nil || row.to == "" && item["state"] != "Leftover" {
+					t.Errorf("the status records %v", item)
+				}
+			})
+		}
+	}
+}
+
+// What authors did while no process ran is not held at a start, also if the config has not changed.
+func TestGuardLetsAuthorsPass(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	standing(t, ns, conf).halt()
+	for i := range guardedWidgets {
+		testkit.Patch(t, widgets, ns, named(i), "somebody", `{"spec":{"name":"other-`+named(i)+`"}}`)
+	}
+	start(t, testkit.Config(), conf).ready()
+	for i := range guardedWidgets {
+		waitData(t, ns, "other-"+named(i), "key", "value")
+		waitGone(t, configMaps, ns, named(i))
+	}
+}

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// GuardCount is how many standing downstreams there are, how many of them would be changed or deleted, and how many of
+// these deleted.
+type GuardCount struct{ Standing, Changed, Deleted int }
+
+// Add takes in what was counted elsewhere.
+func (c *GuardCount) Add(other GuardCount) {
+	c.Standing += other.Standing
+	c.Changed += other.Changed
+	c.Deleted += other.Deleted
+}
+
+// GuardExceeded tells what guard does not allow without confirmation, in words such as "7 of 9 standing downstreams would be
+// deleted, and guard.maxDeleted allows 5"; it is empty where guard allows it.
+func GuardExceeded(g *config.Guard, c GuardCount) string {
+	if limit := guardLimit(g, g.MaxChanged, c.Standing); g.MaxChanged != "" && c.Changed > limit {
+		return fmt.Sprintf("%d of %d standing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Standing, limit)
+	}
+	if limit := guardLimit(g, g.MaxDeleted, c.Standing); c.Deleted > limit {
+		return fmt.Sprintf("%d of %d standing downstreams would be deleted, and guard.maxDeleted allows %d", c.Deleted, c.Standing, limit)
+	}
+	return ""
+}
+
+// guardLimit is how many objects a share allows.
+func guardLimit(g *config.Guard, share string, standing int) int {
+	percent, _ := strconv.Atoi(strings.TrimSuffix(share, "%")) // held to its form when it was loaded
+	limit := standing * percent / 100
+	if g.Minimum != nil {
+		limit = max(limit, *g.Minimum)
+	}
+	return limit
+}
+
+// guardNeverHolds tells whether guard allows whatever may happen to so many downstreams.
+func guardNeverHolds(g *config.Guard, standing int) bool {
+	return GuardExceeded(g, GuardCount{Standing: standing, Changed: standing, Deleted: standing}) == ""
+}
+
+// GuardSum adds up what a survey's findings say of guard.
+type GuardSum struct {
+	GuardCount
+	changes map[pipeline.Ref]drift.Sum
+}
+
+// Take takes in one finding.
+func (s *GuardSum) Take(f *Finding) {
+	s.Add(f.Guarded)
+	if f.Guarded.Changed == 0 {
+		return
+	}
+	if s.changes == nil {
+		s.changes = map[pipeline.Ref]drift.Sum{}
+	}
+	s.changes[f.Ref] = f.guardDigest
+}
+
+// Digest is what a running operator would ask to have confirmed.
+func (s *GuardSum) Digest() string { return changeDigest(s.changes) }

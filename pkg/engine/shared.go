@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// shared are the upstreams for which another process with the same field manager and labels works, as far as that has shown.
+type shared struct {
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+// isShared reports such an upstream: once in the log and by an event for the operator, and each in the metric.
+func (s *session) isShared(upstream, why string) {
+	s.shared.mu.Lock()
+	defer s.shared.mu.Unlock()
+	if _, ok := s.shared.seen[upstream]; ok || len(s.shared.seen) >= maxRemovals {
+		return
+	}
+	if s.shared.seen == nil {
+		s.shared.seen = map[string]struct{}{}
+	}
+	s.shared.seen[upstream] = struct{}{}
+	setShared(s.name, len(s.shared.seen))
+	if len(s.shared.seen) > 1 {
+		return
+	}
+	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + why +
+		"; give each process conventions of its own"
+	s.log.Info(note, "upstream", upstream, "fieldManager", s.pipeline.Config.Conventions.FieldManager)
+	s.operator.event(eventsOf(s.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
+}
+
+const whyShared = "another process uses the same conventions, or a config before selected or watched more"
+
+// noteOwner looks at whose an object is that our field manager has applied: an upstream that this operator does not watch is
+// another process's, or is left over from a config that watched more.
+func (s *session) noteOwner(live *drift.Live) {
+	if !live.Managed {
+		return
+	}
+	for _, owner := range live.Owners {
+		if owner.Controller && owner.Kind != s.pipeline.Upstream.GVK.Kind {
+			s.isShared(owner.Kind+" "+owner.Name, whyShared)
+		}
+	}
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !s.upstreams.watch(ref.Namespace) {
+		s.isShared(ref.String(), whyShared)
+	}
+}
+
+// noteShared is for an upstream that is not selected and keeps what it has: see isLeftOver.
+func (l *look) noteShared() {
+	if len(l.owned()) > 0 && !l.leaving.has(l.ref) {
+		l.isShared(l.ref.String(), whyShared)
+	}
+}

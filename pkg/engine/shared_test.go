@@ -1,0 +1,93 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// sharing is a config of which two processes run, each with a change of its own.
+type sharing struct {
+	name, reason string
+	base         string
+	first, other []string
+}
+
+// shares are the ways in which two processes share field manager and labels.
+var shares = []sharing{
+	{name: "labels", reason: "each selects other upstreams by their labels", base: widgetConfig,
+		first: []string{"namespaces: [NS]", "namespaces: [NS], labelSelector: {matchLabels: {team: a}}"},
+		other: []string{"namespaces: [NS]", "namespaces: [NS], labelSelector: {matchLabels: {team: b}}"}},
+	{name: "labels-without-status", reason: "the same where nothing is written to the status", base: statusOff(widgetConfig),
+		first: []string{"namespaces: [NS]", "namespaces: [NS], labelSelector: {matchLabels: {team: a}}"},
+		other: []string{"namespaces: [NS]", "namespaces: [NS], labelSelector: {matchLabels: {team: b}}"}},
+	{name: "namespace-labels", reason: "each selects other namespaces by their labels", base: widgetConfig,
+		first: []string{"namespaces: [NS]", "namespaces: [NS, OTHER], namespaceSelector: {matchLabels: {NAME.example.com/team: a}}"},
+		other: []string{"namespaces: [NS]", "namespaces: [NS, OTHER], namespaceSelector: {matchLabels: {NAME.example.com/team: b}}"}},
+	{name: "namespaces", reason: "each watches other namespaces, and both make objects anywhere", base: strings.Replace(widgetConfig, "    # downstream", "    targetNamespaces: {from: List, names: [NS, OTHER]}", 1),
+		other: []string{"namespaces: [NS]", "namespaces: [OTHER]"},
+		first: []string{"name: {{ .spec.name | default .metadata.name }}", "name: {{ .metadata.name }}\n        namespace: OTHER"}},
+	{name: "kinds", reason: "each watches another kind", base: widgetConfig,
+		other: []string{"kind: Widget, namespaces: [NS]", "kind: Gadget, namespaces: [NS]"}},
+}
+
+func (s sharing) config(ns, other, name string, change []string) string {
+	text := strings.NewReplacer(change...).Replace(s.base)
+	return fill(strings.ReplaceAll(text, "OTHER", other), ns, name)
+}
+
+// Two processes with the same field manager and labels delete nothing of each other, and name the cause.
+func TestSharedConventions(t *testing.T) {
+	t.Parallel()
+	for _, s := range shares {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			testkit.Patch(t, namespaces, "", ns, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"a"}}}`)
+			testkit.Patch(t, namespaces, "", other, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"b"}}}`)
+			place := ns
+			if s.name == "namespaces" || s.name == "namespace-labels" {
+				place = other
+			}
+			start(t, testkit.Config(), s.config(ns, other, name, s.first)).ready()
+			testkit.Apply(t, ns, labeled(widget("first", `{data: {key: value}}`), "a"))
+			at := ns
+			if s.name == "namespaces" {
+				at = other
+			}
+			uid := waitData(t, at, "first", "key", "value").GetUID()
+
+			second := strings.Replace(s.config(ns, other, name, s.other), "metadata: {name: "+name+"}", "metadata: {name: "+name+"-2}", 1)
+			start(t, testkit.Config(), second).ready()
+			kind := "Widget"
+			if s.name == "kinds" {
+				kind = "Gadget"
+			}
+			testkit.Apply(t, place, labeled(object(kind, "second", `{data: {key: value}}`), "b"))
+			others := waitData(t, place, "second", "key", "value").GetUID()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				return metric(t, "corollary_shared_upstreams", name+"-2") > 0, "nothing names the cause"
+			})
+			s.same(t, at, "first", uid)
+			s.same(t, place, "second", others)
+		})
+	}
+}
+
+// same holds that an object is the one that it was.
+func (s sharing) same(t *testing.T, ns, name string, uid types.UID) {
+	t.Helper()
+	have := testkit.Find(t, configMaps, ns, name)
+	if have == nil || have.GetUID() != uid {
+		t.Errorf("%s: %s was deleted", s.reason, name)
+	}
+}
+
+func labeled(text, team string) string {
+	return strings.Replace(text, "metadata: {name: ", "metadata: {labels: {team: "+team+"}, name: ", 1)
+}

@@ -1,0 +1,107 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// stale serves, in the place of lists that may come from memory, an answer of before, and no lists in streams.
+type stale struct {
+	resource string
+	next     http.RoundTripper
+	answer   []byte
+	served   int
+}
+
+func (s *stale) RoundTrip(request *http.Request) (*http.Response, error) {
+	query := request.URL.Query()
+	if query.Get("sendInitialEvents") == "true" {
+		return reply(request, http.StatusUnprocessableEntity, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)), nil
+	}
+	if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/"+s.resource) && query.Get("resourceVersion") == "0" && s.answer != nil {
+		s.served++
+		return reply(request, http.StatusOK, s.answer), nil
+	}
+	return s.next.RoundTrip(request)
+}
+
+func reply(request *http.Request, code int, body []byte) *http.Response {
+	return &http.Response{StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+}
+
+// TestStartWithAnOldList: an API server without streaming lists may have an old state in memory. A start does not go by it:
+// nothing goes back to an older wish, and nothing is made for an upstream that is gone.
+func TestStartWithAnOldList(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	r := start(t, testkit.Config(), conf).ready()
+	for _, object := range []string{"changed", "gone", "same"} {
+		testkit.Apply(t, ns, widget(object, "{data: {key: old}}"))
+		waitCondition(t, widgets, ns, object, "Ready", "True")
+	}
+	old := map[string][]byte{}
+	for resource, gvr := range map[string]schema.GroupVersionResource{"widgets": widgets, "configmaps": configMaps} {
+		old[resource] = rawList(t, gvr, ns)
+	}
+	testkit.Apply(t, ns, widget("changed", "{data: {key: new}, name: renamed}"))
+	waitData(t, ns, "renamed", "key", "new")
+	waitGone(t, configMaps, ns, "changed")
+	waitCondition(t, widgets, ns, "changed", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "gone")
+	waitGone(t, configMaps, ns, "gone")
+	r.halt()
+	counter := testkit.NewCounter()
+	watches := &held{resource: "widgets"} // what happened since is not told
+	release := watches.hold()
+	defer release()
+	cfg := watches.wrap(counter.Wrap(testkit.Config()))
+	for resource, answer := range old {
+		cfg = serveOld(cfg, resource, answer)
+	}
+	start(t, cfg, conf).ready()
+	quiet(t, counter)
+	if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); n > 0 {
+		t.Errorf("it made %d requests: %v", n, counter.Snapshot())
+	}
+	waitData(t, ns, "renamed", "key", "new")
+}
+
+func serveOld(cfg *rest.Config, resource string, answer []byte) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &stale{resource: resource, next: next, answer: answer}
+	})
+	return cfg
+}
+
+// rawList is a list as the API server sends it.
+func rawList(t *testing.T, gvr schema.GroupVersionResource, ns string) []byte {
+	t.Helper()
+	client, err := dynamic.NewForConfig(testkit.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.Resource(gvr).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := list.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}

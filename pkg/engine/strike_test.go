@@ -1,0 +1,260 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// stricken is an operator one of whose writes goes wrong. One that dies by it is started again.
+type stricken struct {
+	t               *testing.T
+	ns, other, name string
+	conf            string
+	strike          *testkit.Strike
+	deadly          bool
+	running         *running
+}
+
+// follows tells a story of Widget a, step by step; each waits for what it has brought about.
+type strickenStory struct {
+	name, reason string
+	conf         func(ns, other, name string) string
+	// before is what is there already.
+	before func(t *testing.T, s *stricken)
+	steps  []func(t *testing.T, s *stricken)
+	// answers tells that lost and wrong answers are tried, too.
+	answers bool
+}
+
+func (s *stricken) begin() {
+	s.t.Helper()
+	s.running = start(s.t, s.strike.Wrap(testkit.Config()), s.conf)
+	s.alive()
+	s.running.ready()
+}
+
+// alive starts the operator again once it has died.
+func (s *stricken) alive() {
+	if s.strike == nil || !s.deadly {
+		return
+	}
+	select {
+	case <-s.strike.Struck():
+		s.deadly = false
+		s.running.halt()
+		s.running = start(s.t, testkit.Config(), s.conf)
+	default:
+	}
+}
+
+// until waits for something, whatever happens to the operator meanwhile.
+func (s *stricken) until(cond func() (bool, string)) {
+	s.t.Helper()
+	testkit.Eventually(s.t, patience, func() (bool, string) { s.alive(); return cond() })
+}
+
+// stands waits until Widget a is ready and has exactly one ConfigMap, with that name and value.
+func (s *stricken) stands(at, value string) {
+	s.t.Helper()
+	s.until(func() (bool, string) {
+		up := testkit.Get(s.t, widgets, s.ns, "a")
+		status, reason, message := condition(up, "Ready")
+		var list []unstructured.Unstructured
+		for _, ns := range []string{s.ns, s.other} {
+			list = append(list, testkit.List(s.t, configMaps, ns, selector(s.name))...)
+		}
+		if len(list) != 1 {
+			return false, fmt.Sprintf("there are %d ConfigMaps; Ready is %s, %s: %s", len(list), status, reason, message)
+		}
+		cm := list[0]
+		have, _, _ := unstructured.NestedString(cm.Object, "data", "key")
+		if id := downstreamsOf(up)["config"]; len(id) > 0 && id["uid"] != string(cm.GetUID()) {
+			return false, fmt.Sprintf("recorded is %v, not %s", id, cm.GetUID())
+		} else if len(id) == 0 && strings.Contains(s.conf, "downstreams: .status") {
+			return false, "nothing is recorded; Ready is " + status + ", " + reason + ": " + message
+		}
+		return cm.GetName() == at && have == value && status == "True", fmt.Sprintf("%s has %s; Ready is %s, %s: %s", cm.GetName(), have, status, reason, message)
+	})
+}
+
+// goes deletes Widget a and waits until nothing of it is left.
+func (s *stricken) goes() {
+	s.t.Helper()
+	testkit.Delete(s.t, widgets, s.ns, "a")
+	s.until(func() (bool, string) {
+		up := testkit.Find(s.t, widgets, s.ns, "a")
+		left := 0
+		for _, ns := range []string{s.ns, s.other} {
+			left += len(testkit.List(s.t, configMaps, ns, selector(s.name)))
+		}
+		if up == nil {
+			return left == 0, fmt.Sprintf("%d ConfigMaps are left", left)
+		}
+		_, reason, message := condition(up, "Ready")
+		return false, "Widget a is there; Ready: " + reason + ": " + message
+	})
+}
+
+func (s *stricken) states(spec string) { testkit.Apply(s.t, s.ns, widget("a", spec)) }
+
+// meddle is another controller: it puts a finalizer, a label and a key on what is made, at once, and takes its finalizer off
+// what is being deleted. It does the work of an object of deletion.before, too.
+func meddle(t *testing.T, namespaces []string, selector string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var busy sync.WaitGroup
+	t.Cleanup(func() { cancel(); busy.Wait() })
+	client := testkit.Dynamic(t).Resource(configMaps)
+	for _, ns := range namespaces {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				list, err := client.Namespace(ns).List(ctx, metav1.ListOptions{LabelSelector: selector})
+				if err != nil {
+					continue
+				}
+				for _, cm := range list.Items {
+					done, _, _ := unstructured.NestedString(cm.Object, "data", "done")
+					ours := slices.Contains(cm.GetFinalizers(), "meddler.example.com/hold")
+					var patch string
+					switch {
+					case cm.GetDeletionTimestamp() == nil && !ours:
+						patch = fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"labels":{"meddler":"yes"},"finalizers":[%s"meddler.example.com/hold"]},"data":{"meddled":"yes"}}`,
+							cm.GetUID(), cm.GetResourceVersion(), quoted(cm.GetFinalizers()))
+					case cm.GetDeletionTimestamp() != nil && ours:
+						rest := slices.DeleteFunc(cm.GetFinalizers(), func(f string) bool { return f == "meddler.example.com/hold" })
+						patch = fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"finalizers":[%s]}}`, cm.GetResourceVersion(), strings.TrimSuffix(quoted(rest), ","))
+					case strings.HasSuffix(cm.GetName(), "-drain") && done == "":
+						patch = drainDone
+					default:
+						continue
+					}
+					_, _ = client.Namespace(ns).Patch(ctx, cm.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "meddler"})
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		})
+	}
+}
+
+func quoted(list []string) string {
+	var b strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&b, "%q,", s)
+	}
+	return b.String()
+}
+
+// renames has a Widget's spec name its ConfigMap, in either namespace.
+func renames(conf, ns, other string) string {
+	return strings.NewReplacer(
+		"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .spec.name | default .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
+		"    # downstream\n", "    targetNamespaces: {from: List, names: ["+other+", "+ns+"]}\n    # downstream\n").Replace(conf)
+}
+
+func life(spec func(s *stricken, name, value string) string) []func(t *testing.T, s *stricken) {
+	step := func(at, value string) func(*testing.T, *stricken) {
+		return func(_ *testing.T, s *stricken) { s.states(spec(s, at, value)); s.stands(at, value) }
+	}
+	return []func(*testing.T, *stricken){step("x", "one"), step("x", "two"), step("z", "two"), func(_ *testing.T, s *stricken) { s.goes() }}
+}
+
+func strickenStories() []strickenStory {
+	near := func(s *stricken, name, value string) string {
+		return fmt.Sprintf(`{name: %s, namespace: %s, data: {key: %s}}`, name, s.ns, value)
+	}
+	far := func(s *stricken, name, value string) string {
+		return fmt.Sprintf(`{name: %s, namespace: %s, data: {key: %s}}`, name, s.other, value)
+	}
+	plain := func(ns, other, name string) string { return renames(fill(widgetConfig, ns, name), ns, other) }
+	unrecorded := func(ns, other, name string) string {
+		return strings.Replace(plain(ns, other, name), "  downstreams: .status.downstreams\n", "", 1)
+	}
+	return []strickenStory{
+		{name: "near", reason: "an owner reference cleans up", conf: plain, steps: life(near)},
+		{name: "far", reason: "the finalizer cleans up", conf: plain, steps: life(far), answers: true},
+		{name: "unrecorded", reason: "no status names what was made", conf: unrecorded, steps: life(near)},
+		{name: "unrecorded-far", reason: "and the finalizer cleans up", conf: unrecorded, steps: life(far)},
+		{name: "waiting", reason: "the upstream stays until all is gone", steps: life(far), conf: func(ns, other, name string) string {
+			return strings.Replace(plain(ns, other, name), "status:\n", "deletion: {wait: true}\nstatus:\n", 1)
+		}},
+		{name: "hook", reason: "an object is made before anything goes, once", answers: true, steps: life(near)[2:], conf: func(ns, other, name string) string {
+			return renames(hooked(ns, name), ns, other)
+		}},
+		{name: "adoption", reason: "what stands is taken over", answers: true, steps: append(life(near)[:1], life(near)[3]), conf: func(ns, other, name string) string {
+			return with(plain(ns, other, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [helm]}")
+		}, before: func(t *testing.T, s *stricken) {
+			post(t, s.ns, "helm", `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {key: old, theirs: "1"}}`)
+		}},
+		{name: "previous", reason: "the manager of before leaves nothing behind", conf: func(ns, other, name string) string {
+			return renamed(name).in(plain(ns, other, name), name)
+		}, before: func(t *testing.T, s *stricken) {
+			r := start(t, testkit.Config(), plain(s.ns, s.other, s.name)).ready()
+			s.states(near(s, "x", "one"))
+			s.stands("x", "one")
+			r.halt()
+		}, steps: append([]func(*testing.T, *stricken){func(_ *testing.T, s *stricken) {
+			s.until(func() (bool, string) {
+				up := testkit.Get(s.t, widgets, s.ns, "a")
+				left := slices.ContainsFunc(up.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == s.name && e.Subresource == "status" })
+				return !left, fmt.Sprintf("the manager of before has fields of the status: %v", up.GetManagedFields())
+			})
+		}}, life(near)...)},
+	}
+}
+
+// tell tells a story with one write gone wrong, and returns how many writes it has.
+func (story strickenStory) tell(t *testing.T, number int, mishap testkit.Mishap) int {
+	t.Helper()
+	s := &stricken{t: t, ns: testkit.Namespace(t), other: testkit.Namespace(t), name: testkit.Unique(t),
+		strike: testkit.NewStrike(number, mishap, nil), deadly: slices.Contains(testkit.Deaths, mishap)}
+	s.conf = story.conf(s.ns, s.other, s.name)
+	meddle(t, []string{s.ns, s.other}, selector(s.name))
+	if story.before != nil {
+		story.before(t, s)
+	}
+	s.begin()
+	for _, step := range story.steps {
+		step(t, s)
+	}
+	s.running.halt()
+	return len(s.strike.Writes())
+}
+
+// TestEveryWriteStricken tells each story once for each of its writes and for each thing that can go wrong with it, while
+// another controller puts its finalizer on whatever is made. It always ends well.
+func TestEveryWriteStricken(t *testing.T) {
+	t.Parallel()
+	for _, story := range strickenStories() {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			writes := story.tell(t, 0, "")
+			mishaps := testkit.Deaths
+			if story.answers {
+				mishaps = append(slices.Clone(mishaps), testkit.Answers...)
+			}
+			for number := 1; number <= writes; number++ {
+				for _, mishap := range mishaps {
+					t.Run(fmt.Sprintf("write %d %s", number, mishap), func(t *testing.T) {
+						t.Parallel()
+						story.tell(t, number, mishap)
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// LastWrite reads when the operator last changed an upstream, by the API server's record of field managers, which has
+// seconds; zero if it never did, or the upstream cannot be read. It costs one request: caches have no such records.
+func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
+	up, err := v.client.Get(ctx, v.upstreamTarget(ref))
+	if err != nil {
+		return time.Time{}
+	}
+	return lastWrite(up.GetManagedFields(), v.pipeline.Config.Conventions.FieldManager)
+}
+
+func lastWrite(entries []metav1.ManagedFieldsEntry, manager string) time.Time {
+	var last time.Time
+	for _, e := range entries {
+		if e.Manager == manager && e.Time != nil && e.Time.After(last) {
+			last = e.Time.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,106 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// An upstream that is no longer selected says so, loses its downstreams, and is then left alone until it is selected again.
+func TestUnselectedIsTold(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"label", "namespace"} {
+		for _, kind := range []string{"reference", "elsewhere", "invalid"} {
+			t.Run(by+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				testUnselected(t, by, kind)
+			})
+		}
+	}
+}
+
+func testUnselected(t *testing.T, by, kind string) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf, at := fill(widgetConfig, ns, name), ns
+	switch kind {
+	case "elsewhere":
+		conf, at = elsewhere(conf, other, ns), other
+	case "invalid": // nothing stands, but the status speaks
+		conf += "validate: [{rule: 'false', message: nothing is valid}]\n"
+	}
+	key, selector := name+".example.com/on", "labelSelector"
+	if by == "namespace" {
+		selector = "namespaceSelector"
+	}
+	conf = watched(conf, selector+": {matchLabels: {"+key+": \"yes\"}}")
+	label := func(value string) {
+		patch := `{"metadata":{"labels":{"` + key + `":` + value + `}}}`
+		if by == "namespace" {
+			testkit.Patch(t, namespaces, "", ns, "somebody", patch)
+			return
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", patch)
+	}
+	ready := map[bool]string{true: "False", false: "True"}[kind == "invalid"]
+	testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
+	label(`"yes"`)
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	waitCondition(t, widgets, ns, "a", "Ready", ready)
+
+	label("null")
+	var up *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		up = testkit.Get(t, widgets, ns, "a")
+		status, reason, message := condition(up, "Ready")
+		return status == "False" && reason == "NotSelected" && len(downstreamsOf(up)) == 0 && len(up.GetFinalizers()) == 0,
+			strings.Join([]string{status, reason, message}, " ")
+	})
+	waitGone(t, configMaps, at, "a")
+	for _, gone := range []string{"Valid", "Reconciling", "Stalled"} {
+		if status, _, _ := condition(up, gone); status != "" {
+			t.Errorf("%s is still %s", gone, status)
+		}
+	}
+	quiet(t, counter)
+	counter.Reset()
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"another":"one"}}}`)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+	quiet(t, counter)
+	if n := counter.Mutating(); n > 0 {
+		t.Errorf("%d writes for an upstream that is not selected: %v", n, counter.Snapshot())
+	}
+
+	label(`"yes"`)
+	waitCondition(t, widgets, ns, "a", "Ready", ready)
+	if kind != "invalid" {
+		waitData(t, at, "a", "key", "new")
+	}
+}
+
+// While a downstream is going, the status says which one; it is not ready at any time after it is no longer selected.
+func TestUnselectedWaits(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	holdFor(t, ns, "a")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
+	up := hookIs(t, ns, "a", "NotSelected", "ConfigMap "+ns+"/a")
+	if status, _, _ := condition(up, "Reconciling"); status != "True" || downstreamsOf(up)["config"]["uid"] == nil {
+		t.Errorf("it says %v", up.Object["status"])
+	}
+	letGo(t, ns, "a")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		up := testkit.Get(t, widgets, ns, "a")
+		status, _, _ := condition(up, "Reconciling")
+		return status == "" && len(downstreamsOf(up)) == 0, "Reconciling is " + status
+	})
+}

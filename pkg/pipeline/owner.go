@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// Owns tells whether live is the downstream of the upstream with this uid. trusted is Facts.Trusted. There are two
+// witnesses, and an object's own marks are neither: whoever may create the kind can write them.
+//
+//   - A uid that we know or that is recorded. It holds while the marks are stripped, until another owner's are there.
+//   - The mark in our own entry of managedFields: see Applied.
+func Owns(live *drift.Live, uid types.UID, trusted bool) bool {
+	if trusted && (Marked(live, uid) || !OwnedByOther(live, uid)) {
+		return true
+	}
+	return Applied(live, uid)
+}
+
+// Applied tells whether live bears the mark of the upstream with this uid, and the API server records that our field
+// manager applied it. The record exists with the object, in the same request. Whoever may only create the kind cannot
+// write it: on a create, the API server attributes every field to that request, and an apply takes the right to patch,
+// too. Whoever may patch the kind can add any field to an object of ours as well, or have the garbage collector delete it.
+func Applied(live *drift.Live, uid types.UID) bool {
+	if !Marked(live, uid) {
+		return false
+	}
+	for _, ref := range live.Owners {
+		if ref.UID == uid && ref.Applied {
+			return true
+		}
+	}
+	_, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ok && marked == string(uid) && live.MarkApplied
+}
+
+// LeftBy tells whether live bears the owner annotation of an earlier upstream of the same namespace and name: of two of one
+// name, the other one is gone. Where another field manager applies the annotation, it may be about another kind of upstream,
+// which is there.
+func LeftBy(live *drift.Live, upstream Ref, uid types.UID) bool {
+	for _, ref := range live.Owners {
+		if ref.Controller && ref.UID != uid {
+			return false
+		}
+	}
+	ref, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ok && ref == upstream && marked != string(uid) && !live.MarkTheirs
+}
+
+// Marked tells whether live bears the mark of the upstream with this uid. A plain owner reference, of which an object may
+// have many, is none on what another one controls.
+func Marked(live *drift.Live, uid types.UID) bool {
+	plain := false
+	for _, ref := range live.Owners {
+		if ref.UID == uid && ref.Controller {
+			return true
+		}
+		plain = plain || ref.UID == uid
+	}
+	_, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ok && marked == string(uid) || plain && !OwnedByOther(live, uid)
+}
+
+// OwnedByOther tells whether live has a controller or an owner mark that is not this upstream.
+func OwnedByOther(live *drift.Live, uid types.UID) bool {
+	for _, ref := range live.Owners {
+		if ref.Controller && ref.UID != uid {
+			return true
+		}
+	}
+	_, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ok && marked != string(uid)
+}
+
+func controllerOf(live *drift.Live) string {
+	for _, ref := range live.Owners {
+		if ref.Controller {
+			return ref.Kind + " " + ref.Name
+		}
+	}
+	if ref, _, ok := ParseOwnerMark(live.OwnerMark); ok {
+		return ref.String()
+	}
+	return ""
+}

@@ -1,0 +1,274 @@
+package pipeline
+
+import (
+	"maps"
+	"strings"
+	template "text/template/parse"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/render"
+)
+
+// shape is what is known of a value before it is there. The zero shape is one of which nothing is known.
+type shape struct {
+	schema *spec.Schema
+	scalar bool   // a key of a range: text, a number or a boolean
+	typed  string // a constant, or what a function gives: the type as schemas call it
+	// either, where it is set, are the shapes of which the value has one: that of a field, and its default.
+	either []shape
+}
+
+// closed tells that the value can be neither map nor list.
+func (s shape) closed() bool {
+	for _, one := range s.either {
+		if !one.closed() {
+			return false
+		}
+	}
+	return s.scalar || s.typed != "" || len(s.either) > 0 || s.schema != nil && isScalar(s.schema)
+}
+
+// below is the shape of a field of a field and so on.
+func (s shape) below(names []string) shape {
+	for _, name := range names {
+		if s.schema == nil {
+			return shape{}
+		}
+		property, declared := s.schema.Properties[name]
+		switch {
+		case declared:
+			s = shape{schema: &property}
+		case s.schema.AdditionalProperties != nil:
+			s = shape{schema: s.schema.AdditionalProperties.Schema}
+		default:
+			return shape{}
+		}
+	}
+	return s
+}
+
+// item is the shape of what a range over the value gives.
+func (s shape) item() shape {
+	switch {
+	case s.schema == nil || len(s.schema.Properties) > 0:
+		return shape{}
+	case s.schema.Items != nil:
+		return shape{schema: s.schema.Items.Schema}
+	case s.schema.AdditionalProperties != nil:
+		return shape{schema: s.schema.AdditionalProperties.Schema}
+	}
+	return shape{}
+}
+
+func isScalar(s *spec.Schema) bool {
+	either, _ := s.Extensions.GetBool("x-kubernetes-int-or-string")
+	return either || len(s.Type) == 1 && (s.Type[0] == "string" || s.Type[0] == "integer" || s.Type[0] == "number" || s.Type[0] == "boolean")
+}
+
+// preservesUnknown marks a schema whose objects may have fields that it does not declare.
+const preservesUnknown = "x-kubernetes-preserve-unknown-fields"
+
+// upstreamShape is an upstream's: what every kind has, and what its schema declares besides.
+func upstreamShape(s *spec.Schema) shape {
+	root := spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{}}}
+	if s != nil {
+		maps.Copy(root.Properties, s.Properties)
+		root.AdditionalProperties, root.Extensions = s.AdditionalProperties, s.Extensions
+	} else {
+		root.AddExtension(preservesUnknown, true)
+	}
+	text, texts := *spec.StringProperty(), *spec.MapProperty(spec.StringProperty())
+	root.Properties["apiVersion"], root.Properties["kind"] = text, text
+	metadata := spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{
+		"name": text, "namespace": text, "uid": text, "generateName": text, "resourceVersion": text, "creationTimestamp": text,
+		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts,
+	}}}
+	metadata.AddExtension(preservesUnknown, true) // there is more, which seldom matters
+	root.Properties["metadata"] = metadata
+	return shape{schema: &root}
+}
+
+// closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
+// offsets of what they print. A text that does not parse has none.
+func closedActions(text, left, right string, upstream shape) map[template.Pos]bool {
+	closed := map[template.Pos]bool{}
+	for pos, s := range walkShapes(text, left, right, upstream).printed {
+		if s.closed() {
+			closed[pos] = true
+		}
+	}
+	return closed
+}
+
+// walkShapes walks a template. Of a text that does not parse nothing is found.
+func walkShapes(text, left, right string, upstream shape) *shapeWalk {
+	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}}
+	tree := template.New("template")
+	tree.Mode = template.SkipFuncCheck
+	trees := map[string]*template.Tree{}
+	if _, err := tree.Parse(text, left, right, trees); err != nil || trees["template"] == nil {
+		return w
+	}
+	main := trees["template"].Root
+	// What a variable holds that is assigned to anew depends on the way there, so a first walk collects their names.
+	w.list(main, upstream, map[string]shape{"$": upstream})
+	clear(w.printed)
+	clear(w.undeclared)
+	w.list(main, upstream, map[string]shape{"$": upstream})
+	// The dot of the other trees is whatever they are handed: nothing is known of theirs.
+	return w
+}
+
+type shapeWalk struct {
+	// printed are the shapes of what actions print, by place.
+	printed map[template.Pos]shape
+	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
+	undeclared map[template.Pos]string
+	assigned   map[string]bool
+}
+
+// list walks one block. vars holds its variables and, since the block may declare more, is a copy of its own.
+func (w *shapeWalk) list(l *template.ListNode, dot shape, vars map[string]shape) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *template.ActionNode:
+			if s := w.declare(withoutLayout(n.Pipe), dot, vars, nil); len(n.Pipe.Decl) == 0 {
+				w.printed[n.Pos] = s
+			}
+		case *template.IfNode:
+			w.branch(&n.BranchNode, dot, vars, func(shape) shape { return dot }, nil)
+		case *template.WithNode:
+			w.branch(&n.BranchNode, dot, vars, func(s shape) shape { return s }, nil)
+		case *template.RangeNode:
+			w.branch(&n.BranchNode, dot, vars, shape.item, shape.item)
+		}
+	}
+}
+
+// withoutLayout is a pipeline without the functions at its end that print a value as YAML or JSON: the hole gives the value.
+func withoutLayout(p *template.PipeNode) *template.PipeNode {
+	if len(p.Decl) > 0 {
+		return p
+	}
+	layout, prints := map[string]bool{"indent": true, "nindent": true, "trim": true}, map[string]bool{"toYaml": true, "toJson": true, "mustToJson": true}
+	for last := len(p.Cmds) - 1; last >= 0; last-- {
+		cmd := p.Cmds[last]
+		name, _ := cmd.Args[0].(*template.IdentifierNode)
+		switch {
+		case name == nil || !layout[name.Ident] && !prints[name.Ident]:
+			return p
+		case prints[name.Ident] && last > 0:
+			whole := *p
+			whole.Cmds = p.Cmds[:last]
+			return &whole
+		case prints[name.Ident] && len(cmd.Args) == 2:
+			whole, value := *p, *cmd
+			value.Args = cmd.Args[1:]
+			whole.Cmds = []*template.CommandNode{&value}
+			return &whole
+		}
+	}
+	return p
+}
+
+// branch walks both blocks of an if, with or range. inner gives the dot of the first one, each what a range's variables
+// hold of its value.
+func (w *shapeWalk) branch(n *template.BranchNode, dot shape, vars map[string]shape, inner, each func(shape) shape) {
+	vars = maps.Clone(vars)
+	value := w.declare(n.Pipe, dot, vars, each)
+	w.list(n.List, inner(value), maps.Clone(vars))
+	w.list(n.ElseList, dot, maps.Clone(vars))
+}
+
+// declare evaluates a pipeline and gives its variables their shapes: the value's, or of a range an item's and, of two
+// variables, the first the key's.
+func (w *shapeWalk) declare(p *template.PipeNode, dot shape, vars map[string]shape, each func(shape) shape) shape {
+	value := w.pipe(p, dot, vars)
+	for i, v := range p.Decl {
+		name := v.Ident[0]
+		if p.IsAssign {
+			w.assigned[name] = true
+			continue
+		}
+		switch {
+		case each == nil:
+			vars[name] = value
+		case i == 0 && len(p.Decl) == 2:
+			vars[name] = shape{scalar: true}
+		default:
+			vars[name] = each(value)
+		}
+	}
+	return value
+}
+
+// pipe is the shape of a pipeline's value. Of the functions only those are followed that give one of their arguments.
+func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape) shape {
+	var value shape
+	for i, cmd := range p.Cmds {
+		for _, arg := range cmd.Args {
+			w.node(arg, dot, vars) // for what is wrong with it
+		}
+		name, isCall := cmd.Args[0].(*template.IdentifierNode)
+		switch {
+		case !isCall:
+			value = w.node(cmd.Args[0], dot, vars)
+		case name.Ident == "omitempty" && i > 0:
+		case name.Ident == "default" && len(cmd.Args) > 1:
+			var either []shape
+			if i > 0 {
+				either = append(either, value)
+			}
+			for _, arg := range cmd.Args[1:] {
+				either = append(either, w.node(arg, dot, vars))
+			}
+			value = shape{either: either}
+		default:
+			value = shape{typed: render.ResultType(name.Ident)}
+		}
+	}
+	return value
+}
+
+func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shape {
+	switch n := n.(type) {
+	case *template.DotNode:
+		return dot
+	case *template.FieldNode:
+		return w.field(n.Pos, dot, n.Ident)
+	case *template.VariableNode:
+		if w.assigned[n.Ident[0]] {
+			return shape{}
+		}
+		return w.field(n.Pos, vars[n.Ident[0]], n.Ident[1:])
+	case *template.ChainNode:
+		return w.field(n.Pos, w.node(n.Node, dot, vars), n.Field)
+	case *template.PipeNode:
+		return w.pipe(n, dot, vars)
+	case *template.StringNode:
+		return shape{typed: "string"}
+	case *template.BoolNode:
+		return shape{typed: "boolean"}
+	case *template.NumberNode:
+		if n.IsInt {
+			return shape{typed: "integer"}
+		}
+		return shape{typed: "number"}
+	}
+	return shape{}
+}
+
+// field is the shape of what a path leads to.
+func (w *shapeWalk) field(pos template.Pos, s shape, names []string) shape {
+	for i, name := range names {
+		if mend := s.lacks(name); mend != "" {
+			w.undeclared[pos] = "the schema has no ." + strings.Join(names[:i+1], ".") + ": " + mend
+		}
+		s = s.below(names[i : i+1])
+	}
+	return s
+}

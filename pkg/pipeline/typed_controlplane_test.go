@@ -1,0 +1,245 @@
+//go:build controlplane
+
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// installed are the definitions of the tests, in a file, and the API server that serves them, schemas included.
+func installed(t *testing.T, crds string) (file string, live *kinds.Cluster) {
+	t.Helper()
+	testkit.InstallCRDs(t, strings.Split(crds, "\n---\n")...)
+	live, err := kinds.Live(testkit.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "crds.yaml")
+	write(t, file, crds)
+	source, err := kinds.Definitions(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range source {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		testkit.Eventually(t, testkit.Patience, func() (bool, string) {
+			live.Invalidate()
+			k, err := live.Kind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+			return err == nil && k.Schema != nil, "no schema of " + kind
+		})
+	}
+	return file, live
+}
+
+// TestServerRefusesWhatCheckRefuses: the API server refuses each document with a refusal, and takes those of which nothing is said.
+func TestServerRefusesWhatCheckRefuses(t *testing.T) {
+	file, _ := installed(t, typedCRDs)
+	namespace := testkit.Namespace(t)
+	source, err := kinds.Offline(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "App",
+		"metadata": map[string]any{"name": "app", "namespace": namespace, "uid": "00000000-0000-0000-0000-000000000001"},
+		"spec": map[string]any{
+			"text": "abc", "whole": int64(1), "flag": true, "either": int64(1), "any": int64(1),
+			"texts": map[string]any{"a": "b"}, "numbers": map[string]any{"a": int64(1)},
+			"more": []any{map[string]any{"operator": "Exists", "effect": "NoExecute"}},
+			"list": []any{map[string]any{"a": "x", "b": int64(1)}},
+		},
+	}}
+	refused, taken := 0, 0
+	try := func(reason, apiVersion, kind, template string) {
+		p := compileTyped(t, source, apiVersion, kind, template, "")
+		if len(p.Warnings) > 0 || strings.Contains(template, "if .spec.flag") {
+			return // what another upstream would be refused
+		}
+		wish := p.Wish(context.Background(), up, pipeline.Inputs{})
+		if err := wish.Downstreams[0].Err; err != nil {
+			if len(p.Refusals) == 0 {
+				t.Errorf("%s: %v", reason, err)
+			}
+			return
+		}
+		document, err := p.Document(wish, 0, up, pipeline.Inputs{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gvr, yes := p.Downstreams[0].Kind.GVR, true
+		_, err = testkit.Dynamic(t).Resource(gvr).Namespace(namespace).Patch(context.Background(), "web", types.ApplyPatchType, text,
+			metav1.PatchOptions{FieldManager: "types", DryRun: []string{metav1.DryRunAll}, Force: &yes})
+		switch {
+		case err == nil && len(p.Refusals) > 0:
+			t.Errorf("%s: the API server takes what is said to be refused: %s", reason, p.Refusals[0].Error())
+		case err != nil && len(p.Refusals) == 0:
+			t.Errorf("%s: nothing is said, and the API server refuses: %v", reason, err)
+		case err != nil:
+			refused++
+		default:
+			taken++
+		}
+	}
+	for _, row := range thingRows {
+		try(row.reason, "example.com/v1", "Thing", thing(row.spec))
+	}
+	for _, row := range deploymentRows {
+		try(row.reason, "apps/v1", "Deployment", deployment(row.spec, row.pod))
+	}
+	if refused < 30 || taken < 20 {
+		t.Errorf("only %d documents were refused and %d taken", refused, taken)
+	}
+}
+
+// nestedCRDs have fields of every form that a schema can give a value.
+const nestedCRDs = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: nests.types.example.com}
+spec:
+  group: types.example.com
+  scope: Namespaced
+  names: {kind: Nest, plural: nests}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          required: [spec]
+          properties:
+            metadata: {type: object, properties: {name: {type: string, maxLength: 20}}}
+            spec:
+              type: object
+              x-kubernetes-map-type: atomic
+              properties:
+                dash-ed: {type: string}
+                at: {type: string, format: date-time}
+                for: {type: string, format: duration}
+                raw: {type: string, format: byte}
+                ratio: {type: number}
+                maybe: {type: integer, nullable: true, default: 1}
+                either: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
+                any: {x-kubernetes-preserve-unknown-fields: true}
+                keeps: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}}
+                object: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: object, properties: {a: {type: string}}}}}
+                empty: {type: object}
+                map: {type: object, additionalProperties: {type: object, properties: {a: {type: integer}}}}
+                set: {type: array, x-kubernetes-list-type: set, items: {type: string, enum: [a, b]}}
+                keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}}}}
+            status: {type: object, properties: {replicas: {type: integer}, out: {x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// nestedConfig has two downstreams of one kind, and one of another.
+const nestedConfig = `apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: nest}
+watch: {apiVersion: types.example.com/v1, kind: Nest}
+downstreams:
+- {name: blue, apiVersion: apps/v1, kind: Deployment, template: 'metadata: {name: blue}', ready: {rules: [{rule: "READY"}]}}
+- {name: green, apiVersion: apps/v1, kind: Deployment, template: 'metadata: {name: green}'}
+- {name: other, apiVersion: types.example.com/v1, kind: Nest, template: 'metadata: {name: other}'}
+conventions:
+  fieldManager: nest
+  labels: {tools.example.com/managed-by: nest}
+  hash: {annotation: tools.example.com/hash}
+  owner: {reference: true}
+status:
+  conditions: {ready: Ready}
+  fields: [{path: .status.out, value: "VALUE"}]
+`
+
+// TestTypesAgree: expressions have the same types whether schemas come from files or from the API server, and where less is known
+// more is allowed.
+func TestTypesAgree(t *testing.T) {
+	file, live := installed(t, nestedCRDs)
+	version, err := live.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := kinds.Offline(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing, err := kinds.Offline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, expr := range agreeing {
+		for _, text := range []string{strings.Replace(nestedConfig, "VALUE", expr, 1), strings.NewReplacer("VALUE", "1", "READY", "dyn("+strings.ReplaceAll(expr, "downstreams.blue", "downstream")+") == 1").Replace(nestedConfig)} {
+			text = strings.Replace(text, "READY", "true", 1)
+			offline := problemsOf(t, text, pipeline.Options{Kinds: files, Version: version})
+			if online := problemsOf(t, text, pipeline.Options{Kinds: live, Version: version}); online != offline {
+				t.Errorf("%s: live\n%s\nwith files\n%s", expr, online, offline)
+			}
+			if newest := problemsOf(t, text, pipeline.Options{Kinds: files}); newest != offline {
+				t.Errorf("%s: for the newest version\n%s\nfor that of the API server\n%s", expr, newest, offline)
+			}
+			if untyped := problemsOf(t, text, pipeline.Options{Kinds: nothing, Version: version}); untyped != "" && offline == "" {
+				t.Errorf("%s: less is known, and this is wrong: %s", expr, untyped)
+			}
+		}
+	}
+}
+
+// agreeing are expressions, right ones and wrong ones.
+var agreeing = []string{
+	"self.spec.maybe == 1 ? downstreams.blue.status : downstreams.green.status",
+	"true ? downstreams.blue.status : downstreams.other.status",
+	"true ? downstreams.blue.metadata : self.metadata",
+	"true ? self.spec : downstreams.other.spec",
+	"downstreams.blue.spec.replicas + 1", "downstreams.blue.spec.replicas + 1.0", "downstreams.blue.spec.replicsa", "downstreams.blue.spec.paused",
+	"downstreams.blue.spec.template.spec.containers.map(c, c.resources.limits.cpu)", "downstreams.blue.spec.template.spec.containers.map(c, c.nme)",
+	"downstreams.blue.spec.strategy.rollingUpdate.maxSurge == 1", "downstreams.blue.status.conditions.filter(c, c.type == 'Available')",
+	"downstreams.blue.metadata.labels['a']", "downstreams.blue.metadata.creationTimestamp > timestamp('2026-01-01T00:00:00Z')", "downstreams.blue.kind",
+	"self.spec.dash__dash__ed", "self.spec.dashed", "self.spec.at.getFullYear()", "self.spec.at + 'a'", "self.spec.for > duration('1h')", "self.spec.for + 1",
+	"self.spec.raw == b'a'", "self.spec.raw == 'a'", "self.spec.ratio > 1.0", "self.spec.ratio > 1", "self.spec.maybe > 1", "self.spec.maybe > 'a'", "self.spec.maybe == null",
+	"self.spec.either == 1", "self.spec.either + 1", "self.spec.any.x.y", "self.spec.keeps.a + 1", "self.spec.keeps.b.c",
+	"self.spec.object.metadata.name", "self.spec.object.kind", "self.spec.object.spec.a", "self.spec.object.spec.b", "self.spec.object.specs", "self.spec.empty.x",
+	"self.spec.map.x.a + 1", "self.spec.map.x.b", "self.spec.map.all(k, k == 'a')", "self.spec.set.exists(s, s == 'a')", "self.spec.set.exists(s, s == 1)", "self.spec.set == ['a']",
+	"self.spec.keyed[0].a", "self.spec.keyed[0].b", "self.spec.keyed.map(k, k.a).join(',')", "self.metadata.name.size()", "self.metadata.nmae", "self.metadata.generation + 1",
+	"self.apiVersion + self.kind", "self.status.replicas + 1", "self.status.out.x", "self.specs", "has(self.spec.maybe)", "self.spec.?maybe.orValue(2)", "self.?spec.?nope.orValue(2)",
+}
+
+func problemsOf(t *testing.T, text string, o pipeline.Options) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "operator.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, errs := config.Load(config.Options{Files: []string{file}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	p, errs, err := pipeline.Compile(loaded[0], o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := errs.Error()
+	for i := 0; p != nil && i < len(p.Refusals); i++ {
+		out += p.Refusals[i].Error() + "\n"
+	}
+	return strings.ReplaceAll(out, file+":", "")
+}

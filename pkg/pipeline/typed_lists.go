@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/render"
+)
+
+// writtenMap is a map of the author's, gathered from all paths that print any of its entries.
+type writtenMap struct {
+	joined   *writtenMap // where it turned out to be the same as another
+	line     int
+	at       string
+	schema   *spec.Schema
+	supplied map[string]bool
+	open     bool // a hole may supply any key
+}
+
+func (m *writtenMap) root() *writtenMap {
+	for m.joined != nil {
+		m = m.joined
+	}
+	return m
+}
+
+// written gathers a map. Maps that share an entry are one map, printed on several paths.
+func (t *typeCheck) written(s *render.Sketch, schema *spec.Schema, at string) {
+	var m *writtenMap
+	for _, e := range s.Entries {
+		id := site{e.Line, at + pathStep(e.Key)}
+		if have := t.maps[id]; have != nil && m == nil {
+			m = have.root()
+		} else if have != nil && have.root() != m {
+			m.join(have.root())
+		} else if m == nil {
+			m = &writtenMap{line: s.Line, at: at, schema: schema, supplied: map[string]bool{}}
+		}
+		t.maps[id] = m
+		m.open = m.open || e.Value == nil || len(e.Holes) > 0
+		if e.Value != nil && (e.Value.Kind != render.SketchScalar || e.Value.Value != nil) {
+			m.supplied[e.Key] = true
+		}
+	}
+	if m != nil && schema == nil {
+		m.schema = nil // on this path it stands where nothing is known
+	}
+}
+
+func (m *writtenMap) join(other *writtenMap) {
+	other.joined = m
+	m.open = m.open || other.open
+	m.line = min(m.line, other.line)
+	for key := range other.supplied {
+		m.supplied[key] = true
+	}
+	if other.schema == nil {
+		m.schema = nil
+	}
+}
+
+// missing finds the fields that a schema requires and no path supplies. The API server holds custom resources to that;
+// in built-in kinds it takes some of them for empty.
+func (t *typeCheck) missing() map[site]finding {
+	found := map[site]finding{}
+	for _, m := range t.maps {
+		m = m.root()
+		if m.open || m.schema == nil {
+			continue
+		}
+		for _, name := range m.schema.Required {
+			if m.supplied[name] || m.schema.Properties[name].Default != nil || m.at == "" && slices.Contains(ofEveryKind, name) {
+				continue
+			}
+			found[site{m.line, m.at + pathStep(name)}] = finding{problem: m.at + pathStep(name) + " is missing: the schema requires it",
+				mend: "add it", unsure: kinds.IsBuiltin(t.kind.GVK.GroupKind())}
+		}
+	}
+	return found
+}
+
+// items looks for items of a list that exclude each other: equal ones of a set, and those with equal keys.
+func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
+	if schema == nil {
+		return
+	}
+	var keys []string
+	switch kind, _ := schema.Extensions.GetString("x-kubernetes-list-type"); kind {
+	case "set":
+	case "map":
+		keys, _ = schema.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	default:
+		return
+	}
+	var ids []string
+	var places []site
+	for _, item := range s.Items {
+		id, line, ok := identity(item, itemSchema(schema), keys)
+		if !ok {
+			continue
+		}
+		here := site{line, fmt.Sprintf("item %s %s", at, id)}
+		for slices.Contains(places, here) {
+			here.what += "+" // on the same line
+		}
+		t.see(here.line, here.what, nil)
+		for i, other := range ids {
+			if other != id {
+				continue
+			}
+			pair := t.pairs[[2]site{places[i], here}]
+			if pair == nil {
+				pair = &sighting{finding: finding{problem: fmt.Sprintf("%s has two items with %s", at, id), mend: "leave one out"}}
+				t.pairs[[2]site{places[i], here}] = pair
+			}
+			pair.times++
+		}
+		ids, places = append(ids, id), append(places, here)
+	}
+}
+
+// identity is what tells an item from the others of its list, and its line; false where a hole has a part in it.
+func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id string, line int, ok bool) {
+	if keys == nil {
+		return fmt.Sprintf("the value %v", item.Value), item.Line, item.Kind == render.SketchScalar && item.Value != nil
+	}
+	if item.Kind != render.SketchMap || schema == nil || len(item.Holes) > 0 {
+		return "", 0, false
+	}
+	for _, key := range keys {
+		value := schema.Properties[key].Default
+		for _, e := range item.Entries {
+			switch {
+			case len(e.Holes) > 0:
+				return "", 0, false
+			case e.Key == key && e.Value.Kind != render.SketchScalar:
+				return "", 0, false
+			case e.Key == key && e.Value.Value != nil:
+				value = e.Value.Value
+				line = max(line, e.Line)
+			}
+		}
+		if value == nil {
+			return "", 0, false
+		}
+		if id != "" {
+			id += " and "
+		}
+		id += fmt.Sprintf("the %s %v", key, value)
+	}
+	return id, line, line > 0
+}
+
+// twice finds the items that are there together whenever one of them is.
+func (t *typeCheck) twice() map[site]finding {
+	found := map[site]finding{}
+	if t.documents > mostBranches {
+		return found
+	}
+	for pair, seen := range t.pairs {
+		one, other := t.sites[pair[0]].times, t.sites[pair[1]].times
+		if pair[0].line == pair[1].line { // where one is left out, the other cannot be told from it
+			one, other = max(one, other), max(one, other)
+		}
+		if seen.times < min(one, other) {
+			continue
+		}
+		f := seen.finding
+		f.other = pair[0].line
+		found[pair[1]] = f
+	}
+	return found
+}
+
+// mostBranches is how many paths tell that two items are never there together.
+const mostBranches = 100

@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// decideUnselected is about an upstream that lost the label (or whose namespace did): all its downstreams are unwanted.
+func (p *Pipeline) decideUnselected(in Input) Decision {
+	var out Decision
+	for i := range p.Downstreams {
+		out.Outcomes = append(out.Outcomes, Outcome{Downstream: i, State: StateUnwanted, Message: "the upstream is no longer selected"})
+	}
+	p.decideLeftovers(in, &out)
+	if in.HasFinalizer && len(in.Leftovers) == 0 {
+		out.Finalizer = FinalizerRemove
+	}
+	return out
+}
+
+// ReportUnselected computes the status of an upstream that is no longer selected: that alone, and the downstreams that are
+// still to go. Rules are not asked any more, so nothing is said of validity.
+func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, d Decision, failed map[int]*Failure, now metav1.Time) Report {
+	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonNotSelected}}
+	if p.Storable == nil {
+		return report
+	}
+	messages := []string{"the upstream or its namespace lacks the labels that the config selects by"}
+	for _, o := range d.Leftovers {
+		text := p.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " is to go"
+		if fail := failed[o.Downstream]; fail != nil {
+			text += " (" + fail.Message + ")"
+		}
+		messages = append(messages, text)
+	}
+	slices.Sort(messages[1:])
+	ready := metav1.Condition{Type: p.Config.Status.Conditions.Ready, Status: metav1.ConditionFalse, Reason: status.ReasonNotSelected,
+		Message: strings.Join(messages, "; "), ObservedGeneration: p.observed(upstream)}
+	report.Conditions = []metav1.Condition{ready}
+	if t := p.Config.Status.Conditions.Reconciling; t != "" && len(d.Leftovers) > 0 {
+		ready.Type, ready.Status = t, metav1.ConditionTrue
+		report.Conditions = append(report.Conditions, ready)
+	}
+	content := p.statusOf(&report, upstream, p.recordedGoing(upstream, d), now)
+	p.store(&report, upstream, content)
+	return report
+}
+
+// SaysNotSelected tells whether the upstream's status says that it is not selected: then what stands is on its way out.
+func (p *Pipeline) SaysNotSelected(upstream *unstructured.Unstructured) bool {
+	return p.StatusEnabled() && p.readyReason(upstream) == status.ReasonNotSelected
+}
+
+// readyReason is the reason of our condition Ready; empty where there is none.
+func (p *Pipeline) readyReason(upstream *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
+	for _, item := range conditions {
+		if c, _ := item.(map[string]any); c["type"] == p.Config.Status.Conditions.Ready {
+			reason, _ := c["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
+
+// SpeaksFor tells whether the upstream's status says that it is kept: that has to be taken back once it is not.
+func (p *Pipeline) SpeaksFor(upstream *unstructured.Unstructured) bool {
+	if !p.StatusEnabled() {
+		return false
+	}
+	reason := p.readyReason(upstream)
+	return reason != "" && reason != status.ReasonNotSelected || len(p.Recorded(upstream)) > 0
+}
+
+// EditedSince tells whether the upstream was edited since its status was last written: while no process ran, as a rule.
+// Where the status has no generation, or is not ours to believe, it cannot be told.
+func (p *Pipeline) EditedSince(upstream *unstructured.Unstructured) bool {
+	if !p.Upstream.HasStatus || !p.StatusEnabled() {
+		return false
+	}
+	seen, ok, _ := unstructured.NestedInt64(upstream.Object, "status", "observedGeneration")
+	return ok && seen != upstream.GetGeneration()
+}

@@ -1,0 +1,313 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A rendering is judged by what it allocates in all, which is more than it ever holds; its time only by far too much,
+// because the machine may have other things to do.
+const (
+	mostAllocated = 96 << 20
+	mostTime      = time.Minute
+)
+
+// hostile are values that somebody can write into a custom resource, by the type that a function takes them for.
+var hostile = struct {
+	texts, numbers, lists, maps []any
+}{
+	texts: []any{
+		"", "a", strings.Repeat("a ", 1<<19), strings.Repeat("x", 1<<20), strings.Repeat("\n", 1<<19), strings.Repeat("\x00\"", 1<<18),
+		strings.Repeat("\xff\xfe", 1<<18), strings.Repeat("é", 1<<18), "%1000000000d", strings.Repeat("%[1]999999d", 1<<10), strings.Repeat("%*d%[1]q", 1<<10),
+		"((a{100}){100}){10}", strings.Repeat("(", 1000) + strings.Repeat(")", 1000), "(a*)*(b|c*)*$", strings.Repeat(`\pL`, 1000), "(?i)" + strings.Repeat("[^a]", 900), "",
+		strings.Repeat("$0", 1<<17), strings.Repeat("[", 1<<18), "[" + strings.Repeat("{},", 1<<17) + "1]", strings.Repeat("a,", 1<<18), "1e999999999", strings.Repeat("9", 1<<19),
+		">=" + strings.Repeat("1.", 1<<18), "~1 || " + strings.Repeat("<2 || ", 1<<15) + "1", "http://" + strings.Repeat("%41", 1<<18), "../" + strings.Repeat("a/../", 1<<17),
+	},
+	numbers: []any{int64(0), int64(1), int64(-1), int64(7), int64(math.MinInt64), int64(math.MaxInt64), int64(math.MinInt64 + 1), int64(1e18), int64(1 << 20), math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, 0.5},
+	lists:   []any{l{}, l{nil}, many(100_000, int64(1)), many(100_000, "a"), many(1000, strings.Repeat("b", 1<<20)), nested(9000), distinct(50_000), many(50_000, m{"a": "b"})},
+	maps:    []any{m{}, m{"a": nil}, wide(50_000), m{"a": nested(9000)}, m{"scheme": strings.Repeat("\xff", 1<<20), "host": strings.Repeat("%", 1<<19)}, m{"a": many(1000, strings.Repeat("c", 1<<20))}},
+}
+
+func many(n int, v any) l {
+	out := make(l, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}
+
+func distinct(n int) l {
+	out := make(l, n)
+	for i := range out {
+		out[i] = fmt.Sprint("item", i*7919%n)
+	}
+	return out
+}
+
+func nested(n int) any {
+	var v any = "leaf"
+	for i := range n {
+		if i%2 == 0 {
+			v = l{v}
+		} else {
+			v = m{"a": v}
+		}
+	}
+	return v.(m)["a"]
+}
+
+func wide(n int) m {
+	out := make(m, n)
+	for i := range n {
+		out[fmt.Sprint("key", i)] = int64(i)
+	}
+	return out
+}
+
+// prelude makes values that are small and large when they are written out.
+var prelude = map[string]string{
+	"$dag":   `{{ $dag := dict "a" "b" }}{{ range until 60 }}{{ $dag = dict "a" $dag "b" $dag }}{{ end }}`,
+	"$lists": `{{ $lists := list 1 }}{{ range until 60 }}{{ $lists = list $lists $lists }}{{ end }}`,
+	"$deep":  `{{ $deep := dict }}{{ range until 2000 }}{{ $deep = dict "a" $deep }}{{ end }}`,
+}
+
+// allFunctions are the names that a template can call.
+func allFunctions() []string {
+	var names []string
+	for _, set := range [][]string{sortedKeys(functions), sortedKeys(runFunctions), sortedKeys(builtinResults)} {
+		names = append(names, set...)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n[0] == '_' })
+}
+
+func TestEveryFunctionHasACost(t *testing.T) {
+	for _, name := range append(allFunctions(), fnOver, fnTick, fnEnter, fnEmit, fnLeave, fnIndent, fnNindent, fnTrim) {
+		c, ok := costs[name]
+		if !ok {
+			t.Errorf("%s has no cost: add what it takes to costs, and see that TestHostileArguments calls it with the worst", name)
+		}
+		if _, ours := runFunctions[name]; ours && !c.bounded && ok {
+			t.Errorf("%s counts for itself: its cost in the table has no effect", name)
+		}
+	}
+	for name := range costs {
+		if name[0] != '_' && !isFunction(name) {
+			t.Errorf("%s has a cost and is not a function", name)
+		}
+	}
+}
+
+// argument is an expression for an argument, and the value of the upstream that it reads.
+type argument struct {
+	text  string
+	value any
+}
+
+// arguments are hostile arguments for a parameter.
+func arguments(param reflect.Type, i int) []argument {
+	var out []argument
+	add := func(format string, values []any) {
+		for _, v := range values {
+			out = append(out, argument{fmt.Sprintf(format, i), v})
+		}
+	}
+	kind := reflect.Interface
+	if param != nil {
+		kind = param.Kind()
+	}
+	switch kind {
+	case reflect.String:
+		add(".v%d", hostile.texts)
+	case reflect.Int, reflect.Int64:
+		add("(int .v%d)", hostile.numbers)
+	case reflect.Float64:
+		add("(float64 .v%d)", hostile.numbers)
+	case reflect.Uint32:
+		add("1", []any{nil})
+	case reflect.Map:
+		add(".v%d", hostile.maps)
+		add("$dag", []any{nil})
+		add("$deep", []any{nil})
+	default:
+		add(".v%d", slices.Concat(hostile.texts, hostile.numbers, hostile.lists, hostile.maps))
+		add("$dag", []any{nil})
+		add("$lists", []any{nil})
+		add("$deep", []any{nil})
+	}
+	return out
+}
+
+// parameters are the types of a function's parameters for a call with n arguments; nil where any fits.
+func parameters(name string, n int) []reflect.Type {
+	out := make([]reflect.Type, n)
+	f := bound(&run{}, name)
+	if f == nil {
+		return out
+	}
+	ft := reflect.TypeOf(f)
+	for i := range out {
+		switch last := ft.NumIn() - 1; {
+		case ft.IsVariadic() && i >= last:
+			out[i] = ft.In(last).Elem()
+		case i <= last:
+			out[i] = ft.In(i)
+		}
+	}
+	return out
+}
+
+// call gives a template that calls a function with the arguments that choose picks, and its upstream.
+func call(name string, n int, choose func(n int) int) (string, m) {
+	up, text := m{}, name
+	for i, param := range parameters(name, n) {
+		all := arguments(param, i)
+		arg := all[choose(len(all))]
+		text += " " + arg.text
+		up[fmt.Sprint("v", i)] = arg.value
+	}
+	text = "a: {{ " + text + " }}\nb: {{ list (" + text + ") | toJson }}"
+	for name, definition := range prelude {
+		if strings.Contains(text, name) {
+			text = definition + text
+		}
+	}
+	return text, up
+}
+
+// measured renders and says what it took.
+func measured(t *testing.T, template string, up m) (doc map[string]any, err error) {
+	t.Helper()
+	tmpl, err := Compile(template, Options{Limits: Limits{Time: mostTime}})
+	if err != nil {
+		return nil, err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	doc, err = tmpl.Execute(Data{Upstream: up})
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	if made := after.TotalAlloc - before.TotalAlloc; made > mostAllocated*allocationFactor {
+		t.Errorf("%q allocates %d MiB (%v)", short(template), made>>20, err)
+	}
+	if took > mostTime {
+		t.Errorf("%q takes %s (%v)", short(template), took, err)
+	}
+	if err != nil && len(err.Error()) > 2000 {
+		t.Errorf("%q: an error of %d bytes", short(template), len(err.Error()))
+	}
+	var known *Error
+	if err != nil && (!errors.As(err, &known) || strings.Contains(known.Problem, "recovered from a panic")) {
+		t.Errorf("%q: %v", short(template), err)
+	}
+	return doc, err
+}
+
+// TestHostileArguments calls every function with values that somebody chose to hang or to kill the process.
+func TestHostileArguments(t *testing.T) {
+	const each = 6
+	for _, name := range allFunctions() {
+		random := rand.New(rand.NewPCG(1, 2))
+		least, most := arity(name)
+		for i := range each {
+			n := min(max(least, 1)+i%3, most)
+			template, up := call(name, n, random.IntN)
+			measured(t, template, up)
+		}
+	}
+}
+
+// TestHostileTemplates: what a template of an innocent author makes of a hostile upstream.
+func TestHostileTemplates(t *testing.T) {
+	env := make(l, 80_000)
+	for i := range env {
+		env[i] = m{"name": fmt.Sprint("NAME_", i), "value": "v"}
+	}
+	up := m{"min": int64(math.MinInt64), "max": int64(math.MaxInt64), "n": int64(1e9), "env": env, "big": strings.Repeat("x y\n", 1<<18), "wide": wide(30_000),
+		"accents": strings.Repeat("é", 1<<18), "list": distinct(30_000), "text": strings.Repeat("a", 1<<19), "pattern": "(a*)*(b|c*)*$", "empty": "",
+		"bracket": "[", "comment": many(60_000, "c"), "depth": many(20_000, "d"), "format": strings.Repeat("%[1]999999d", 100)}
+	for _, c := range []struct{ template, err, reason string }{
+		{"env:\n{{- range .env }}\n- name: {{ .name }}\n  value: {{ .value | quote }}\n{{- end }}", "more than", "a plain loop"},
+		{"env: {{ .env }}", "more than 100000 values", "the same as a value"},
+		{"env: [{{ range .env }}{name: {{ .name }}, value: {{ .value }}},{{ end }}]", "more than", "the same in a flow"},
+		{"a: {{ range until (int .min) }}{{ end }}", "of text and values", "the smallest integer"},
+		{"a: {{ range until (int .max) }}{{ end }}", "of text and values", "the largest integer"},
+		{"a: {{ untilStep (int .max) (int .min) -1 | len }}", "of text and values", "a distance that is not an integer"},
+		{"a: {{ untilStep (int .min) (int .max) 4611686018427387904 | len }}", "", "four steps"},
+		{"a: {{ untilStep 9223372036854775800 (int .max) 5 | join \" \" }}", "", "a step beyond the last integer"},
+		{"a: {{ seq (int .min) (int .max) }}", "of text and values", "seq"},
+		{"a: {{ seq (int .max) (int .max) }}", "", "one number"},
+		{"a: {{ regexReplaceAll \"\" .text .text }}", "of text and values", "a replacement at each letter"},
+		{"a: {{ regexReplaceAll \"(a)\" .text (repeat 1000 \"$1\") }}", "of text and values", "references"},
+		{"a: {{ regexMatch .pattern .text }}", "", "no expression is exponential"},
+		{"a: {{ regexMatch (repeat 1000 \"(a*)*\") .text }}", "a regular expression has more than", "a long expression"},
+		{"a: {{ regexMatch (repeat 400 \"(a*)*\") .text }}", "more than 500000 steps", "a long text"},
+		{"a: {{ wrapWith 1 .text .text }}", "of text and values", "a separator after each letter"},
+		{"a: {{ printf .format 1 }}", "of text and values", "widths"},
+		{"a: {{ trimAll .accents .accents }}", "more than 500000 steps", "each letter compared with each"},
+		{"a: {{ range .list }}{{ if has . $.list }}{{ end }}{{ end }}", "more than 500000 steps", "has in a loop"},
+		{"a: {{ range .list }}{{ $x := uniq $.list }}{{ end }}", "more than", "uniq in a loop"},
+		{"a: {{ uniq .list | len }}", "", "uniq is linear"},
+		{"a:\n  {{- toYaml .wide | nindent (int .n) }}", "of text and values", "a width of the upstream"},
+		{"a: {{ range until 1000 }}{{ range $k, $v := $.wide }}{{ break }}{{ end }}{{ end }}", "more than", "a map is sorted for each loop"},
+		{"a: [{{ range until 1000 }}{{ $.big | quote }},{{ end }}]", "the document has more than 3 MiB", "one text many times"},
+		{"a: {{ list .big .big .big .big | toJson | quote }}", "the document has more than 3 MiB", "a large document"},
+		{"a: {{ range .depth }}{{ $.bracket }}{{ end }}", "", "brackets of the upstream are text"},
+		{"a: {{ range .depth }}[{{ end }}", "", "brackets of the author"},
+		{"a: 1\n{{ range .comment }}# {{ . }}\n{{ end }}", "", "comments"},
+		{"{{ range .comment }}\n\n# {{ . }}\n{{ end }}a: 1\n", "", "comments before"},
+		{"a: !x b\nc: {{ range .comment }}! x{{ end }}", "", "tags"},
+		{"c: [{{ range .comment }}! x,{{ end }}]", "", "tags on one line"},
+		{"a: \"{{ range .comment }}{{ . }}\n\n {{ end }}\"", "", "a text of many lines"},
+		{"a: |\n{{ range .comment }}  x{{ . }}\n{{ end }}", "", "a block of many lines"},
+		{"{{ range $i, $x := .comment }}a{{ $i }}: &a{{ $i }} 1\n{{ end }}", "more than", "anchors"},
+		{"{{ range $i, $x := .comment }}{{ $x }}{{ $i }}: 1\n{{ end }}", "more than", "keys"},
+		{"{{ range .comment }}? {{ end }}a: 1", "", "questions"},
+		{"{{ range .comment }}- {{ end }}a: 1", "", "dashes"},
+		{"a:\n{{ range .comment }} {{ end }}b: 1", "", "blanks"},
+		{"a:\n{{ range .comment }} {{ toYaml $.empty }}{{ end }}", "", "a line of holes"},
+		{"{{ define \"x\" }}{{ include \"y\" . }}{{ end }}{{ define \"y\" }}{{ include \"x\" . }}{{ end }}a: {{ include \"x\" . }}", "deep", "a cycle of includes"},
+		{"{{ define \"x\" }}{{ .big }}{{ end }}a: {{ range until 100 }}{{ include \"x\" $ | trim }}{{ end }}", "more than", "includes"},
+		{"a: {{ derivePassword 1 \"long\" .text .text .text }}", "", "a password"},
+		{"a: [{{ range .list }}{{ derivePassword 1 \"long\" . . . }},{{ end }}]", "more than", "passwords"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			_, err := measured(t, c.template, up)
+			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("want %q, got %.300v", c.err, err)
+			}
+			if limited := c.err != "" && !strings.Contains(c.err, "deep"); limited != errors.Is(err, ErrLimit) && c.err != "" {
+				t.Errorf("the error is not a limit: %.300v", err)
+			}
+		})
+	}
+}
+
+// FuzzFunctions calls functions with hostile values that the fuzzer picks.
+func FuzzFunctions(f *testing.F) {
+	names := allFunctions()
+	for i := range names {
+		f.Add(i, uint64(i), "a")
+	}
+	f.Fuzz(func(t *testing.T, function int, seed uint64, s string) {
+		name := names[uint(function)%uint(len(names))]
+		least, most := arity(name)
+		random := rand.New(rand.NewPCG(seed, 1))
+		template, up := call(name, min(max(least, 1)+random.IntN(3), most), random.IntN)
+		for key := range up {
+			if random.IntN(4) == 0 {
+				up[key] = s
+			}
+		}
+		measured(t, template, up)
+	})
+}

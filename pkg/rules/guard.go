@@ -1,0 +1,233 @@
+package rules
+
+import (
+	"errors"
+	"math/bits"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// CEL adds up what a call costs when it has been made. Of a call that can make much more than it is given, or that takes
+// more than one look at each part, the cost is known from its arguments, and so it is checked before.
+
+// price is what a call costs, in units of CEL: about a microsecond, or ten bytes that are made.
+type price func(args []ref.Val) int
+
+// prices are those of the functions that are not cheap, by name. The rest take no longer than their arguments are long.
+var prices = map[string]price{
+	"replace": replacePrice, "join": joinPrice, "split": splitPrice, "format": formatPrice, "strings.quote": textPrice(1),
+	"lowerAscii": textPrice(1), "upperAscii": textPrice(1), "trim": textPrice(1), "substring": textPrice(1), "charAt": textPrice(1),
+	"matches": regexPrice, "find": regexPrice, "findAll": regexPrice,
+	"indexOf": searchPrice, "lastIndexOf": searchPrice,
+	"quantity": squarePrice, "isQuantity": squarePrice, "validate": textPrice(10),
+	"semver": textPrice(10), "isSemver": textPrice(10), "url": textPrice(2), "isURL": textPrice(2),
+	"sets.contains": productPrice, "sets.intersects": productPrice, "sets.equivalent": productPrice,
+	"distinct": squarePrice, "sort": sortPrice, "@sortByAssociatedKeys": sortPrice, "flatten": flattenPrice,
+	"lists.range": rangePrice, "reverse": listPrice, "slice": listPrice, "optional.unwrap": listPrice, "unwrapOpt": listPrice,
+	"cel.@mapInsert": listPrice,
+}
+
+// cheap are the functions that look at each part of their arguments once at most, and make nothing larger.
+var cheap = strings.Fields(`!_ -_ @in @not_strictly_false _!=_ _%_ _&&_ _*_ _+_ _-_ _/_ _<=_ _<_ _==_ _>=_ _>_ _?._ _?_:_ _[?_] _[_]
+	__not_strictly_false__ _in_ _||_ in bool bytes double duration dyn int string timestamp type uint size
+	contains startsWith endsWith includes isSorted max min sum first last
+	optional.none optional.of optional.ofNonZeroValue hasValue or orValue value
+	getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds
+	getEscapedPath getHost getHostname getPort getQuery getScheme
+	add sub sign compareTo isGreaterThan isLessThan isInteger asInteger asApproximateFloat major minor patch
+	cidr ip isIP isCIDR ip.isCanonical family masked prefixLength containsIP containsCIDR
+	isGlobalUnicast isLinkLocalMulticast isLinkLocalUnicast isLoopback isUnspecified
+	allowed check error errored fieldSelector group labelSelector name namespace path reason resource serviceAccount subresource
+	format.byte format.date format.datetime format.dns1035Label format.dns1035LabelPrefix format.dns1123Label format.dns1123LabelPrefix
+	format.dns1123Subdomain format.dns1123SubdomainPrefix format.labelValue format.named format.qualifiedName format.uri format.uuid`)
+
+var errTooExpensive = errors.New("a call would cost more than the limit")
+
+// guard makes a program check the price of a call before the call is made, and counts it as its cost.
+func guard(env *cel.Env) ([]cel.ProgramOption, error) {
+	implementations := map[string][]*functions.Overload{}
+	for name := range prices {
+		if f, ok := env.Functions()[name]; ok {
+			overloads, err := f.Bindings()
+			if err != nil {
+				return nil, err
+			}
+			implementations[name] = overloads
+		}
+	}
+	decorate := func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		call, ok := i.(interpreter.InterpretableCall)
+		if !ok {
+			return i, nil
+		}
+		impl := implementationOf(implementations[call.Function()], call)
+		if impl == nil {
+			return i, nil
+		}
+		price := prices[call.Function()]
+		return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+			if price(args) > CostPerCall {
+				return types.WrapErr(errTooExpensive)
+			}
+			return impl(args...)
+		}), nil
+	}
+	return []cel.ProgramOption{cel.CustomDecoratorV2(decorate), cel.CostTracking(&estimator{})}, nil
+}
+
+// implementationOf is what a call calls: its overload, or what chooses one by the values.
+func implementationOf(overloads []*functions.Overload, call interpreter.InterpretableCall) functions.FunctionOp {
+	for _, id := range []string{call.OverloadID(), call.Function()} {
+		for _, o := range overloads {
+			if o.Operator != id || o.NonStrict {
+				continue
+			}
+			switch n := len(call.Args()); {
+			case n == 1 && o.Unary != nil:
+				return func(args ...ref.Val) ref.Val { return o.Unary(args[0]) }
+			case n == 2 && o.Binary != nil:
+				return func(args ...ref.Val) ref.Val { return o.Binary(args[0], args[1]) }
+			case o.Function != nil:
+				return o.Function
+			}
+		}
+	}
+	return nil
+}
+
+// estimator counts a call as the larger of what Kubernetes and what prices say.
+type estimator struct{ library.CostEstimator }
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (e *estimator) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	cost := e.CostEstimator.CallCost(function, overload, args, result)
+	price, ok := prices[function]
+	if !ok {
+		return cost
+	}
+	n := uint64(price(args))
+	if cost != nil {
+		n = max(n, *cost)
+	}
+	return &n
+}
+
+// most keeps products of sizes from overflowing.
+const most = 1 << 40
+
+func clamp(n int) int { return max(0, min(n, most)) }
+
+// length is how long a text or a list is.
+func length(v ref.Val) int {
+	switch v := v.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	case traits.Sizer:
+		if n, ok := v.Size().(types.Int); ok {
+			return clamp(int(n))
+		}
+	}
+	return 0
+}
+
+func textPrice(each int) price {
+	return func(args []ref.Val) int { return length(args[0]) * each / 10 }
+}
+
+func listPrice(args []ref.Val) int { return length(args[0]) / 4 }
+
+// squarePrice: each part is compared, or multiplied, with each; a hundred parts are done at once.
+func squarePrice(args []ref.Val) int {
+	n := length(args[0])
+	return n/10 + clamp(n*n)/100
+}
+
+func productPrice(args []ref.Val) int { return 2 * (length(args[0])*length(args[1])/10 + 1) }
+
+func sortPrice(args []ref.Val) int {
+	n := length(args[0])
+	return n * (1 + bits.Len(uint(n))) / 4
+}
+
+func rangePrice(args []ref.Val) int {
+	n, _ := args[0].(types.Int)
+	return clamp(int(min(n, most))) / 4
+}
+
+// flattenPrice: the lists within count, as deep as they are flattened.
+func flattenPrice(args []ref.Val) int {
+	depth := 1
+	if len(args) > 1 {
+		n, _ := args[1].(types.Int)
+		depth = int(min(n, 1000))
+	}
+	total := 0
+	var walk func(v ref.Val, depth int)
+	walk = func(v ref.Val, depth int) {
+		list, ok := v.(traits.Lister)
+		if !ok || depth < 0 || total > CostPerCall*4 {
+			return
+		}
+		total += length(list)
+		for it := list.Iterator(); it.HasNext() == types.True; {
+			walk(it.Next(), depth-1)
+		}
+	}
+	walk(args[0], depth)
+	return total / 4
+}
+
+func text(args []ref.Val, i int) string {
+	if i < len(args) {
+		if s, ok := args[i].(types.String); ok {
+			return string(s)
+		}
+	}
+	return ""
+}
+
+// replacePrice: what is replaced is counted.
+func replacePrice(args []ref.Val) int {
+	from, old, to := text(args, 0), text(args, 1), text(args, 2)
+	return (len(from) + clamp(strings.Count(from, old)*len(to))) / 10
+}
+
+func joinPrice(args []ref.Val) int {
+	list, ok := args[0].(traits.Lister)
+	if !ok {
+		return 0
+	}
+	total := clamp(length(list) * (16 + len(text(args, 1))))
+	for it := list.Iterator(); it.HasNext() == types.True && total < CostPerCall*10; {
+		total += length(it.Next())
+	}
+	return total / 10
+}
+
+func splitPrice(args []ref.Val) int {
+	return len(text(args, 0))/10 + 6*strings.Count(text(args, 0), text(args, 1))
+}
+
+// searchPrice: of texts, each place is compared letter by letter.
+func searchPrice(args []ref.Val) int {
+	if _, ok := args[0].(types.String); !ok {
+		return length(args[0]) / 4
+	}
+	return length(args[0])/10 + clamp(length(args[0])*length(args[1]))/500
+}
+
+// regexPrice: the expression may come from an object. Repetitions multiply what it is compiled to, so that one with
+// a large count is only good for a short text.
+func regexPrice(args []ref.Val) int {
+	pattern := text(args, 1)
+	return len(pattern)*2 + clamp((len(text(args, 0))+100)*programSize(pattern))/50
+}

@@ -1,0 +1,114 @@
+package rules
+
+import (
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// maxPattern is how long a regular expression may be.
+const maxPattern = 10_000
+
+// programSize is about how many instructions a regular expression is compiled to.
+func programSize(pattern string) int {
+	if len(pattern) > maxPattern {
+		return most
+	}
+	// Classes of Unicode are large before they are compiled.
+	if classes := strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`); classes > 200 {
+		return most
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 1 // it is not compiled either
+	}
+	return instructions(tree)
+}
+
+func instructions(re *syntax.Regexp) int {
+	n := 2 + len(re.Rune)/8
+	for _, sub := range re.Sub {
+		n = clamp(n + instructions(sub))
+	}
+	if re.Op == syntax.OpRepeat {
+		n = clamp(n * max(1, re.Min+1, re.Max))
+	}
+	return n
+}
+
+// formatPrice: a precision makes as many digits, and a value is printed whole.
+func formatPrice(args []ref.Val) int {
+	format := text(args, 0)
+	total := len(format)
+	for rest := format; ; {
+		at := strings.IndexByte(rest, '%')
+		if at < 0 {
+			break
+		}
+		rest = rest[at+1:]
+		digits := strings.TrimLeft(rest, ".")
+		end := 0
+		for end < len(digits) && digits[end] >= '0' && digits[end] <= '9' {
+			end++
+		}
+		total = clamp(total + 16)
+		if end > 0 {
+			n, err := strconv.Atoi(digits[:end])
+			if err != nil {
+				n = most
+			}
+			total = clamp(total + min(n, most))
+		}
+	}
+	if len(args) > 1 {
+		m := measure{left: CostPerCall * 10}
+		m.value(args[1])
+		total = clamp(total + CostPerCall*10 - m.left)
+		if m.left <= 0 {
+			total = most
+		}
+	}
+	return total / 10
+}
+
+// measure adds up how long values are when they are printed, up to a limit.
+type measure struct{ left int }
+
+func (m *measure) value(v ref.Val) {
+	if m.left -= 16; m.left <= 0 {
+		return
+	}
+	switch v := v.(type) {
+	case types.String, types.Bytes:
+		m.left -= length(v)
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True && m.left > 0; {
+			key := it.Next()
+			m.value(key)
+			m.value(v.Get(key))
+		}
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True && m.left > 0; {
+			m.value(it.Next())
+		}
+	case *types.Optional:
+		if v.HasValue() {
+			m.value(v.GetValue())
+		}
+	}
+}
+
+// maxResult is how long the JSON of a result may be: more than the API server stores of an object.
+const maxResult = 2 << 20
+
+// tooLarge tells a result that is too large to be kept. Parts of it can be the same many times, so that it takes no memory
+// before it is copied or printed.
+func tooLarge(val ref.Val) bool {
+	m := measure{left: maxResult}
+	m.value(val)
+	return m.left <= 0
+}
