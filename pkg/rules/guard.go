@@ -24,7 +24,7 @@ type price func(args []ref.Val) int
 var prices = map[string]price{
 	"replace": replacePrice, "join": joinPrice, "split": splitPrice, "format": formatPrice, "strings.quote": textPrice(1),
 	"lowerAscii": textPrice(1), "upperAscii": textPrice(1), "trim": textPrice(1), "substring": textPrice(1), "charAt": textPrice(1),
-	"matches": regexPrice, "find": regexPrice, "findAll": regexPrice,
+	"matches": regexPrice, "find": regexPrice, "findAll": findAllPrice,
 	"indexOf": searchPrice, "lastIndexOf": searchPrice,
 	"quantity": squarePrice, "isQuantity": squarePrice, "validate": textPrice(10),
 	"semver": textPrice(10), "isSemver": textPrice(10), "url": textPrice(2), "isURL": textPrice(2),
@@ -183,7 +183,7 @@ func flattenPrice(args []ref.Val) int {
 		}
 	}
 	walk(args[0], depth)
-	return total / 4
+	return total
 }
 
 func text(args []ref.Val, i int) string {
@@ -230,4 +230,9 @@ func searchPrice(args []ref.Val) int {
 func regexPrice(args []ref.Val) int {
 	pattern := text(args, 1)
 	return len(pattern)*2 + clamp((len(text(args, 0))+100)*programSize(pattern))/50
+}
+
+// findAllPrice: an expression that matches nothing matches it at each place.
+func findAllPrice(args []ref.Val) int {
+	return regexPrice(args) + 4*length(args[0])
 }
