@@ -14,9 +14,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Priorities: what a person or another controller just did goes before what a start or a resync lists.
+// Priorities: what a person or another controller just did goes before what a start or a resync lists. An upstream that
+// waits for its time and is queued once more keeps the higher of the two.
 const (
 	priorityNow     = 0
+	priorityAgain   = -25 // its time has come
 	priorityReaders = -50 // of a changed input, which may be many
 	priorityBulk    = -100
 )
@@ -24,10 +26,10 @@ const (
 // afterDelete is AfterDelete where no other one is asked for.
 const afterDelete = 300 * time.Millisecond
 
-func (s *session) enqueue(priority int, refs ...pipeline.Ref) {
-	if len(refs) > 0 {
-		s.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, refs...)
-	}
+func (s *session) enqueue(priority int, refs ...pipeline.Ref) { s.enqueueAfter(0, priority, refs...) }
+
+func (s *session) enqueueAfter(after time.Duration, priority int, refs ...pipeline.Ref) {
+	s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
 }
 
 // upstreamHandler queues the upstream itself.
@@ -96,7 +98,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 				if r := s.memory.peek(ref); r != nil {
 					r.drop(live.UID)
 				}
-				s.queue.AddWithOpts(priorityqueue.AddOpts{After: s.engine.options.AfterDelete}, ref)
+				s.enqueueAfter(s.engine.options.AfterDelete, priorityNow, ref)
 			}
 		},
 	}

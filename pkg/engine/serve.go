@@ -156,7 +156,7 @@ func (s *session) one(live context.Context, ref pipeline.Ref) {
 	after := s.guarded(ctx, ref)
 	observeReconcile(s.name, time.Since(start))
 	if after > 0 {
-		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after}, ref)
+		s.enqueueAfter(after, priorityAgain, ref)
 	}
 }
 
