@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -87,10 +88,12 @@ func (c *contest) write(cause drift.Sum, what string, s spacing, now time.Time) 
 type removals struct {
 	mu sync.Mutex
 	by map[madeAt]*contest
+	// pruneAt is how many places there must be before those that have settled are forgotten.
+	pruneAt int
 }
 
-// maxRemovals bounds what is remembered; a contest that is lost with it begins anew.
-const maxRemovals = 1000
+// manyRemovals is the least number of places at which those that have settled are looked for.
+const manyRemovals = 1000
 
 const removed = "removed"
 
@@ -106,12 +109,9 @@ func (r *removals) wait(at madeAt, s spacing, now time.Time) time.Duration {
 func (r *removals) write(at madeAt, s spacing, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.by) >= maxRemovals {
-		for key, c := range r.by {
-			if c.unsettled < contestedAfter || c.settled(removed, s, now) {
-				delete(r.by, key)
-			}
-		}
+	if len(r.by) >= max(r.pruneAt, manyRemovals) {
+		maps.DeleteFunc(r.by, func(_ madeAt, c *contest) bool { return c.settled(removed, s, now) })
+		r.pruneAt = 2 * len(r.by) // so that all writes together take time in proportion to their number
 	}
 	if r.by == nil {
 		r.by = map[madeAt]*contest{}

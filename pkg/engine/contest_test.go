@@ -79,10 +79,31 @@ func TestRemovalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r removals
 	s := spacing{time.Second, time.Minute}
-	for i := range 10 * maxRemovals {
-		r.write(madeAt{downstream: i}, s, time.Unix(0, 0))
+	now := time.Unix(0, 0)
+	for i := range 10 * manyRemovals {
+		now = now.Add(time.Second)
+		r.write(madeAt{downstream: i}, s, now)
 	}
-	if len(r.by) > maxRemovals {
+	if len(r.by) > manyRemovals {
 		t.Errorf("%d places are remembered", len(r.by))
+	}
+}
+
+// TestManyRemovalsAreContested: whoever makes very many objects anew is not followed faster than whoever makes one anew.
+func TestManyRemovalsAreContested(t *testing.T) {
+	t.Parallel()
+	var r removals
+	s := spacing{time.Second, time.Minute}
+	now := time.Unix(0, 0)
+	for range contestedAfter + 1 {
+		now = now.Add(time.Second)
+		for i := range 3 * manyRemovals {
+			r.write(madeAt{downstream: i}, s, now)
+		}
+	}
+	for i := range 3 * manyRemovals {
+		if r.wait(madeAt{downstream: i}, s, now) == 0 {
+			t.Fatalf("the object at place %d was removed %d times in a row, and the next removal does not wait", i, contestedAfter+1)
+		}
 	}
 }

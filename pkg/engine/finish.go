@@ -18,7 +18,6 @@ import (
 
 // finish reports what came of a look and returns after how long to look again.
 func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
-	defer l.record.wish.Forget()
 	if !l.selected {
 		return l.finishUnselected(ctx, d)
 	}

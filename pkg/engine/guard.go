@@ -135,7 +135,11 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 // Once it is passed nothing is looked at until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
 	guard := s.pipeline.Config.Guard
-	if guard == nil || s.pipeline.Observing() || guard.MaxChanged == "" && guardNeverHolds(guard, s.downstreamsShown()) {
+	if guard == nil || s.pipeline.Observing() {
+		return true
+	}
+	s.batch.open() // what changes from now on may come too late to be counted here
+	if guard.MaxChanged == "" && guardNeverHolds(guard, s.downstreamsShown()) {
 		return true
 	}
 	s.beginCounting()
@@ -158,6 +162,9 @@ func (s *session) passGuard(live context.Context) bool {
 		if pause(live, syncPoll); live.Err() != nil {
 			return false
 		}
+	}
+	if w.told {
+		s.batch.open() // what was confirmed needs no other confirmation
 	}
 	s.rest()
 	return true

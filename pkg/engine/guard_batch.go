@@ -10,25 +10,39 @@ import (
 )
 
 // batch is what changes of shared inputs and of namespaces cause: the upstreams that they concern are counted before any of
-// them is changed beyond what guard allows. Its zero value is empty.
+// them is changed beyond what guard allows. Its zero value takes no upstream in.
 type batch struct {
 	mu sync.Mutex
+	// joined holds a sign that upstreams have come in; nil before open.
+	joined chan struct{}
 	// tally counts the changes since the first one after a time of rest; nil where there was none.
 	tally *tally
 	// waiting has the upstreams that are not done, with the digest of their own content as it was counted; the zero digest
 	// for one that is still to be counted.
 	waiting map[pipeline.Ref]drift.Sum
 	last    time.Time
-	joined  chan struct{}
 }
 
 // batchWindow is how long the changes of several inputs or namespaces count as one.
 const batchWindow = time.Minute
 
-// join has upstreams counted before they are done.
+// open has the batch take upstreams in from now on, and forget what it knows.
+func (b *batch) open() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.joined == nil {
+		b.joined = make(chan struct{}, 1)
+	}
+	b.tally, b.waiting = nil, nil
+}
+
+// join has upstreams counted before they are done, once the batch is open.
 func (b *batch) join(refs []pipeline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.joined == nil {
+		return
+	}
 	now := time.Now()
 	if b.tally == nil || len(b.waiting) == 0 && now.Sub(b.last) > batchWindow {
 		b.tally, b.waiting = newTally(nil), map[pipeline.Ref]drift.Sum{}
@@ -65,16 +79,20 @@ func (b *batch) note(ref pipeline.Ref, c counted, own drift.Sum, free bool) {
 	}
 }
 
-// release lets everything go on and returns it.
-func (b *batch) release() []pipeline.Ref {
+// release lets everything go on and returns it. It does not where the count is no longer the one that guard allowed, or is
+// not complete: upstreams may have joined meanwhile.
+func (b *batch) release(allowed GuardCount) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	refs := make([]pipeline.Ref, 0, len(b.waiting))
+	if c, left := b.tally.sum(); left > 0 || c != allowed {
+		return nil, false
+	}
+	refs = make([]pipeline.Ref, 0, len(b.waiting))
 	for ref := range b.waiting {
 		refs = append(refs, ref)
 	}
 	b.waiting = map[pipeline.Ref]drift.Sum{}
-	return refs
+	return refs, true
 }
 
 // current is the tally while anything waits; nil where nothing does.
@@ -87,24 +105,15 @@ func (b *batch) current() *tally {
 	return b.tally
 }
 
-// concern queues the upstreams that a change of an input or a namespace concerns. Where it is more than one, they are
-// counted first: one is its author's business.
-func (s *session) concern(priority int, refs []pipeline.Ref) {
-	if len(refs) > 1 && s.batch.joined != nil {
-		s.batch.join(refs)
-	}
-	s.enqueue(priority, refs...)
-}
-
 // heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
 // changed since it was counted does not.
-func (l *look) heldByGuard(d pipeline.Decision) bool {
+func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 	before, ok := l.batch.has(l.ref)
 	if !ok {
 		return false
 	}
 	own := l.digest(false)
-	c := l.countIn(d)
+	c := l.countIn(l.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && l.pipeline.Config.Guard.MaxChanged != ""
 	free := !restricted || before != drift.Sum{} && before != own
 	l.batch.note(l.ref, c, own, free)
@@ -125,12 +134,16 @@ func (s *session) watchBatches(live context.Context) {
 			if w.tally = s.batch.current(); w.tally == nil {
 				break
 			}
-			c, left := w.tally.sum()
-			if c.Standing = s.downstreamsShown(); left == 0 {
+			if counted, left := w.tally.sum(); left == 0 {
+				c := counted
+				c.Standing = s.downstreamsShown()
 				text := w.waitsFor(c)
-				if s.holds(text); text == "" {
-					s.enqueue(priorityReaders, s.batch.release()...)
-					break
+				s.holds(text)
+				if text == "" {
+					if refs, ok := s.batch.release(counted); ok {
+						s.enqueue(priorityReaders, refs...)
+						break
+					}
 				}
 			}
 			if pause(live, syncPoll); live.Err() != nil {

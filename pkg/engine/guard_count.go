@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -50,7 +51,8 @@ func (l *look) firstDecision(ctx context.Context) pipeline.Decision {
 // by that. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may be of
 // nothing but the API server's own spelling.
 func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, counted) {
-	if l.pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted, which takes no request
+	d = l.withRecreations(ctx, d)
+	if l.pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted
 		return d, l.countIn(d)
 	}
 	if l.findStanding(ctx, d) {
@@ -66,6 +68,36 @@ func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decisio
 		d = l.pipeline.Decide(l.gather(ctx))
 	}
 	return d, l.countIn(supposed)
+}
+
+// withRecreations is a decision that knows which updates delete their object: where updatePolicy is Recreate, a dry run of
+// each update tells. What the upstream's author asks for is not counted, and not asked about.
+func (l *look) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+	var in pipeline.Input
+	found := false
+	for _, o := range d.Outcomes {
+		if o.State != pipeline.StateUpdate || l.pipeline.EditedSince(l.upstream) {
+			continue
+		}
+		if in.Facts == nil {
+			in = l.gather(ctx)
+		}
+		if !l.mayRecreate(o, in) {
+			continue
+		}
+		doc, err := l.document(in.Wish, o.Downstream, o.Live)
+		if err != nil {
+			continue // nothing is sent either
+		}
+		err = l.client.AcceptsApply(ctx, l.target(o.Downstream, o.Target), o.UID, doc)
+		if err != nil && apply.Classify(err).Reason == apply.ReasonRejected && l.proveImmutable(ctx, o, doc, err) == nil {
+			found = true
+		}
+	}
+	if !found {
+		return d
+	}
+	return l.pipeline.Decide(l.gather(ctx))
 }
 
 // countIn counts what a decision changes or deletes of what stands. What is not ours counts where it is about to become

@@ -58,6 +58,96 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 	}
 }
 
+// An object that is deleted to be made anew counts as deleted: the objects of a config cannot all go at once since a field
+// of them is immutable.
+func TestGuardCountsRecreations(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"start", "reload", "input"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := with(fill(widgetConfig, ns, name), "updatePolicy: Recreate")
+			conf = strings.Replace(conf, "data: {{ .spec.data }}", `data: {version: {{ ((input "settings").data | default dict).version | default "one" }}}`+"\n      immutable: true", 1) +
+				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n" +
+				"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
+			changed := strings.Replace(conf, `default "one"`, `default "two"`, 1)
+			r := standing(t, ns, conf)
+			uids := map[string]any{}
+			for i := range guardedWidgets {
+				uids[named(i)] = testkit.Get(t, configMaps, ns, named(i)).GetUID()
+			}
+			switch at {
+			case "start":
+				r.halt()
+				r = start(t, testkit.Config(), changed)
+			case "reload":
+				r.write("a.yaml", changed)
+				r.reload()
+			case "input":
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: two}}")
+			}
+			waitState(t, name, "GuardWaiting")
+			never(t, func() (bool, string) {
+				for i := range guardedWidgets {
+					if cm := testkit.Find(t, configMaps, ns, named(i)); cm == nil || cm.GetUID() != uids[named(i)] {
+						return true, named(i) + " was deleted before anybody confirmed"
+					}
+				}
+				return false, ""
+			})
+			if n := metric(t, "corollary_guard_deletions", name); n != guardedWidgets {
+				t.Errorf("%v deletions are counted", n)
+			}
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
+			for i := range guardedWidgets {
+				waitData(t, ns, named(i), "version", "two")
+			}
+		})
+	}
+}
+
+// The labels of many namespaces that change one after another count as one change, also where each has one upstream.
+func TestGuardHoldsNamespaces(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	key := name + ".example.com/on"
+	spaces := []string{ns}
+	for len(spaces) < guardedWidgets {
+		spaces = append(spaces, testkit.Namespace(t))
+	}
+	label := func(value string) {
+		for _, ns := range spaces {
+			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":`+value+`}}}`)
+		}
+	}
+	label(`"yes"`)
+	conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]",
+		"namespaces: ["+strings.Join(spaces, ", ")+"], namespaceSelector: {matchLabels: {"+key+": \"yes\"}}", 1)
+	r := start(t, testkit.Config(), conf).ready()
+	for _, ns := range spaces {
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	}
+	for _, ns := range spaces {
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	}
+	label("null")
+	waitState(t, name, "GuardWaiting")
+	n := 0
+	for _, ns := range spaces {
+		if testkit.Find(t, configMaps, ns, "a") == nil {
+			n++
+		}
+	}
+	if n > 5 {
+		t.Errorf("%d objects were deleted before anybody confirmed", n)
+	}
+	r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
+	r.reload()
+	for _, ns := range spaces {
+		waitGone(t, configMaps, ns, "a")
+	}
+}
+
 // What changes and does not delete is not held by default; neither are five deletions.
 func TestGuardLetsChangesPassByDefault(t *testing.T) {
 	t.Parallel()

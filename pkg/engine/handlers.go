@@ -139,11 +139,13 @@ func (s *session) namespaceHandler() cache.ResourceEventHandler {
 	}
 }
 
-// enqueueNamespace goes through all upstreams: it happens too seldom for an index, which every one of them would pay for.
+// enqueueNamespace queues the upstreams in a namespace, which are counted first: whoever labels namespaces may label many. It
+// goes through all upstreams: that happens too seldom for an index, which every one of them would pay for.
 func (s *session) enqueueNamespace(namespace any) {
 	for _, name := range refsOf(namespace) {
 		refs := slices.DeleteFunc(s.upstreams.keys(), func(ref pipeline.Ref) bool { return ref.Namespace != name.Name })
-		s.concern(priorityNow, refs)
+		s.batch.join(refs)
+		s.enqueue(priorityNow, refs...)
 	}
 }
 

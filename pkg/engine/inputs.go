@@ -85,9 +85,15 @@ func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watc
 }
 
 // inputHandler queues the upstreams that read an input, behind what a person or another controller has just done to one
-// of them: one input may have many readers.
+// of them: one input may have many readers. Then they are counted first; one is its author's business.
 func (s *session) inputHandler(i int) cache.ResourceEventHandler {
-	wake := func(obj any) { s.concern(priorityReaders, s.readers.of(i, refsOf(obj))) }
+	wake := func(obj any) {
+		refs := s.readers.of(i, refsOf(obj))
+		if len(refs) > 1 {
+			s.batch.join(refs)
+		}
+		s.enqueue(priorityReaders, refs...)
+	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if !initial { // nobody has read anything before the first lists are in

@@ -78,6 +78,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 		return crowdedFor()
 	}
 	l.begun = true
+	defer func() { l.record.wish.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {
 		s.batch.note(ref, counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
@@ -92,7 +93,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	for round := range maxRounds {
 		in := l.gather(ctx)
 		decision = s.pipeline.Decide(in)
-		if round == 0 && l.heldByGuard(decision) {
+		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
 		if !decision.Pending() {

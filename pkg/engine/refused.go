@@ -15,26 +15,29 @@ import (
 // object is repaired as far as possible and never recreated; where the document has changed, the config may want the object
 // recreated, which takes proof that an immutable field alone is in the way.
 func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
-	i := o.Downstream
-	hash := in.Wish.Downstreams[i].Hash
-	recreates := l.pipeline.Config.Downstreams[i].UpdatePolicy == config.UpdateRecreate
 	switch {
 	case apply.Classify(refusal).Reason != apply.ReasonRejected || o.Theirs:
 		return refusal
-	case in.Facts[i].LastHash() == hash:
+	case !l.isChanged(o, in):
 		return l.applyAsCreated(ctx, o, doc, in, refusal)
-	case !recreates:
+	case !l.mayRecreate(o, in):
 		return refusal
 	}
-	if err := l.proveImmutable(ctx, o, doc, refusal); err != nil {
-		return err
-	}
-	l.record.targets[i].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
-	return nil
+	return l.proveImmutable(ctx, o, doc, refusal)
 }
 
-// proveImmutable returns nil where a refusal can only be due to immutable fields: the API server's own validation names
-// fields, it would take the document for a new object, and admission takes every part of the change that validation takes.
+// isChanged tells whether the document is another one than the object was made from.
+func (l *look) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
+	return in.Facts[o.Downstream].LastHash() != in.Wish.Downstreams[o.Downstream].Hash
+}
+
+// mayRecreate tells whether the config wants an object recreated if its update needs that.
+func (l *look) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
+	return l.pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && l.isChanged(o, in)
+}
+
+// proveImmutable returns nil, and remembers the answer, where a refusal can only be due to immutable fields: the API server's
+// own validation names fields, it would take the document for a new object, and admission takes every part of the change that validation takes.
 // Validation comes first: where it refuses, no policy or webhook is asked, even one that allows no update at all.
 func (l *look) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
@@ -54,6 +57,8 @@ func (l *look) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[s
 			return notRecreated(refusal, "a change of other fields is refused, too: "+classify(l.pipeline.Downstreams[o.Downstream], err).Message)
 		}
 	}
+	hash := l.record.wish.Downstreams[o.Downstream].Hash
+	l.record.targets[o.Downstream].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
 	return nil
 }
 

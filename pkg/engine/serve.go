@@ -120,7 +120,6 @@ func (s *session) work(live context.Context) {
 	defer queues.begin(s.name, s.queue.Len)()
 	s.beginActing()
 	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
-		s.batch.joined = make(chan struct{}, 1)
 		s.workers.Go(func() { s.watchBatches(live) })
 	}
 	s.hire(live)

@@ -13,11 +13,14 @@ type shared struct {
 	seen map[string]struct{}
 }
 
+// maxShared bounds how many of them are remembered.
+const maxShared = 1000
+
 // isShared reports such an upstream: once in the log and by an event for the operator, and each in the metric.
 func (s *session) isShared(upstream, why string) {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
-	if _, ok := s.shared.seen[upstream]; ok || len(s.shared.seen) >= maxRemovals {
+	if _, ok := s.shared.seen[upstream]; ok || len(s.shared.seen) >= maxShared {
 		return
 	}
 	if s.shared.seen == nil {
