@@ -192,38 +192,53 @@ func TestHostileArguments(t *testing.T) {
 	}
 }
 
-// TestHostileExpressions: what rules of an innocent author make of it.
+// hostileExpressions are what rules of an innocent author make of it, and whether they have a result.
+var hostileExpressions = map[string]bool{
+	"self.texts[2].replace('', self.texts[2])":                     false,
+	"self.lists[2].join(self.texts[2])":                            false,
+	"self.lists[1].map(x, self.texts[2]).join()":                   false,
+	"self.lists[1].map(x, self.texts[2])":                          false,
+	"self.lists[1].map(x, 'ab'.replace('', self.texts[3])).size()": false,
+	"self.texts[5].format([1.5])":                                  false,
+	"self.texts[4].format(self.lists[2])":                          false,
+	"quantity(self.texts[7]).isGreaterThan(quantity('1'))":         false,
+	"self.texts[2].indexOf(self.texts[3]) > 0":                     false,
+	"self.texts[2].matches(self.texts[11])":                        false,
+	"self.texts[2].matches('^[a-z]+$')":                            true,
+	"self.texts[2].find(self.texts[9])":                            true,
+	"sets.contains(self.lists[3], self.lists[3])":                  false,
+	"self.lists[3].distinct().size()":                              false,
+	"self.lists[3].sort()[0]":                                      true,
+	"lists.range(self.ints[4])":                                    false,
+	"self.lists[4]":                                                true,
+	"self.lists[3].all(x, x in self.lists[3])":                     false,
+	"self.lists[1].exists(x, self.lists[1].exists(y, self.lists[1].exists(z, x + y + z == 'b')))": false,
+	"'a,b'.split(',').join('-') + 'c'.replace('c', 'd')":                                          true,
+	"'%s is %d'.format(['x', 1])":                                                                 true,
+}
+
 func TestHostileExpressions(t *testing.T) {
 	env, err := NewEnv(EnvOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for expr, want := range map[string]bool{
-		"self.texts[2].replace('', self.texts[2])":                     false,
-		"self.lists[2].join(self.texts[2])":                            false,
-		"self.lists[1].map(x, self.texts[2]).join()":                   false,
-		"self.lists[1].map(x, self.texts[2])":                          false,
-		"self.lists[1].map(x, 'ab'.replace('', self.texts[3])).size()": false,
-		"self.texts[5].format([1.5])":                                  false,
-		"self.texts[4].format(self.lists[2])":                          false,
-		"quantity(self.texts[7]).isGreaterThan(quantity('1'))":         false,
-		"self.texts[2].indexOf(self.texts[3]) > 0":                     false,
-		"self.texts[2].matches(self.texts[11])":                        false,
-		"self.texts[2].matches('^[a-z]+$')":                            true,
-		"self.texts[2].find(self.texts[9])":                            true,
-		"sets.contains(self.lists[3], self.lists[3])":                  false,
-		"self.lists[3].distinct().size()":                              false,
-		"self.lists[3].sort()[0]":                                      true,
-		"lists.range(self.ints[4])":                                    false,
-		"self.lists[4]":                                                true,
-		"self.lists[3].all(x, x in self.lists[3])":                     false,
-		"self.lists[1].exists(x, self.lists[1].exists(y, self.lists[1].exists(z, x + y + z == 'b')))": false,
-		"'a,b'.split(',').join('-') + 'c'.replace('c', 'd')":                                          true,
-		"'%s is %d'.format(['x', 1])":                                                                 true,
-	} {
-		err := bounded(t, env, expr)
-		if want != (err == nil) {
+	for expr, want := range hostileExpressions {
+		if err := bounded(t, env, expr); want != (err == nil) {
 			t.Errorf("%s: %.300v", expr, err)
 		}
 	}
+}
+
+// FuzzExpressions looks for an expression that takes more than any may, whatever its author wrote.
+func FuzzExpressions(f *testing.F) {
+	env, err := NewEnv(EnvOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for expr := range hostileExpressions {
+		f.Add(expr)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		_ = bounded(t, env, expr)
+	})
 }
