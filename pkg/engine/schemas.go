@@ -44,7 +44,8 @@ func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
 }
 
 // followSchemas compiles the config anew, beside the session, once the schema of a kind is another than the one that it was
-// compiled against. Without a sign of that it makes no request.
+// compiled against. Without a sign of that it makes no request. It goes on when that is done, since the new session may be
+// withdrawn before it takes over.
 func (s *session) followSchemas(live context.Context) {
 	interval := s.engine.options.DiscoveryInterval
 	wait, last := interval, time.Time{}
@@ -57,29 +58,26 @@ func (s *session) followSchemas(live context.Context) {
 		if time.Since(last) > 2*wait {
 			wait = interval
 		}
-		if s.readSchemas(live, interval) {
-			return
-		}
+		s.readSchemas(live, interval)
 		pause(live, wait)
 		wait, last = min(2*wait, maxSchemaWait), time.Now()
 	}
 }
 
-// readSchemas reads the schemas several times. It returns true once another session is to take over, or live is done.
-func (s *session) readSchemas(live context.Context, interval time.Duration) bool {
+// readSchemas reads the schemas several times, until another session is to take over, or live is done.
+func (s *session) readSchemas(live context.Context, interval time.Duration) {
 	for i := range schemaChecks {
 		if pause(live, interval<<i); live.Err() != nil {
-			return true
+			return
 		}
 		if !s.schemasChanged() {
 			continue
 		}
 		if s.operator.renew(s.generation) {
-			return true
+			return
 		}
 		s.doubtSchemas()
 	}
-	return false
 }
 
 // schemasChanged tells whether a custom kind is another than the one that the pipeline was compiled against. One that the API

@@ -102,3 +102,36 @@ func TestDefinitionChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestDefinitionChangesDuringABadEdit: a config that does not fit a changed definition is not forgotten over a bad edit of it
+// that is undone.
+func TestDefinitionChangesDuringABadEdit(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	group := name + ".example.com"
+	define := func(spec string) {
+		testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
+	}
+	define("flag: {type: boolean}, ")
+	conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
+		"when: self.spec.?flag.orValue(true)")
+	r := start(t, testkit.Config(), conf).ready()
+	waitState(t, name, "Running")
+	refused := func() {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			message := text(r.Reloaded(nil))
+			return strings.Contains(message, "has no field flag"), "it says " + message
+		})
+	}
+	define("")
+	refused()
+	r.write("a.yaml", conf+"nonsense: true\n")
+	r.reload()
+	waitState(t, name, "ReloadFailed")
+	r.write("a.yaml", conf)
+	r.reload()
+	refused()
+	define("flag: {type: boolean}, ")
+	waitState(t, name, "Running")
+}

@@ -87,7 +87,12 @@ func (o *operator) refuse(why string) {
 	o.refused = why
 }
 
+// withdrawNext gives up the config that was to take over. The schemas that it was compiled against may be later than those
+// that the current one goes by.
 func (o *operator) withdrawNext() {
+	if o.next != nil && o.current.session != nil {
+		o.current.session.doubtSchemas()
+	}
 	o.next.withdraw()
 	o.next = nil
 }
