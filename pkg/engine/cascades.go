@@ -33,6 +33,13 @@ func (c *cascades) see(obj any) {
 	}
 }
 
+// gone takes in that the watch shows an upstream no more.
+func (c *cascades) gone(obj any) {
+	if p, ok := obj.(*packed); ok {
+		c.forget(p.UID)
+	}
+}
+
 // forget is for an upstream that is gone.
 func (c *cascades) forget(uid types.UID) {
 	c.mu.Lock()

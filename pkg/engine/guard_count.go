@@ -15,12 +15,17 @@ import (
 )
 
 // assess looks at one upstream as reconcile does, and counts in the place of acting. It returns after how long to look
-// again at what no watch tells of.
+// again: at what no watch tells of, or at what could not be counted, which guard waits for.
 func (s *session) assess(ctx context.Context, ref pipeline.Ref) time.Duration {
 	var c counted
-	defer func() { s.tally.note(ref, c) }()
+	failed := false
+	defer func() {
+		if !failed { // nor did this program: what it cannot look at, it does not act upon either
+			s.tally.note(ref, c)
+		}
+	}()
 	l, err := s.begin(ctx, ref)
-	if err != nil {
+	if failed = err != nil; failed {
 		return s.failedLook(ref, err)
 	}
 	s.memory.found(ref)
@@ -32,6 +37,9 @@ func (s *session) assess(ctx context.Context, ref pipeline.Ref) time.Duration {
 	case l.upstream.GetDeletionTimestamp() == nil:
 		_, c = l.count(ctx, l.firstDecision(ctx))
 		l.record.wish.Forget()
+		if failed = l.crowded || ctx.Err() != nil; failed {
+			return crowdedFor()
+		}
 		if !l.believed.IsZero() {
 			return time.Duration(s.pipeline.Config.Retry.MaxDelay)
 		}

@@ -55,8 +55,12 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if s.pipeline.Config.Watch.LabelSelector != nil {
+			if s.pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
 				s.leaving.upstream(refsOf(obj))
+			} else if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				s.cascades.gone(tomb.Obj)
+			} else {
+				s.cascades.gone(obj)
 			}
 			s.enqueue(priorityNow, refsOf(obj)...)
 		},
@@ -136,6 +140,7 @@ func (s *session) namespaceHandler() cache.ResourceEventHandler {
 				s.enqueueNamespace(after)
 			}
 		},
+		DeleteFunc: func(obj any) { s.leaving.namespace(refsOf(obj), false) },
 	}
 }
 
