@@ -89,6 +89,7 @@ func TestClassify(t *testing.T) {
 		{reason: "any other 500 is the server's own", err: apierrors.NewInternalError(errors.New("failed calling webhook")), want: ReasonInternalError, message: "failed calling webhook"},
 		{reason: "a 500 without a reason and with other prose", err: answer(500, "", "boom", nil), want: ReasonInternalError, message: "boom"},
 		{reason: "the store's limit comes as a 500 without a reason", err: answer(500, "", "etcdserver: request is too large", nil), want: ReasonTooLarge},
+		{reason: "so does that of a request to the store", err: answer(500, "", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2402241 vs. 2097152)", nil), want: ReasonTooLarge},
 		{reason: "the API server's limit", err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), want: ReasonTooLarge, message: "limit is 3145728"},
 		{reason: "throttled, and told for how long", err: apierrors.NewTooManyRequests("slow down", 7), want: ReasonThrottled, message: "slow down", after: 7 * time.Second},
 		{reason: "a 429 from something in between", err: answer(429, "", "", nil), want: ReasonThrottled},

@@ -47,6 +47,7 @@ func TestRefusals(t *testing.T) {
 		{"a bad value", deployments, in("replicas: 3", "replicas: -1"), ReasonRejected, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
 		{"a label that is none", deployments, in("name: web}", `name: web, labels: {a: "b c"}}`), ReasonRejected, "metadata.labels: Invalid value"},
 		{"too large for the store", widgets, big(1_600_000), ReasonTooLarge, "request is too large"},
+		{"too large to be sent to the store", widgets, big(2_300_000), ReasonTooLarge, "larger than max"},
 		{"too large for the API server", widgets, big(3_200_000), ReasonTooLarge, "limit is"},
 		{"too large for the kind", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: ` + strings.Repeat("a", 1_100_000) + `}}`, ReasonRejected, "may not be more than 1048576 bytes"},
 	}

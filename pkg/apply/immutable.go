@@ -2,6 +2,7 @@ package apply
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,22 @@ func InvalidFields(err error) []string {
 		fields = append(fields, c.Field)
 	}
 	return fields
+}
+
+// InvalidCauses lists why the API server's own validation refuses a document, by field and without its texts; nil for every
+// other refusal.
+func InvalidCauses(err error) []metav1.StatusCause {
+	s, ok := status(err)
+	if !ok || !validated(s) {
+		return nil
+	}
+	var causes []metav1.StatusCause
+	for _, c := range s.Details.Causes {
+		if slices.Contains(causeTypes, c.Type) {
+			causes = append(causes, metav1.StatusCause{Type: c.Type, Field: c.Field})
+		}
+	}
+	return causes
 }
 
 // validated reports whether the validation of a kind gave this answer. A policy's has no typed cause. A webhook can put

@@ -9,16 +9,17 @@ import (
 
 // This file is the one place that reads the API server's prose, for the few answers in which it says a thing
 // nowhere else. Each is tested on a real API server. Where its wording should change, the consequence is a vaguer
-// reason, never another action.
+// reason, and a status that is not written where a value in it is too large or fits no schema.
 
 // reasonless are the beginnings of messages that come as a 500 without a reason, without details and without
 // causes, though it is the document that is at fault. The first three are server-side apply's: the document does
-// not fit the schema; a value in it does not fit the Go type. The last is the store's.
+// not fit the schema; a value in it does not fit the Go type. The last two are the store's.
 var reasonless = []struct{ prefix, reason string }{
 	{"failed to create typed patch object (", ReasonSchemaMismatch},
 	{"failed to convert patch object (", ReasonSchemaMismatch},
 	{"failed to convert new object (", ReasonSchemaMismatch},
 	{"etcdserver: request is too large", ReasonTooLarge},
+	{"rpc error: code = ResourceExhausted desc = trying to send message larger than max", ReasonTooLarge},
 }
 
 func reasonProse(message string) string {

@@ -217,7 +217,7 @@ func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) status.V
 		failed[pipeline.HookIndex] = f
 	}
 	report := l.pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now))
-	l.writeReport(ctx, report, func() drift.Sum { return l.causeOfDeletion(report) })
+	report, _ = l.writeReport(ctx, report, func() drift.Sum { return l.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	}

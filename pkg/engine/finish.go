@@ -24,7 +24,7 @@ func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	results := l.results(d)
 	l.countStates(l.record, results)
 	report := l.pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now))
-	told := l.writeReport(ctx, report, func() drift.Sum { return l.causeOf(results) })
+	report, told := l.writeReport(ctx, report, func() drift.Sum { return l.causeOf(results) })
 	l.eventOutcomes(d, told)
 	after := l.lookAgain(d)
 	l.countVerdict(l.record, report.Verdict)
@@ -174,33 +174,37 @@ func (l *look) classifyUpstream(err error) apply.Failure {
 	return apply.ClassifyShown(err, l.pipeline.UpstreamWords)
 }
 
-// writeReport writes the upstream's status where it says something new. It tells whether it said all of it before. cause is
-// the digest of what it follows from that this writing does not change itself.
-func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) bool {
+// writeReport writes the upstream's status where it says something new. It returns the report without the values that cannot
+// be stored, and whether the status said all of it before. cause is the digest of what it follows from that this writing does
+// not change itself.
+func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
 	l.tellDropped(report)
-	if report.Status == nil || !report.Changed && !l.previousInStatus() || l.record.retry.wait(l.record.asked, l.now) > 0 {
-		return report.Status != nil && !report.Changed
+	report = l.withoutRefused(report)
+	if !l.hasNews(report) || l.record.retry.wait(l.record.asked, l.now) > 0 {
+		return report, report.Status != nil && !report.Changed
 	}
 	if l.statusOutdated(ctx) {
-		return false
+		return report, false
 	}
 	because, saying := cause(), l.saying(report.Status)
 	if l.spaced = l.record.statusContest.wait(because, saying, l.spacing(), l.now); l.spaced > 0 {
 		l.contestedBy = l.statusContenders(report, saying)
-		return false
+		return report, false
 	}
 	l.findStatusWriters(ctx, saying)
-	resp, err := l.replaceStatus(ctx, report)
+	report, resp, err := l.writeStorable(ctx, report)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
 		l.record.letGo(l.upstream.GetUID(), l.now) // its watch is behind
-		return false
+		return report, false
 	case err != nil:
 		l.tellFailure("writing the status", err)
 		l.upstreamFailed = true
-		return false
+		return report, false
+	case resp == nil:
+		return report, true
 	}
-	l.record.statusContest.write(because, saying, l.spacing(), l.now)
+	l.record.statusContest.write(because, l.saying(report.Status), l.spacing(), l.now)
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	l.upstream = withoutManagedFields(resp)
 	complete := l.question(l.pipeline.ReadsStatus()) == l.record.digest
@@ -208,7 +212,12 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause fu
 		l.record.version = resp.GetResourceVersion()
 	}
 	l.record.wrote(resp, complete)
-	return false
+	return report, false
+}
+
+// hasNews tells whether there is anything to write.
+func (l *look) hasNews(report pipeline.Report) bool {
+	return report.Status != nil && (report.Changed || l.previousInStatus())
 }
 
 // statusOutdated tells whether the status must not be written yet: the upstream may be older than what another process

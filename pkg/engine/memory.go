@@ -52,6 +52,10 @@ type record struct {
 	// status, as far as our last write told.
 	statusContest, finalizerContest contest
 	statusWriters                   string
+	// refused are the values of status.fields that the API server refused, refusedUnder the definition of the kind by which it
+	// did.
+	refused      pipeline.RefusedFields
+	refusedUnder int
 	// newest is true once the upstream was read past the cache, where that may lag: see heritage.
 	newest bool
 	// withdrawn is true once nothing of the previous field manager is left in the status.

@@ -215,6 +215,7 @@ func (s *session) forget(ref pipeline.Ref) {
 		s.countHook(r, "")
 		s.readers.move(ref, r.inputs, nil)
 		s.cascades.forget(r.uid)
+		s.unstorable.forget(ref)
 		s.memory.forget(ref)
 	}
 }

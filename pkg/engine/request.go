@@ -18,6 +18,7 @@ func (l *look) heed() {
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
+	l.record.refused = pipeline.RefusedFields{}
 	l.record.retry, l.record.statusContest, l.record.finalizerContest = retryState{}, contest{}, contest{}
 	for i := range l.record.targets {
 		l.record.targets[i].startOver()

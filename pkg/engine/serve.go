@@ -35,6 +35,7 @@ type session struct {
 	readers     readers
 	places      chan struct{} // for upstreams that need much; nil: as many as there are
 	removals    removals
+	unstorable  unstorable
 	shared      shared
 	nsSelector  labels.Selector
 	selector    labels.Selector
@@ -207,6 +208,9 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	heard := func(key watchKey, err error) {
 		if errors.Is(err, errWatchCut) && s.watchesCustom(key.GVR) {
 			s.doubtSchemas()
+			if key.GVR == s.pipeline.Upstream.GVR {
+				s.enqueue(priorityNow, s.unstorable.expire(key.Namespace)...)
+			}
 		}
 		s.heard(key, err, gone)
 	}

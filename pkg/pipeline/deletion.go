@@ -88,12 +88,9 @@ func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decisio
 	summary := p.summary(upstream)
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
-	report.Verdict, report.Conditions = summary.Verdict(), status.Summarize(summary)
-	if p.Storable == nil {
-		return report
-	}
-	report.Conditions = append(report.Conditions, p.standingValid(upstream)...)
-	p.fill(&report, upstream, nil, p.recordedGoing(upstream, d), nil, rules.Vars{}, rules.NewBudget(context.Background()), now)
+	report.draft = &draft{summary: summary, more: p.standingValid(upstream), recorded: p.recordedGoing(upstream, d), now: now,
+		fields: p.fieldValues(upstream, nil, false, rules.Vars{}, rules.NewBudget(context.Background()))}
+	p.fill(&report, upstream, RefusedFields{})
 	return report
 }
 

@@ -36,6 +36,24 @@ type Report struct {
 	Misfits []fieldpath.Path
 	// Changed tells whether Status says anything that the upstream's status does not say yet.
 	Changed bool
+	// Refused are the values of status.fields that Status is without.
+	Refused RefusedFields
+	draft   *draft
+}
+
+// draft is a status before it is known which values of status.fields can be stored.
+type draft struct {
+	summary          status.Summary
+	more             []metav1.Condition // those that do not follow from the summary
+	before, recorded []status.Recorded
+	fields           []fieldValue // in the config's order
+	now              metav1.Time
+}
+
+// fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh tells that this look made it.
+type fieldValue struct {
+	value      any
+	set, fresh bool
 }
 
 // Report computes the upstream's status from the results of its downstreams. in are the inputs that w was made with; now
@@ -61,12 +79,9 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 		}
 	}
 	summary.Downstreams = report.Facts
-	report.Verdict, report.Conditions = summary.Verdict(), status.Summarize(summary)
-	if p.Storable == nil {
-		return report
-	}
-	recorded = p.keepForgotten(recorded, upstream)
-	p.fill(&report, upstream, before, recorded, results, vars, budget, now)
+	report.draft = &draft{summary: summary, before: before, recorded: p.keepForgotten(recorded, upstream), now: now,
+		fields: p.fieldValues(upstream, results, report.Invalid, vars, budget)}
+	p.fill(&report, upstream, RefusedFields{})
 	return report
 }
 
@@ -135,18 +150,29 @@ func (p *Pipeline) recordedOf(d *Downstream, at Ref, uid types.UID, hash, state 
 	return r
 }
 
-// fill puts the status together, cuts it down to what can be stored, and compares it with what stands.
-func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, before, recorded []status.Recorded, results []Result, vars rules.Vars, budget *rules.Budget, now metav1.Time) {
-	content := p.statusOf(report, upstream, status.KeepBaselines(recorded, before), now)
-	p.setFields(map[string]any{"status": content}, upstream, results, report.Invalid, vars, budget)
+// fill puts the draft together without what was refused, cuts it down to what can be stored, and compares it with what stands.
+func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, refused RefusedFields) {
+	d := report.draft
+	summary := d.summary
+	summary.Refused = p.refusalText(d, refused)
+	report.Refused, report.Verdict, report.Conditions = refused, summary.Verdict(), append(status.Summarize(summary), d.more...)
+	if p.Storable == nil {
+		return
+	}
+	content := p.statusOf(report, upstream, status.KeepBaselines(d.recorded, d.before), d.now)
+	p.setFields(content, upstream, d, refused)
 	if p.store(report, upstream, content); report.Changed {
-		p.setRecorded(content, recorded)
+		p.setRecorded(content, d.recorded)
 		p.store(report, upstream, content)
 	}
 }
 
 // statusOf puts together what every status of ours has: conditions, generation and identifiers.
 func (p *Pipeline) statusOf(report *Report, upstream *unstructured.Unstructured, recorded []status.Recorded, now metav1.Time) map[string]any {
+	for i := range report.Conditions { // the author of an upstream may have a say in what they quote
+		c := &report.Conditions[i]
+		c.Message = status.Shorten(c.Message, p.Storable.MaxMessage)
+	}
 	haveConditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	merged := status.Merge(haveConditions, report.Conditions, p.ownTypes(), now)
 	content := map[string]any{"conditions": merged}
@@ -207,12 +233,9 @@ func (p *Pipeline) ownTypes() []string {
 	return own
 }
 
-// setFields evaluates status.fields. An expression that gives an error leaves its field as it is. Where there are no
+// fieldValues evaluates status.fields. An expression that gives an error leaves its field as it is. Where there are no
 // results all of them stay, and an invalid upstream leaves them too: they would speak of what was refused.
-func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstructured, results []Result, invalid bool, vars rules.Vars, budget *rules.Budget) {
-	if len(p.fields) == 0 {
-		return
-	}
+func (p *Pipeline) fieldValues(upstream *unstructured.Unstructured, results []Result, invalid bool, vars rules.Vars, budget *rules.Budget) []fieldValue {
 	vars.Downstreams = make(map[string]any, len(p.Downstreams))
 	for i, r := range results {
 		vars.Downstreams[p.Downstreams[i].Name] = map[string]any{}
@@ -220,16 +243,39 @@ func (p *Pipeline) setFields(want map[string]any, upstream *unstructured.Unstruc
 			vars.Downstreams[p.Downstreams[i].Name] = r.Live.Kept
 		}
 	}
-	for _, f := range p.fields {
+	values := make([]fieldValue, len(p.fields))
+	for i, f := range p.fields {
 		value, err := f.program.Eval(vars, budget)
+		values[i] = fieldValue{value, true, true}
 		if err != nil || invalid || results == nil {
-			old, ok := fieldpath.Get(upstream.Object, f.path)
-			if !ok {
-				continue
-			}
-			value = runtime.DeepCopyJSONValue(old)
+			values[i] = standing(upstream, f.path)
 		}
-		_ = fieldpath.Set(want, f.path, value)
+	}
+	return values
+}
+
+// standing is what the upstream's status has at a path.
+func standing(upstream *unstructured.Unstructured, path fieldpath.Path) fieldValue {
+	value, ok := fieldpath.Get(upstream.Object, path)
+	if !ok {
+		return fieldValue{}
+	}
+	return fieldValue{value: runtime.DeepCopyJSONValue(value), set: true}
+}
+
+// setFields puts the values of status.fields into a status, but for refused ones.
+func (p *Pipeline) setFields(content map[string]any, upstream *unstructured.Unstructured, d *draft, refused RefusedFields) {
+	for i, f := range p.fields {
+		v, stands := d.fields[i], standing(upstream, f.path)
+		switch _, left := refused.by[i]; {
+		case refused.stay:
+			v = stands
+		case left: // an apply removes what it leaves out, a merge what it says is null
+			v = fieldValue{set: stands.set && p.Storable.Conditions != status.ConditionsKeyed}
+		}
+		if v.set {
+			_ = fieldpath.Set(map[string]any{"status": content}, f.path, v.value)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ package status
 const (
 	// ReasonReady: every wanted downstream stands and is ready.
 	ReasonReady = "Ready"
+	// ReasonStatusFieldRefused: as ReasonReady, but values of status.fields cannot be stored. The message names the fields.
+	ReasonStatusFieldRefused = "StatusFieldRefused"
 	// ReasonValid: every rule of the config holds.
 	ReasonValid = "Valid"
 	// ReasonInvalid: a rule of the config does not hold. Nothing is done until the upstream changes.

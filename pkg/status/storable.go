@@ -24,6 +24,8 @@ const (
 // Storable is what a kind's schema can store of a status. It is immutable.
 type Storable struct {
 	Conditions ConditionsShape
+	// MaxMessage is how many bytes the message of a condition may have.
+	MaxMessage int
 	// status is the schema below .status; nil where anything is stored, or nothing is known.
 	status *spec.Schema
 	// nothing is true where the kind has no status at all.
@@ -33,17 +35,19 @@ type Storable struct {
 // Probe reads a kind's schema. Without one nothing is known: then everything is tried, and conditions are taken for an
 // atomic list, which a merge patch writes rightly in any case.
 func Probe(schema *spec.Schema) *Storable {
+	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: longestMessage}
 	if schema == nil || len(schema.Properties) == 0 && keepsUnknown(schema) {
-		return &Storable{Conditions: ConditionsAtomic}
+		return s
 	}
 	status, ok := schema.Properties["status"]
-	if !ok {
-		if keepsUnknown(schema) {
-			return &Storable{Conditions: ConditionsAtomic}
-		}
-		return &Storable{Conditions: ConditionsNone, nothing: true}
+	if !ok && keepsUnknown(schema) {
+		return s
 	}
-	s := &Storable{Conditions: ConditionsNone, status: &status}
+	if s.Conditions = ConditionsNone; !ok {
+		s.nothing = true
+		return s
+	}
+	s.status = &status
 	conditions, ok := status.Properties["conditions"]
 	switch {
 	case ok && keyedByType(&conditions):
@@ -51,8 +55,16 @@ func Probe(schema *spec.Schema) *Storable {
 	case ok && conditions.Type.Contains("array"), !ok && keepsUnknown(&status):
 		s.Conditions = ConditionsAtomic
 	}
+	if ok && conditions.Items != nil && conditions.Items.Schema != nil {
+		if most := conditions.Items.Schema.Properties["message"].MaxLength; most != nil {
+			s.MaxMessage = int(min(*most, longestMessage))
+		}
+	}
 	return s
 }
+
+// longestMessage is what Kubernetes' own conditions may have.
+const longestMessage = 32768
 
 func keepsUnknown(s *spec.Schema) bool {
 	keeps, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields")

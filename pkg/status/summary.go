@@ -1,7 +1,7 @@
 package status
 
 import (
-	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -41,6 +41,8 @@ type Summary struct {
 	Paused bool
 	// Downstreams are the wanted ones.
 	Downstreams []Fact
+	// Refused says which values of the config's own fields the status lacks; empty where it has all.
+	Refused string
 }
 
 // maxMessage bounds a message: the API allows 32 KiB, people read less.
@@ -71,6 +73,9 @@ func Summarize(in Summary) []metav1.Condition {
 	case rank == rankProgressing && !in.Paused && ready.Reason != ReasonObserved:
 		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
 	}
+	if in.Refused != "" {
+		out[0].Message = strings.Join(slices.DeleteFunc([]string{ready.Message, join([]string{in.Refused})}, isEmpty), "; ")
+	}
 	return written(out, in.Generation)
 }
 
@@ -89,6 +94,8 @@ func (in Summary) Verdict() Verdict {
 		return Verdict{metav1.ConditionFalse, ReasonInvalid}
 	case rank < rankReady:
 		return Verdict{metav1.ConditionFalse, worst.reason()}
+	case in.Refused != "" && (worst.Reason == "" || worst.Reason == ReasonReady):
+		return Verdict{metav1.ConditionTrue, ReasonStatusFieldRefused}
 	case worst.Reason != "":
 		return Verdict{metav1.ConditionTrue, worst.Reason}
 	}
@@ -150,18 +157,29 @@ func messages(facts []Fact, below int) string {
 	return join(list)
 }
 
+func isEmpty(s string) bool { return s == "" }
+
 func join(list []string) string {
 	sorted := append([]string(nil), list...)
 	sort.Strings(sorted)
-	text := strings.ToValidUTF8(strings.Join(sorted, "; "), "�")
-	if len(text) <= maxMessage {
+	return Shorten(strings.Join(sorted, "; "), maxMessage)
+}
+
+// Shorten cuts a message to so many bytes, and to valid UTF-8.
+func Shorten(text string, most int) string {
+	text = strings.ToValidUTF8(text, "�")
+	if len(text) <= most {
 		return text
 	}
-	cut := maxMessage - len(" …")
+	more := " …"
+	if most < len(more) {
+		more = ""
+	}
+	cut := most - len(more)
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}
-	return fmt.Sprintf("%s …", text[:cut])
+	return text[:cut] + more
 }
 
 // written leaves out the types that the config does not name.

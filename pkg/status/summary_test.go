@@ -180,3 +180,30 @@ func TestPausedIsNotReconciling(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestRefused: what cannot be stored is told beside everything else, and is the reason where nothing else is.
+func TestRefused(t *testing.T) {
+	for want, facts := range map[string][]status.Fact{
+		"Ready True StatusFieldRefused: .status.a":        {{Name: "a", Ready: true, Reason: "Ready"}},
+		"Ready True StatusFieldRefused: b: ok; .status.a": {{Name: "b", Ready: true, Message: "ok"}},
+		"Ready True Drifted: b: a key; .status.a":         {{Name: "b", Ready: true, Reason: "Drifted", Message: "a key"}},
+		"Ready False RenderFailed: b: no; .status.a":      {{Name: "b", Failed: true, Reason: "RenderFailed", Message: "no"}},
+	} {
+		in := status.Summary{Types: status.Types{Ready: "Ready"}, Downstreams: facts, Refused: ".status.a"}
+		if diff := cmp.Diff(want+"\n", lines(status.Summarize(in))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, row := range []struct {
+		text string
+		most int
+		want string
+	}{{"short", 5, "short"}, {"too long", 7, "too …"}, {"äöüß", 6, "ä …"}, {"abc", 2, "ab"}, {"ä", 1, ""}, {"a\xffb", 10, "a�b"}, {"a", 0, ""}} {
+		if got := status.Shorten(row.text, row.most); got != row.want {
+			t.Errorf("Shorten(%q, %d) is %q, want %q", row.text, row.most, got, row.want)
+		}
+	}
+}

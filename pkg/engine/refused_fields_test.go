@@ -1,0 +1,389 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+//go:embed testdata/strict.yaml
+var strictCRD string
+
+// strictKinds installs the kinds of strict.yaml into a group: Keyed, Atomic, whose conditions are replaced as a whole, Needy,
+// whose status requires a field, and Terse, whose conditions take short messages only.
+func strictKinds(t *testing.T, group string) {
+	t.Helper()
+	const keyed = "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]"
+	for _, kind := range []struct{ name, list, needs, limit string }{
+		{"Keyed", keyed, "", "32768"}, {"Atomic", "", "", "32768"}, {"Needy", keyed, "required: [phase]", "32768"}, {"Terse", keyed, "", "40"},
+	} {
+		singular := strings.ToLower(kind.name)
+		testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", kind.name, "PLURAL", singular+"s", "SINGULAR", singular,
+			"LIST", kind.list, "NEEDS", kind.needs, "LIMIT", kind.limit).Replace(strictCRD))
+	}
+}
+
+type refusedRow struct {
+	name, reason string
+	kind         string // Keyed where it is empty
+	// fields are the paths of status.fields and the expressions for them. The values are those of spec.values.
+	fields [][2]string
+	// bad are values some of which are refused, good others that are not.
+	bad, good string
+	// says are, by path, the causes that the condition names; these fields are left out. All others are written.
+	says map[string]string
+	// stays: what is refused stays as it was, since the kind requires it. It needs good values first.
+	stays bool
+}
+
+func (r refusedRow) conf(ns, name, group string) string {
+	var fields strings.Builder
+	for _, f := range r.fields {
+		fmt.Fprintf(&fields, "    - {path: %s, value: %q}\n", f[0], f[1])
+	}
+	conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: "+r.kind+",",
+		"data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}",
+		"conventions:\n", "conventions:\n  reconcile: {annotation: NAME.example.com/reconcile}\n",
+		"  downstreams: .status.downstreams\n", "  downstreams: .status.downstreams\n  fields:\n"+fields.String()).Replace(widgetConfig)
+	return fill(conf, ns, name) + "validate: [{rule: self.spec.replicas <= 20, message: too many}]\n"
+}
+
+// TestRefusedFields: a value of status.fields that the API server refuses keeps nothing else out of the status, whatever
+// is wrong with it, and costs nothing once it is known.
+func TestRefusedFields(t *testing.T) {
+	t.Parallel()
+	group := testkit.Unique(t) + ".example.com"
+	strictKinds(t, group)
+	one := func(path string) [][2]string {
+		return [][2]string{{".status." + path, "self.spec.values." + path[strings.LastIndex(path, ".")+1:]}}
+	}
+	long := strings.Repeat("x", 800_000)
+	for _, row := range []refusedRow{
+		{name: "enum", reason: "not one of a list", fields: one("phase"), bad: `{phase: Worst}`, good: `{phase: Good}`,
+			says: map[string]string{".status.phase": "FieldValueNotSupported"}},
+		{name: "maxLength", reason: "too long a text", fields: one("text"), bad: `{text: hidden-and-too-long}`, good: `{text: short}`,
+			says: map[string]string{".status.text": "FieldValueTooLong"}},
+		{name: "pattern", reason: "a text of another form", fields: one("code"), bad: `{code: A1}`, good: `{code: abc}`,
+			says: map[string]string{".status.code": "FieldValueInvalid"}},
+		{name: "minimum", reason: "too small a number", fields: one("size"), bad: `{size: 0}`, good: `{size: 1}`,
+			says: map[string]string{".status.size": "FieldValueInvalid"}},
+		{name: "maxItems", reason: "too long a list", fields: one("list"), bad: `{list: [a, b, c]}`, good: `{list: [a, b]}`,
+			says: map[string]string{".status.list": "FieldValueTooMany"}},
+		{name: "item", reason: "one item is refused: the list is left out", fields: one("list"), bad: `{list: [a, hidden-and-too-long]}`, good: `{list: [a, b]}`,
+			says: map[string]string{".status.list": "FieldValueTooLong"}},
+		{name: "maxProperties", reason: "too large a map", fields: one("names"), bad: `{names: {a: "1", b: "2", c: "3"}}`, good: `{names: {a: "1"}}`,
+			says: map[string]string{".status.names": "FieldValueTooMany"}},
+		{name: "key", reason: "the key of an author's own is not told", fields: one("names"), bad: `{names: {a.b/hidden: hidden-and-too-long}}`, good: `{names: {a: "1"}}`,
+			says: map[string]string{".status.names": "FieldValueTooLong"}},
+		{name: "set", reason: "an item twice is refused as a whole, without a cause", fields: one("unique"), bad: `{unique: [a, a]}`, good: `{unique: [a, b]}`,
+			says: map[string]string{".status.unique": "SchemaMismatch"}},
+		{name: "required", reason: "an object lacks what it needs", fields: one("endpoint"), bad: `{endpoint: {host: a}}`, good: `{endpoint: {host: a, port: 1}}`,
+			says: map[string]string{".status.endpoint": "FieldValueRequired"}},
+		{name: "required beside", reason: "what lacks is beside what is written", fields: append(one("endpoint.host"), one("phase")...),
+			bad: `{host: a, phase: Good}`, says: map[string]string{".status.endpoint.host": "FieldValueRequired"}},
+		{name: "rule of an object", reason: "a rule over two fields", fields: append(one("range.min"), append(one("range.max"), one("phase")...)...),
+			bad: `{min: 5, max: 1, phase: Good}`, good: `{min: 5, max: 6, phase: Good}`,
+			says: map[string]string{".status.range.min": "FieldValueInvalid", ".status.range.max": "FieldValueInvalid"}},
+		{name: "rule of the status", reason: "all fields may have a part in it", fields: append(one("low"), append(one("high"), one("phase")...)...),
+			bad: `{low: 5, high: 1, phase: Good}`, good: `{low: 5, high: 6, phase: Good}`,
+			says: map[string]string{".status.low": "FieldValueInvalid", ".status.high": "FieldValueInvalid", ".status.phase": "FieldValueInvalid"}},
+		{name: "wrong type", reason: "the schema tells, without a request", fields: one("size"), bad: `{size: hidden}`, good: `{size: 1}`,
+			says: map[string]string{".status.size": "FieldValueTypeInvalid"}},
+		{name: "format", reason: "a text that is no date", fields: one("date"), bad: `{date: hidden}`, good: `{date: "2026-01-02T03:04:05Z"}`,
+			says: map[string]string{".status.date": "FieldValueTypeInvalid"}},
+		{name: "nested", reason: "what is beside it stays", fields: append(one("outer.inner.name"), one("outer.inner.other")...),
+			bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: map[string]string{".status.outer.inner.name": "FieldValueNotSupported"}},
+		{name: "list of objects", reason: "one of them lacks a field", fields: one("addresses"), bad: `{addresses: [{ip: hidden}, {zone: b}]}`, good: `{addresses: [{ip: a}]}`,
+			says: map[string]string{".status.addresses": "FieldValueRequired"}},
+		{name: "two", reason: "both are left out, the third stays", fields: append(one("phase"), append(one("text"), one("code")...)...),
+			bad: `{phase: Worst, text: hidden-and-too-long, code: abc}`, good: `{phase: Good, text: a, code: abc}`,
+			says: map[string]string{".status.phase": "FieldValueNotSupported", ".status.text": "FieldValueTooLong"}},
+		{name: "one after the other", reason: "the API server asks rules only where the schema has nothing to refuse", fields: append(one("text"), append(one("range.min"), one("range.max")...)...),
+			bad: `{text: hidden-and-too-long, min: 5, max: 1}`, good: `{text: a, min: 5, max: 6}`,
+			says: map[string]string{".status.text": "FieldValueTooLong", ".status.range.min": "FieldValueInvalid", ".status.range.max": "FieldValueInvalid"}},
+		{name: "null", reason: "a value that is none", fields: one("phase"), bad: `{phase: null}`, good: `{phase: Good}`,
+			says: map[string]string{".status.phase": "FieldValueNotSupported"}},
+		{name: "too large", reason: "a status that cannot be stored for its size", fields: [][2]string{{".status.blob", "self.spec.values.blob + self.spec.values.blob"}},
+			bad: `{blob: ` + long + `}`, good: `{blob: a}`, says: map[string]string{".status.blob": "TooLarge"}},
+		{name: "required by the status", reason: "what must be there stays as it was", kind: "Needy", fields: append(one("phase"), one("text")...),
+			bad: `{phase: Worst, text: b}`, good: `{phase: Good, text: a}`, stays: true,
+			says: map[string]string{".status.phase": "FieldValueNotSupported", ".status.text": "Rejected"}},
+		{name: "enum in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: one("phase"), bad: `{phase: Worst}`, good: `{phase: Good}`,
+			says: map[string]string{".status.phase": "FieldValueNotSupported"}},
+		{name: "nested in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: append(one("outer.inner.name"), one("outer.inner.other")...),
+			bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: map[string]string{".status.outer.inner.name": "FieldValueNotSupported"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			if row.kind == "" {
+				row.kind = "Keyed"
+			}
+			checkRefused(t, group, row)
+		})
+	}
+}
+
+// TestLongMessages: a message that is longer than the kind's conditions may have is shortened, whoever has a say in it.
+func TestLongMessages(t *testing.T) {
+	t.Parallel()
+	group, ns, name := testkit.Unique(t)+".example.com", testkit.Namespace(t), testkit.Unique(t)
+	strictKinds(t, group)
+	row := refusedRow{kind: "Terse", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}
+	c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "terses"}, testkit.NewCounter()}
+	conf := strings.Replace(row.conf(ns, name, group), "message: too many", `messageExpression: "'too many: ' + self.spec.values.text"`, 1)
+	start(t, c.counter.Wrap(testkit.Config()), conf).ready()
+	c.apply("replicas: 21, data: {key: value}", `{phase: Good, text: `+strings.Repeat("ä", 1000)+`}`)
+	c.told("Valid", "False", "Invalid", false)
+	c.apply("replicas: 1, data: {key: value}", `{phase: Worst, text: a}`)
+	c.told("Ready", "True", "StatusFieldRefused", false)
+	c.atRest()
+}
+
+// TestRefusedFieldIsTriedAgain: a value that was refused is tried again where the definition of the kind may have changed,
+// whether or not the operator has read another one.
+func TestRefusedFieldIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	group := name + ".example.com"
+	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
+	define := func(field string) {
+		testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", field).Replace(shiftingCRD))
+	}
+	define("summary: {type: string, enum: [other]}")
+	conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
+		"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
+	faults, counter := testkit.NewFaults(), testkit.NewCounter()
+	startWith(t, counter.Wrap(faults.Wrap(testkit.Config())), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
+	testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
+	waitReason(t, gvr, ns, "StatusFieldRefused", "")
+	quiet(t, counter)
+	counter.Reset()
+	faults.Cut(testkit.On("WATCH", "shiftings"))
+	testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "it is not tried again" })
+	quiet(t, counter)
+	if n := counter.Total(); n != 1 {
+		t.Errorf("%d requests once the watch was cut, want 1: %v", n, counter.Snapshot())
+	}
+	define("summary: {type: string}")
+	waitReason(t, gvr, ns, "Ready", "all of a")
+}
+
+// TestDeniedFields: a value that admission denies keeps nothing else out of the status either. It is tried again from time to
+// time, since nobody tells when a policy changes.
+func TestDeniedFields(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	bindings := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {
+  matchConstraints: {resourceRules: [{apiGroups: [test.example.com], apiVersions: [v1], operations: [UPDATE], resources: [widgets/status]}]},
+  validations: [{expression: "!has(object.status) || !has(object.status.summary) || object.status.summary != 'denied'"}]}}`)
+	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+name+`}, spec: {policyName: `+name+`,
+  validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+ns+`}}}}}`)
+	testkit.Apply(t, ns, widget("probe", `{data: {key: value}}`))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		_, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Patch(t.Context(), "probe", types.MergePatchType, []byte(`{"status":{"summary":"denied"}}`), metav1.PatchOptions{}, "status")
+		return err != nil, "the policy does not refuse anything yet"
+	})
+	testkit.Delete(t, widgets, ns, "probe")
+	waitGone(t, widgets, ns, "probe")
+
+	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
+  fields: [{path: .status.summary, value: self.spec.data.key}, {path: .status.count, value: size(self.spec.data)}]
+`, 1) + rule
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{replicas: 1, data: {key: denied}}`))
+	waitReason(t, widgets, ns, "StatusFieldRefused", "")
+	testkit.Apply(t, ns, widget("a", `{replicas: 21, data: {key: denied}}`))
+	waitReason(t, widgets, ns, "Invalid", "")
+	testkit.Apply(t, ns, widget("a", `{replicas: 1, data: {key: denied}}`))
+	waitReason(t, widgets, ns, "StatusFieldRefused", "")
+	testkit.Delete(t, bindings, "", name)
+	waitReason(t, widgets, ns, "Ready", "denied")
+	testkit.Delete(t, bindings.GroupVersion().WithResource("validatingadmissionpolicies"), "", name)
+}
+
+// waitReason waits until Ready of the upstream a has that reason, and .status.summary that text.
+func waitReason(t *testing.T, gvr schema.GroupVersionResource, ns, reason, summary string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Get(t, gvr, ns, "a")
+		_, have, message := condition(u, "Ready")
+		text, _, _ := unstructured.NestedString(u.Object, "status", "summary")
+		return have == reason && text == summary, fmt.Sprintf("Ready says %s: %s; summary is %q", have, message, text)
+	})
+}
+
+// refusedCase is a row at work.
+type refusedCase struct {
+	*testing.T
+	refusedRow
+	ns, group string
+	gvr       schema.GroupVersionResource
+	counter   *testkit.Counter
+}
+
+func checkRefused(t *testing.T, group string, row refusedRow) {
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: strings.ToLower(row.kind) + "s"}, testkit.NewCounter()}
+	run := func() *running { return start(t, c.counter.Wrap(testkit.Config()), row.conf(ns, name, group)).ready() }
+	r := run()
+	if row.stays {
+		c.apply("replicas: 1, data: {key: value}", row.good)
+		c.told("Ready", "True", "Ready", false)
+	}
+	// It does not matter how the upstream began.
+	c.apply("replicas: 21, data: {key: value}", row.bad)
+	c.told("Valid", "False", "Invalid", false)
+	c.told("Ready", "False", "Invalid", false)
+	c.apply("replicas: 1, data: {}", row.bad)
+	c.told("Ready", "False", "RenderFailed", true)
+	c.apply("replicas: 1, data: {key: value}", row.bad)
+	c.told("Ready", "True", "StatusFieldRefused", true)
+	c.hasFields()
+	c.atRest()
+
+	// Values that are refused are tried once in each process, and where somebody asks for it.
+	version := c.get().GetResourceVersion()
+	r.halt()
+	c.counter.Reset()
+	run()
+	c.writes(3)
+	if again := c.get().GetResourceVersion(); again != version {
+		t.Errorf("a restart writes what the status says already: version %s, then %s", version, again)
+	}
+	c.counter.Reset()
+	testkit.Patch(t, c.gvr, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/reconcile":"now"}}}`)
+	if row.says[".status.size"] != "FieldValueTypeInvalid" {
+		testkit.Eventually(t, patience, func() (bool, string) { return c.counter.Total() > 0, "nothing is tried" })
+	}
+	c.writes(3)
+	c.told("Ready", "True", "StatusFieldRefused", true)
+	c.atRest()
+
+	if row.good != "" {
+		c.apply("replicas: 1, data: {key: value}", row.good)
+		c.told("Ready", "True", "Ready", false)
+		quiet(t, c.counter)
+		for _, f := range row.fields {
+			if c.field(f[0]) == nil {
+				t.Errorf("%s is missing: %v", f[0], c.get().Object["status"])
+			}
+		}
+		c.counter.Reset()
+		c.apply("replicas: 1, data: {key: value}", row.bad)
+		c.told("Ready", "True", "StatusFieldRefused", true)
+		c.writes(3)
+		c.hasFields()
+	}
+	c.apply("replicas: 21, data: {key: value}", row.bad)
+	c.told("Ready", "False", "Invalid", false)
+}
+
+func (c refusedCase) apply(spec, values string) {
+	c.Helper()
+	testkit.Apply(c.T, c.ns, "{apiVersion: "+c.group+"/v1, kind: "+c.kind+", metadata: {name: a}, spec: {"+spec+", values: "+values+"}}")
+}
+
+func (c refusedCase) get() *unstructured.Unstructured {
+	c.Helper()
+	return testkit.Get(c.T, c.gvr, c.ns, "a")
+}
+
+func (c refusedCase) field(path string) any {
+	c.Helper()
+	v, _ := fieldpath.Get(c.get().Object, fieldpath.MustParse(path))
+	return v
+}
+
+// told waits for a condition about the upstream as it is; names tells whether its message names what was refused.
+func (c refusedCase) told(kind, status, reason string, names bool) {
+	c.Helper()
+	var message string
+	testkit.Eventually(c.T, patience, func() (bool, string) {
+		u := c.get()
+		var haveStatus, haveReason string
+		haveStatus, haveReason, message = condition(u, kind)
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		return haveStatus == status && haveReason == reason && observed == u.GetGeneration(),
+			fmt.Sprintf("%s is %s, %s at generation %d of %d: %.300s", kind, haveStatus, haveReason, observed, u.GetGeneration(), message)
+	})
+	for path, cause := range c.says {
+		if want := path + " (" + cause + ")"; strings.Contains(message, want) != names {
+			c.Errorf("%s says %.300s; names %s: want %t", kind, message, want, names)
+		}
+	}
+	for _, value := range []string{"hidden", "Worst", "xxx", "A1"} {
+		if strings.Contains(message, value) {
+			c.Errorf("the message quotes a value: %.300s", message)
+		}
+	}
+}
+
+// hasFields: what is named is left out, or as it was; everything else is there.
+func (c refusedCase) hasFields() {
+	c.Helper()
+	var good, have map[string]any
+	if c.stays {
+		good = c.values(c.good)
+	}
+	have = c.values(c.bad)
+	for _, f := range c.fields {
+		key, want := strings.TrimPrefix(f[1], "self.spec.values."), any(nil)
+		switch _, refused := c.says[f[0]]; {
+		case refused && c.stays:
+			want = good[key]
+		case !refused:
+			want = have[key]
+		}
+		if got := c.field(f[0]); fmt.Sprint(got) != fmt.Sprint(want) {
+			c.Errorf("%s is %.100v, want %.100v", f[0], got, want)
+		}
+	}
+}
+
+func (c refusedCase) values(yaml string) map[string]any {
+	c.Helper()
+	u := testkit.Parse(c.T, "{apiVersion: v1, kind: Values, metadata: {name: a}, values: "+yaml+"}")
+	data, _ := json.Marshal(u.Object["values"])
+	var out map[string]any
+	_ = json.Unmarshal(data, &out)
+	return out
+}
+
+// writes: what is under way makes at most so many writes, all to the status.
+func (c refusedCase) writes(most int) {
+	c.Helper()
+	quiet(c.T, c.counter)
+	if n := c.counter.Mutating(); n > most {
+		c.Errorf("%d writes, want at most %d: %v", n, most, c.counter.Snapshot())
+	}
+}
+
+// atRest: whatever happens to the upstream and its downstream, nothing is requested.
+func (c refusedCase) atRest() {
+	c.Helper()
+	quiet(c.T, c.counter)
+	c.counter.Reset()
+	testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
+	testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
+	quiet(c.T, c.counter)
+	if n := c.counter.Total(); n > 0 {
+		c.Errorf("%d requests at rest: %v", n, c.counter.Snapshot())
+	}
+	testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":null}}}`)
+	testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":null}}}`)
+}
