@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -74,7 +73,6 @@ func TestAutoscaled(t *testing.T) {
 	o.idle()
 	unchanged("a change of the image")
 
-	autoscalers := schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 	await(t, autoscalers, ns, "untouched", fields{".spec.minReplicas": int64(2), ".spec.maxReplicas": int64(10), ".spec.scaleTargetRef.name": "untouched"})
 	o.Reset()
 	scale(t, ns, "untouched", 6)

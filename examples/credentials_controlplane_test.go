@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -15,7 +14,6 @@ import (
 // TestCredentials: what another operator says of its object is shown on. The test is that operator.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	externalSecrets := schema.GroupVersionResource{Group: "secrets.example.com", Version: "v1", Resource: "externalsecrets"}
 	ns, credentials := testkit.Namespace(t), platform("credentials")
 	says := func(status, message string, generation func(now int64) int64) {
 		t.Helper()

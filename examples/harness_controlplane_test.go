@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -35,7 +37,8 @@ func TestMain(m *testing.M) {
 	}
 	log.SetLogger(logr.Discard())
 	testkit.Main(m, testkit.WithCRDs(crds...),
-		testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments))
+		testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces, controlplane.Deployments),
+		testkit.WithParallel(8))
 }
 
 // operator is an engine at work in this process.
@@ -45,8 +48,7 @@ type operator struct {
 
 	t       *testing.T
 	account *account
-	stop    context.CancelFunc
-	done    chan error
+	stop    func()
 }
 
 // runExample runs an example's config, just as it stands.
@@ -63,27 +65,45 @@ func operate(t *testing.T, paths ...string) *operator {
 	if len(errs) > 0 {
 		t.Fatalf("the configs cannot run:\n%v", errs)
 	}
-	o := &operator{Counter: testkit.NewCounter(), t: t, account: grant(t, files), done: make(chan error, 1)}
-	cfg, logger := o.Wrap(o.account.config()), logFor(t)
+	o := &operator{Counter: testkit.NewCounter(), t: t, account: grant(t, files)}
+	e, stop := launch(t, o.Wrap(o.account.config()), files)
+	o.stop = stop
+	t.Cleanup(o.halt)
+	awaitReady(t, e)
+	return o
+}
+
+// awaitReady waits until an engine's operators are at work.
+func awaitReady(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		err := e.Ready(nil)
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// launch starts an engine, and returns what stops it and waits for its end.
+func launch(t *testing.T, cfg *rest.Config, files []*config.File) (e *engine.Engine, stop func()) {
+	t.Helper()
+	logger := logFor(t)
 	mgr, err := manager.New(cfg, manager.Options{Logger: logger, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(cfg, mgr, files, engine.Options{DrainTimeout: patience, Log: logger})
-	if err != nil {
+	if e, err = engine.New(cfg, mgr, files, engine.Options{DrainTimeout: patience, Log: logger}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	o.stop = stop
-	go func() { o.done <- mgr.Start(ctx) }()
-	t.Cleanup(o.halt)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if err := e.Ready(nil); err != nil {
-			return false, err.Error()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the engine ended with: %v", err)
 		}
-		return true, ""
 	})
-	return o
+	t.Cleanup(stop)
+	return e, stop
 }
 
 // halt stops the engine, waits for its end, and sees that it lacked no right.
@@ -93,9 +113,6 @@ func (o *operator) halt() {
 	}
 	o.stop()
 	o.stop = nil
-	if err := <-o.done; err != nil && !errors.Is(err, context.Canceled) {
-		o.t.Errorf("the engine ended with: %v", err)
-	}
 	for _, refused := range o.lacked() {
 		o.t.Errorf("the derived rights do not suffice: %s is forbidden", refused)
 	}

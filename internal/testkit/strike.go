@@ -1,10 +1,14 @@
 package testkit
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
+	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -32,32 +36,105 @@ var (
 	Answers = []Mishap{Lost, Ended, Answered504, Answered409, Dropped, Refused504, Refused409}
 )
 
-// Strike has one write of a client go wrong: the one of that number, from 1, among those that match. Dry runs, leases and
-// events do not count.
+// Write is one of a client's writes: of those with that key, as in Request.Key, the one of that number, from 1.
+type Write struct {
+	Key    string
+	Number int
+}
+
+// Strike has one write of a client go wrong. Dry runs, leases and events do not count.
 type Strike struct {
-	number int
+	write  Write
 	mishap Mishap
-	match  func(Request) bool
 
 	mu     sync.Mutex
-	writes []Request
+	writes []Write
 	struck chan struct{}
 	dead   bool
 }
 
-// NewStrike prepares a mishap. match is nil for every write; with number 0 none goes wrong.
-func NewStrike(number int, mishap Mishap, match func(Request) bool) *Strike {
-	return &Strike{number: number, mishap: mishap, match: match, struck: make(chan struct{})}
+// NewStrike prepares a mishap; with the zero Write none happens.
+func NewStrike(write Write, mishap Mishap) *Strike {
+	return &Strike{write: write, mishap: mishap, struck: make(chan struct{})}
 }
 
-// Struck is closed once it has happened.
-func (s *Strike) Struck() <-chan struct{} { return s.struck }
+// EachWrite tells a story undisturbed, and then again for each of its writes and mishaps, in parallel. A story that is told
+// again may have a write less; most must come to pass.
+func EachWrite(t *testing.T, mishaps []Mishap, tell func(t *testing.T, s *Strike)) {
+	t.Helper()
+	calm := NewStrike(Write{}, "")
+	tell(t, calm)
+	var strikes []*Strike
+	for _, write := range calm.Writes() {
+		for _, mishap := range mishaps {
+			strike := NewStrike(write, mishap)
+			strikes = append(strikes, strike)
+			t.Run(fmt.Sprintf("%s %d %s", write.Key, write.Number, mishap), func(t *testing.T) {
+				t.Parallel()
+				tell(t, strike)
+			})
+		}
+	}
+	t.Cleanup(func() {
+		missed := 0
+		for _, strike := range strikes {
+			if !strike.happened() {
+				missed++
+			}
+		}
+		if t.Logf("%d strikes, %d without their write", len(strikes), missed); missed > len(strikes)/4 {
+			t.Error("too many strikes had no write")
+		}
+	})
+}
 
-// Writes are those that were counted.
-func (s *Strike) Writes() []Request {
+func (s *Strike) happened() bool {
+	select {
+	case <-s.struck:
+		return true
+	default:
+		return false
+	}
+}
+
+// Writes are those that were counted, in order.
+func (s *Strike) Writes() []Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Request(nil), s.writes...)
+	return slices.Clone(s.writes)
+}
+
+// Life is a program that a Strike may kill, and that is started again then.
+type Life struct {
+	t       testing.TB
+	strike  *Strike
+	config  *rest.Config
+	start   func(*rest.Config) (stop func())
+	stop    func()
+	revived bool
+}
+
+// Run starts a program whose client suffers the strike.
+func (s *Strike) Run(t testing.TB, config *rest.Config, start func(*rest.Config) (stop func())) *Life {
+	t.Helper()
+	return &Life{t: t, strike: s, config: config, start: start, stop: start(s.Wrap(config))}
+}
+
+// Eventually waits for a condition, and starts the program again if it dies meanwhile.
+func (l *Life) Eventually(timeout time.Duration, condition func() (ok bool, why string)) {
+	l.t.Helper()
+	Eventually(l.t, timeout, func() (bool, string) { l.revive(); return condition() })
+}
+
+// Stop stops the program.
+func (l *Life) Stop() { l.stop() }
+
+func (l *Life) revive() {
+	if !l.revived && slices.Contains(Deaths, l.strike.mishap) && l.strike.happened() {
+		l.revived = true
+		l.stop()
+		l.stop = l.start(l.config)
+	}
 }
 
 // Wrap returns a copy of the client configuration whose write goes wrong.
@@ -74,11 +151,17 @@ func (s *Strike) count(request *http.Request) (hit, dead bool) {
 	r := describe(request)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead || !r.Mutating() || r.Resource == "leases" || r.Resource == "events" || s.match != nil && !s.match(r) {
+	if s.dead || !r.Mutating() || r.Resource == "leases" || r.Resource == "events" {
 		return false, s.dead
 	}
-	s.writes = append(s.writes, r)
-	return len(s.writes) == s.number, false
+	write := Write{Key: r.Key(), Number: 1}
+	for _, earlier := range s.writes {
+		if earlier.Key == write.Key {
+			write.Number++
+		}
+	}
+	s.writes = append(s.writes, write)
+	return write == s.write, false
 }
 
 func (s *Strike) send(next http.RoundTripper, request *http.Request) (*http.Response, error) {

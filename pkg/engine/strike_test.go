@@ -3,32 +3,33 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// stricken is an operator one of whose writes goes wrong. One that dies by it is started again.
+// stricken is an operator one of whose writes goes wrong.
 type stricken struct {
+	*strickenStage
 	t               *testing.T
 	ns, other, name string
 	conf            string
-	strike          *testkit.Strike
-	deadly          bool
-	running         *running
+	life            *testkit.Life // nil before it begins
 }
 
-// follows tells a story of Widget a, step by step; each waits for what it has brought about.
+// strickenStage is what all of them share.
+type strickenStage struct{ widgets, configMaps *testkit.Mirror }
+
+// strickenStory is that of Widget a, step by step; each waits for what it has brought about.
 type strickenStory struct {
 	name, reason string
 	conf         func(ns, other, name string) string
@@ -39,43 +40,40 @@ type strickenStory struct {
 	answers bool
 }
 
-func (s *stricken) begin() {
-	s.t.Helper()
-	s.running = start(s.t, s.strike.Wrap(testkit.Config()), s.conf)
-	s.alive()
-	s.running.ready()
-}
-
-// alive starts the operator again once it has died.
-func (s *stricken) alive() {
-	if s.strike == nil || !s.deadly {
-		return
-	}
-	select {
-	case <-s.strike.Struck():
-		s.deadly = false
-		s.running.halt()
-		s.running = start(s.t, testkit.Config(), s.conf)
-	default:
-	}
-}
-
 // until waits for something, whatever happens to the operator meanwhile.
 func (s *stricken) until(cond func() (bool, string)) {
 	s.t.Helper()
-	testkit.Eventually(s.t, patience, func() (bool, string) { s.alive(); return cond() })
+	if s.life == nil {
+		testkit.Eventually(s.t, patience, cond)
+		return
+	}
+	s.life.Eventually(patience, cond)
+}
+
+// upstream is Widget a, nil if it is gone.
+func (s *stricken) upstream() *unstructured.Unstructured {
+	for _, u := range s.widgets.In(s.ns) {
+		return u
+	}
+	return nil
+}
+
+// made are the operator's ConfigMaps.
+func (s *stricken) made() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Concat(s.configMaps.In(s.ns), s.configMaps.In(s.other)), func(cm *unstructured.Unstructured) bool {
+		return cm.GetLabels()[s.name+".example.com/managed"] == ""
+	})
 }
 
 // stands waits until Widget a is ready and has exactly one ConfigMap, with that name and value.
 func (s *stricken) stands(at, value string) {
 	s.t.Helper()
 	s.until(func() (bool, string) {
-		up := testkit.Get(s.t, widgets, s.ns, "a")
-		status, reason, message := condition(up, "Ready")
-		var list []unstructured.Unstructured
-		for _, ns := range []string{s.ns, s.other} {
-			list = append(list, testkit.List(s.t, configMaps, ns, selector(s.name))...)
+		up, list := s.upstream(), s.made()
+		if up == nil {
+			return false, "Widget a has not been seen"
 		}
+		status, reason, message := condition(up, "Ready")
 		if len(list) != 1 {
 			return false, fmt.Sprintf("there are %d ConfigMaps; Ready is %s, %s: %s", len(list), status, reason, message)
 		}
@@ -95,11 +93,7 @@ func (s *stricken) goes() {
 	s.t.Helper()
 	testkit.Delete(s.t, widgets, s.ns, "a")
 	s.until(func() (bool, string) {
-		up := testkit.Find(s.t, widgets, s.ns, "a")
-		left := 0
-		for _, ns := range []string{s.ns, s.other} {
-			left += len(testkit.List(s.t, configMaps, ns, selector(s.name)))
-		}
+		up, left := s.upstream(), len(s.made())
 		if up == nil {
 			return left == 0, fmt.Sprintf("%d ConfigMaps are left", left)
 		}
@@ -112,42 +106,30 @@ func (s *stricken) states(spec string) { testkit.Apply(s.t, s.ns, widget("a", sp
 
 // meddle is another controller: it puts a finalizer, a label and a key on what is made, at once, and takes its finalizer off
 // what is being deleted. It does the work of an object of deletion.before, too.
-func meddle(t *testing.T, namespaces []string, selector string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var busy sync.WaitGroup
-	t.Cleanup(func() { cancel(); busy.Wait() })
+func meddle(t *testing.T) func(cm *unstructured.Unstructured) {
 	client := testkit.Dynamic(t).Resource(configMaps)
-	for _, ns := range namespaces {
-		busy.Go(func() {
-			for ctx.Err() == nil {
-				list, err := client.Namespace(ns).List(ctx, metav1.ListOptions{LabelSelector: selector})
-				if err != nil {
-					continue
-				}
-				for _, cm := range list.Items {
-					done, _, _ := unstructured.NestedString(cm.Object, "data", "done")
-					ours := slices.Contains(cm.GetFinalizers(), "meddler.example.com/hold")
-					var patch string
-					switch {
-					case cm.GetDeletionTimestamp() == nil && !ours:
-						patch = fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"labels":{"meddler":"yes"},"finalizers":[%s"meddler.example.com/hold"]},"data":{"meddled":"yes"}}`,
-							cm.GetUID(), cm.GetResourceVersion(), quoted(cm.GetFinalizers()))
-					case cm.GetDeletionTimestamp() != nil && ours:
-						rest := slices.DeleteFunc(cm.GetFinalizers(), func(f string) bool { return f == "meddler.example.com/hold" })
-						patch = fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"finalizers":[%s]}}`, cm.GetResourceVersion(), strings.TrimSuffix(quoted(rest), ","))
-					case strings.HasSuffix(cm.GetName(), "-drain") && done == "":
-						patch = drainDone
-					default:
-						continue
-					}
-					_, _ = client.Namespace(ns).Patch(ctx, cm.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "meddler"})
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(20 * time.Millisecond):
-				}
-			}
-		})
+	return func(cm *unstructured.Unstructured) {
+		made := func(label string) bool { return strings.HasSuffix(label, ".example.com/managed") }
+		if !strings.HasPrefix(cm.GetNamespace(), "testeverywritestricken") || !slices.ContainsFunc(slices.Collect(maps.Keys(cm.GetLabels())), made) {
+			return
+		}
+		done, _, _ := unstructured.NestedString(cm.Object, "data", "done")
+		ours := slices.Contains(cm.GetFinalizers(), "meddler.example.com/hold")
+		var patch string
+		switch {
+		case cm.GetDeletionTimestamp() == nil && !ours:
+			patch = fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"labels":{"meddler":"yes"},"finalizers":[%s"meddler.example.com/hold"]},"data":{"meddled":"yes"}}`,
+				cm.GetUID(), cm.GetResourceVersion(), quoted(cm.GetFinalizers()))
+		case cm.GetDeletionTimestamp() != nil && ours:
+			rest := slices.DeleteFunc(slices.Clone(cm.GetFinalizers()), func(f string) bool { return f == "meddler.example.com/hold" })
+			patch = fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"finalizers":[%s]}}`, cm.GetResourceVersion(), strings.TrimSuffix(quoted(rest), ","))
+		case strings.HasSuffix(cm.GetName(), "-drain") && done == "":
+			patch = drainDone
+		default:
+			return
+		}
+		// What fails is done at the next look.
+		_, _ = client.Namespace(cm.GetNamespace()).Patch(t.Context(), cm.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "meddler"})
 	}
 }
 
@@ -209,7 +191,7 @@ func strickenStories() []strickenStory {
 			r.halt()
 		}, steps: append([]func(*testing.T, *stricken){func(_ *testing.T, s *stricken) {
 			s.until(func() (bool, string) {
-				up := testkit.Get(s.t, widgets, s.ns, "a")
+				up := s.upstream()
 				left := slices.ContainsFunc(up.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == s.name && e.Subresource == "status" })
 				return !left, fmt.Sprintf("the manager of before has fields of the status: %v", up.GetManagedFields())
 			})
@@ -217,44 +199,34 @@ func strickenStories() []strickenStory {
 	}
 }
 
-// tell tells a story with one write gone wrong, and returns how many writes it has.
-func (story strickenStory) tell(t *testing.T, number int, mishap testkit.Mishap) int {
+// tell tells a story with one write gone wrong.
+func (story strickenStory) tell(t *testing.T, stage *strickenStage, strike *testkit.Strike) {
 	t.Helper()
-	s := &stricken{t: t, ns: testkit.Namespace(t), other: testkit.Namespace(t), name: testkit.Unique(t),
-		strike: testkit.NewStrike(number, mishap, nil), deadly: slices.Contains(testkit.Deaths, mishap)}
+	s := &stricken{strickenStage: stage, t: t, ns: testkit.Namespace(t), other: testkit.Namespace(t), name: testkit.Unique(t)}
 	s.conf = story.conf(s.ns, s.other, s.name)
-	meddle(t, []string{s.ns, s.other}, selector(s.name))
 	if story.before != nil {
 		story.before(t, s)
 	}
-	s.begin()
+	s.life = strike.Run(t, testkit.Config(), func(cfg *rest.Config) func() { return start(t, cfg, s.conf).halt })
 	for _, step := range story.steps {
 		step(t, s)
 	}
-	s.running.halt()
-	return len(s.strike.Writes())
+	s.life.Stop()
 }
 
 // TestEveryWriteStricken tells each story once for each of its writes and for each thing that can go wrong with it, while
 // another controller puts its finalizer on whatever is made. It always ends well.
 func TestEveryWriteStricken(t *testing.T) {
 	t.Parallel()
+	stage := &strickenStage{widgets: testkit.NewMirror(t, widgets, nil), configMaps: testkit.NewMirror(t, configMaps, meddle(t))}
 	for _, story := range strickenStories() {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
-			writes := story.tell(t, 0, "")
 			mishaps := testkit.Deaths
 			if story.answers {
-				mishaps = append(slices.Clone(mishaps), testkit.Answers...)
+				mishaps = slices.Concat(testkit.Deaths, testkit.Answers)
 			}
-			for number := 1; number <= writes; number++ {
-				for _, mishap := range mishaps {
-					t.Run(fmt.Sprintf("write %d %s", number, mishap), func(t *testing.T) {
-						t.Parallel()
-						story.tell(t, number, mishap)
-					})
-				}
-			}
+			testkit.EachWrite(t, mishaps, func(t *testing.T, strike *testkit.Strike) { story.tell(t, stage, strike) })
 		})
 	}
 }

@@ -1,0 +1,235 @@
+//go:build controlplane
+
+package examples_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// edits are what happens in a sandbox of each example once everything has been created, one after the other.
+var edits = map[string][]func(b *sandbox){
+	"appoperator": {patching(tools("v1beta1", "appoperators"), "default", "shop", `{"spec":{"tag":"1.11"}}`)},
+	"autoscaled":  {patching(platform("workers"), "default", "thumbnails", `{"spec":{"image":"other","maxReplicas":12}}`)},
+	"bucket":      {patching(platform("storages"), "default", "invoices", `{"spec":{"archive":"s3://other"}}`)},
+	"chain":       {patching(tools("v1", "websites"), "default", "bakery", `{"spec":{"title":"Bread","imprint":null}}`)},
+	"configmap-copy": {
+		patching(configMaps, "platform", "trusted-hosts", `{"data":{"strict":"false"}}`),
+		patching(configMaps, "team-a", "trusted-hosts", `{"metadata":{"annotations":{"theirs":"x"}},"data":{"strict":"true","theirs":"x"}}`),
+		patching(configMaps, "platform", "trusted-hosts", `{"metadata":{"annotations":{"tools.example.com/copy-to":"team-a"}}}`),
+	},
+	"credentials": {patching(platform("credentials"), "default", "storefront", `{"spec":{"keys":["username"]}}`)},
+	"hello":       {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
+	"migration":   {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
+	"namespace-default-deny": {
+		patching(resourceQuotas, "team-a", "default", `{"metadata":{"annotations":{"theirs":"x"}},"spec":{"hard":{"pods":"500","services":"5"}}}`),
+		patching(networkPolicies, "team-a", "default-deny", `{"metadata":{"annotations":{"theirs":"x"}},"spec":{"ingress":[{}]}}`),
+	},
+	"pull-secret": {
+		patching(secrets, "platform", "registry-pull", `{"data":{".dockerconfigjson":"e30="}}`),
+		func(b *sandbox) {
+			testkit.Delete(b.t, secrets, b.names["platform"], "registry-pull")
+			testkit.Apply(b.t, b.names["platform"], `{apiVersion: v1, kind: Secret, metadata: {name: registry-pull}, type: Opaque, data: {login: e30=}}`)
+		},
+	},
+	"rollout": {patching(configMaps, "default", "edge-settings", `{"data":{"proxy.conf":"listen 80;"}}`)},
+	"team": {
+		patching(platform("teams"), "", "checkout", `{"spec":{"group":"engineers"}}`),
+		patching(platform("teams"), "", "checkout", `{"spec":{"role":"view"}}`),
+	},
+	"webapp": {
+		patching(tools("v1", "webapps"), "default", "storefront", `{"spec":{"host":null,"replicas":3}}`),
+		patching(tools("v1", "webapps"), "default", "backend", `{"spec":{"host":"backend.example.com"}}`),
+	},
+}
+
+// tools is a resource of the other group that the examples' own kinds are in.
+func tools(version, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "tools.example.com", Version: version, Resource: resource}
+}
+
+// patching is a change by somebody; names are those of the example.
+func patching(gvr schema.GroupVersionResource, namespace, name, json string) func(*sandbox) {
+	return func(b *sandbox) {
+		testkit.Patch(b.t, gvr, b.names[namespace], b.nameOf(namespace, name), "somebody", json)
+	}
+}
+
+// steps are an example's whole story: everything is created, edited and deleted.
+func (b *sandbox) steps() []func(*sandbox) {
+	b.t.Helper()
+	if len(edits[b.name()]) == 0 {
+		b.t.Fatalf("the example %s has no edits: write in edits what happens to it", b.name())
+	}
+	return slices.Concat([]func(*sandbox){(*sandbox).create}, edits[b.name()], []func(*sandbox){(*sandbox).delete})
+}
+
+func (b *sandbox) create() {
+	for _, u := range b.documents("inputs.yaml") {
+		b.apply(u, map[string]string{})
+	}
+	for _, u := range b.documents("cr.yaml") {
+		b.apply(u, map[string]string{sandboxLabel: b.id})
+	}
+}
+
+// delete deletes the upstreams.
+func (b *sandbox) delete() {
+	for _, u := range b.documents("cr.yaml") {
+		k, err := b.cluster.Kind(u.GroupVersionKind())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		testkit.Delete(b.t, k.GVR, b.names[u.GetNamespace()], b.nameOf(u.GetNamespace(), u.GetName()))
+	}
+}
+
+// course is what a story comes to: how the objects are after each step, and how often each object has been created. Until the
+// news of its upstream's deletion has arrived, what the garbage collector takes may be made again (engine.Options.AfterDelete);
+// so the last step counts what is created for it only.
+type course struct {
+	pictures []string
+	created  map[string]int
+}
+
+// count counts how often a client has created each object, after each step but the last, and after that.
+func (c *course) count(b *sandbox, counter *testkit.Counter, last bool) {
+	created := map[string]int{}
+	theirs := b.replacer()
+	for _, r := range counter.Requests(testkit.Request.Mutating) {
+		if r.Code == http.StatusCreated && r.Group != "events.k8s.io" {
+			created[theirs.Replace(r.Resource+" "+r.Namespace+"/"+r.Name)]++
+		}
+	}
+	if last {
+		maps.Copy(created, c.created)
+	}
+	c.created = created
+}
+
+// undisturbed tells an example's story with nothing in its way.
+func (b *sandbox) undisturbed(strike *testkit.Strike) *course {
+	b.t.Helper()
+	o := &operator{Counter: testkit.NewCounter(), t: b.t}
+	life := strike.Run(b.t, o.Wrap(testkit.Config()), b.start)
+	c := &course{}
+	steps := b.steps()
+	for i, step := range steps {
+		step(b)
+		b.settled(i == 0, i == len(steps)-1)
+		o.idle()
+		c.pictures = append(c.pictures, b.picture())
+		c.count(b, o.Counter, i == len(steps)-1)
+	}
+	life.Stop()
+	return c
+}
+
+// settled waits until all that is wanted is there and ready, after the first step and the last all of it and nothing.
+func (b *sandbox) settled(first, last bool) {
+	b.t.Helper()
+	testkit.Eventually(b.t, patience, func() (bool, string) {
+		n, why := b.managed(), b.unready()
+		switch {
+		case first && n < b.least:
+			return false, "not everything has been created"
+		case last && n > 0:
+			return false, "not everything has been deleted:\n" + b.picture()
+		}
+		return why == "", why
+	})
+}
+
+// disturbed tells the story with a strike: it takes the same course.
+func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
+	b.t.Helper()
+	counter := testkit.NewCounter()
+	life := strike.Run(b.t, counter.Wrap(testkit.Config()), b.start)
+	var c course
+	for i, step := range b.steps() {
+		step(b)
+		var have string
+		b.t.Cleanup(func() {
+			if b.t.Failed() && have != want.pictures[i] {
+				b.t.Logf("after step %d:\n%s", i, cmp.Diff(strings.Split(want.pictures[i], "\n"), strings.Split(have, "\n")))
+			}
+		})
+		life.Eventually(patience, func() (bool, string) {
+			have = b.picture()
+			return have == want.pictures[i], fmt.Sprintf("step %d did not end as undisturbed", i)
+		})
+		c.count(b, counter, i == len(want.pictures)-1)
+	}
+	life.Stop()
+	if diff := cmp.Diff(want.created, c.created); diff != "" {
+		b.t.Errorf("what was created, and how often, differs from an undisturbed story:\n%s", diff)
+	}
+}
+
+// TestExamplesStricken tells the story of each example once for each write of its operators, which are killed right before or
+// after it and started again. All ends as if nothing had happened, and nothing is created twice.
+func TestExamplesStricken(t *testing.T) {
+	stage := newStage(t)
+	for _, e := range examples(t) {
+		t.Run(e.name(), func(t *testing.T) {
+			t.Parallel()
+			var want *course
+			testkit.EachWrite(t, testkit.Deaths, func(t *testing.T, strike *testkit.Strike) {
+				b := stage.sandbox(t, e)
+				if want == nil {
+					want = b.undisturbed(strike)
+					return
+				}
+				b.disturbed(strike, want)
+			})
+		})
+	}
+}
+
+// TestExamplesRestart: a restart over objects in sync asks the API server nothing about any of them, and writes nothing.
+func TestExamplesRestart(t *testing.T) {
+	stage := newStage(t)
+	for _, e := range examples(t) {
+		t.Run(e.name(), func(t *testing.T) {
+			t.Parallel()
+			b := stage.sandbox(t, e)
+			o, stop := b.observed()
+			steps := b.steps()
+			for i, step := range steps {
+				step(b)
+				b.settled(i == 0, i == len(steps)-1)
+				o.idle()
+				stop()
+				o, stop = b.observed()
+				if asked := o.Requests(aboutObjects); len(asked) > 0 {
+					t.Errorf("after step %d a restart costs %v", i, asked)
+				}
+			}
+			stop()
+		})
+	}
+}
+
+// observed runs the example's operators until they have nothing more to do, and counts their requests.
+func (b *sandbox) observed() (o *operator, stop func()) {
+	b.t.Helper()
+	o = &operator{Counter: testkit.NewCounter(), t: b.t}
+	e, stop := launch(b.t, o.Wrap(testkit.Config()), b.load())
+	awaitReady(b.t, e)
+	o.idle()
+	return o, stop
+}
+
+// aboutObjects is a condition for requests about single objects.
+func aboutObjects(r testkit.Request) bool {
+	return r.Name != "" && r.Verb != "LIST" && r.Verb != "WATCH" && r.Group != "events.k8s.io"
+}
