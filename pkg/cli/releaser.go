@@ -54,7 +54,7 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	client := apply.New(r.client, f.Conventions.FieldManager)
 	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(watch.APIVersion, watch.Kind))
 	switch {
-	case r.here && errors.Is(err, kinds.ErrUnknown):
+	case r.here && kinds.Gone(err):
 		fmt.Fprintf(r.out, "operator %s: %v\n", f.Metadata.Name, err)
 		return r.before(ctx, f, client, namespace)
 	case err != nil:

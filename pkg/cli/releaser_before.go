@@ -24,8 +24,8 @@ func (r *releaser) before(ctx context.Context, f *config.File, client *apply.Cli
 		return nil
 	}
 	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
-	if errors.Is(err, kinds.ErrUnknown) {
-		return nil // a kind that is not served has no objects
+	if kinds.Gone(err) {
+		return nil
 	}
 	if err != nil {
 		return err

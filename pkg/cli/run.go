@@ -36,9 +36,10 @@ func newRun(streams IO) *cobra.Command {
 		Short: "Keep a cluster as the configs say, until Ctrl-C",
 		Long: `Keep a cluster as the configs say. All configs are checked first, against the
 schemas that the API server has. One with an error does not run, and neither do two
-that conflict; the others do, and readiness tells which are missing. If none can run,
-the command fails. A kind that is not installed yet is waited for, without holding up
-other operators.
+that conflict; the others do, and readiness tells which are missing. Upstreams of a
+config with an error that are being deleted are cleaned up after, unless the error is
+in what a deletion depends on. If there is nothing to do, the command fails. What needs a kind that is not installed yet waits for it; other
+downstreams and operators go on.
 
 Configs are watched, with the files that they name. Where one changes, its operator
 alone changes over; a bad one changes nothing. One that goes ends its operator and
@@ -116,7 +117,8 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	files = engine.Startable(files)
+	loaded := files
+	files = append(engine.Startable(files), engine.Deletable(files)...)
 	namespace, err := o.connection.namespace()
 	if err != nil {
 		return err
@@ -130,7 +132,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(operators, mgr, files, problems, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
+	if err := o.prepare(operators, mgr, files, loaded, problems, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: what is under way is finished; a second signal stops at once") })
@@ -144,13 +146,13 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files []*config.File, problems config.Errors, again func() IO, options engine.Options) error {
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
 	}
 	if len(problems) > 0 {
-		e.Missing(problems)
+		e.Missing(loaded, problems)
 	}
 	if o.reload == 0 {
 		return nil
@@ -181,7 +183,7 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 		return nil, refuse(o.streams, problems, err)
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, options)
-	if !runnable(engine.Startable(files), list, err != nil) {
+	if !runnable(engine.Startable(files), list, err != nil) && !deletes(files, options) {
 		if failed := refuse(o.streams, problems, nil); failed != nil {
 			return nil, failed
 		}
@@ -190,6 +192,22 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 		logger.Error(err, "a config could not be checked against the API server's schemas yet")
 	}
 	return cfg, nil
+}
+
+// deletes tells whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
+// of theirs, and what is to be done about these can be told.
+func deletes(files []*config.File, o pipeline.Options) bool {
+	o.Live, o.Deletions = true, true
+	for _, f := range append(engine.Startable(files), engine.Deletable(files)...) {
+		cut, _ := f.ForDeletion()
+		if cut == nil || len(f.Conventions.Finalizers()) == 0 {
+			continue
+		}
+		if _, problems, err := pipeline.Compile(cut, o); err != nil || len(problems) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // runnable tells whether any operator can run: one that compiles, or of which that cannot be told yet.

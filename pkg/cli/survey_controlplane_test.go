@@ -179,7 +179,7 @@ func TestPlanFails(t *testing.T) {
 		want   string
 	}{
 		{"no right to watch", []string{"-c", operatorFile, "-n", ns}, "is forbidden: grant get, list and watch"},
-		{"a kind that is not served", []string{"-c", "testdata/errors/gadgets.yaml"}, "is not served by the API server"},
+		{"a kind that is not served", []string{"-c", "testdata/errors/gadgets.yaml"}, "has no kind Gadget in"},
 		{"a config with errors", []string{"-c", "testdata/errors/untyped.yaml"}, "in the config"},
 		{"an old config with errors", []string{"-c", operatorFile, "--against", "testdata/errors/untyped.yaml"}, "--against: "},
 		{"no workers", []string{"-c", operatorFile, "--workers", "0"}, "--workers is 0"},

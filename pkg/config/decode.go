@@ -92,6 +92,7 @@ func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
 		if !ok {
 			mend, meant := suggest(key, fieldNames(out.Type()), "known here are")
 			d.fail(p.Child(key), mend, "unknown field")
+			d.file.unknown = append(d.file.unknown, display(p.Child(key)))
 			if _, given := m[meant]; meant != "" && !given {
 				d.broken = append(d.broken, display(p.Child(meant))) // not missing, only misspelt
 			}

@@ -15,8 +15,9 @@ type File struct {
 	// Path is the file as it was given, or joined to the directory that was given; <stdin> for standard input.
 	Path string
 
-	*document // values hold all layers once loaded
-	valid     bool
+	*document          // values hold all layers once loaded
+	problems  Errors   // what the loader found wrong
+	unknown   []string // display paths of fields that do not exist
 	overrides []override
 	shared    *shared // the file that conventionsFile names, nil for none
 }
@@ -34,7 +35,10 @@ type position struct {
 
 // Valid reports whether nothing was found wrong in this file. A file with errors is returned by Load too, so
 // that later stages can report theirs in the same run; it must not be run.
-func (f *File) Valid() bool { return f.valid }
+func (f *File) Valid() bool { return len(f.problems) == 0 }
+
+// Problems are what Load found wrong in this file.
+func (f *File) Problems() Errors { return f.problems }
 
 // Line returns the line in the config file where the value at path stands, as in errors: downstreams[0].when.
 // For a value that does not exist it is the line of the nearest thing around it; 0 where the value came from an

@@ -51,7 +51,9 @@ func Load(o Options) ([]*File, Errors) {
 	errs = append(errs, Conflicts(files)...)
 	for _, e := range errs {
 		for _, f := range files {
-			f.valid = f.valid && !f.Concerns(e)
+			if f.Concerns(e) {
+				f.problems = append(f.problems, e)
+			}
 		}
 	}
 	return files, errs.Sort()
@@ -81,7 +83,7 @@ func open(s source, stdin io.Reader, lib library) (*File, Errors) {
 	if doc.values == nil {
 		return nil, doc.errs
 	}
-	f := &File{Path: s.path, valid: true, document: doc}
+	f := &File{Path: s.path, document: doc}
 	apiVersion, kind := doc.values["apiVersion"], doc.values["kind"]
 	if s.directory && apiVersion == APIVersion && kind == ConventionsKind {
 		return nil, lib.open(s.path).errs

@@ -51,7 +51,8 @@ type Engine struct {
 	elected  <-chan struct{}
 	recorder func(name string) events.EventRecorder
 	// places are held by the looks of all operators at upstreams that need much.
-	places chan struct{}
+	places   chan struct{}
+	absences absences
 
 	reloading sync.Mutex // one reload at a time
 	mu        sync.Mutex
@@ -62,7 +63,7 @@ type Engine struct {
 	// strays are what was wrong at the last reload with files that no running operator came from.
 	strays []string
 	// missing are the errors of files whose operators could not start.
-	missing config.Errors
+	missing []missingConfig
 }
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader

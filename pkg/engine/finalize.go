@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,6 +49,9 @@ func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 		if f.Live != nil {
 			known = append(known, pipeline.Owned{Downstream: i, Live: f.Live})
 		}
+	}
+	if l.findUnserved(); len(l.failures) > 0 {
+		return false
 	}
 	unseen, err := l.readRecorded(ctx, known)
 	switch {
@@ -103,6 +107,7 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 			return 0
 		case err != nil:
 			l.failUpstream("reading what the status names", err)
+			l.reportDeletion(ctx, pipeline.Decision{HookFirst: true})
 			l.countVerdict(l.record, deleting)
 			return l.retryLater()
 		}
@@ -136,6 +141,7 @@ func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	for i := range in.Leftovers {
 		in.Leftovers[i].Asked = l.record.isGone(in.Leftovers[i].Live, l.now)
 	}
+	l.findUnserved()
 	missing, err := l.readRecorded(ctx, in.Leftovers)
 	if err != nil {
 		return in, err
@@ -232,7 +238,7 @@ func (l *look) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipe
 	read := map[madeAt]*drift.Live{}
 	for _, rec := range l.recorded() {
 		i := slices.IndexFunc(l.pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		if i < 0 || rec.UID == "" || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
+		if i < 0 || rec.UID == "" || l.failures[i] != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
 			continue
 		}
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
@@ -254,7 +260,7 @@ func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned, read 
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}
-		if slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
+		if l.failures[m.downstream] != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
 			continue
 		}
 		live, ok := read[m]
@@ -269,6 +275,21 @@ func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned, read 
 		}
 	}
 	return more, nil
+}
+
+// findUnserved fails the downstreams of which objects may exist that nothing can find: their kind is not watched, and the API
+// server does not say that there are none. Objects of a kind that it does not serve are gone.
+func (l *look) findUnserved() {
+	for i, d := range l.pipeline.Downstreams {
+		if d.Kind.Missing == nil || l.failures[i] != nil {
+			continue
+		}
+		if err := l.engine.absent(d.Kind.GVK); err != nil {
+			l.fail(pipeline.Outcome{Downstream: i}, err)
+			f := l.failures[i]
+			f.Message = fmt.Sprintf("whether a %s of %s exists is not known: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
+		}
+	}
 }
 
 // findUnseen reads what the status names as made for a target that is none any more, where the cache does not show it:
@@ -337,8 +358,11 @@ func (l *look) isOrphaned(live *drift.Live, uid types.UID) bool {
 		l.cascade() == pipeline.CascadeOrphan && !l.record.knownGone(uid, l.now)
 }
 
-// readLive reads what stands at a place; nil where nothing does.
+// readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.
 func (l *look) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
+	if k := l.pipeline.Downstreams[i].Kind; k.Missing != nil {
+		return nil, l.engine.absent(k.GVK)
+	}
 	obj, err := l.client.Get(ctx, l.target(i, at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil

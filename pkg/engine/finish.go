@@ -12,7 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -155,7 +157,7 @@ func (l *look) failUpstream(doing string, err error) {
 func (l *look) tellFailure(doing string, err error) apply.Failure {
 	f := l.classifyUpstream(err)
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.doubtSchemas()
+		l.doubtKinds()
 	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	l.record.unable = f.Reason
@@ -166,12 +168,22 @@ func (l *look) tellFailure(doing string, err error) apply.Failure {
 
 // classify is apply.Classify of a request about an object of d, without values where they may be a Secret's.
 func classify(d *pipeline.Downstream, err error) apply.Failure {
-	return apply.ClassifyShown(err, d.Words)
+	return classifyShown(err, d.Words)
 }
 
 // classifyUpstream is classify for a request about the upstream.
 func (l *look) classifyUpstream(err error) apply.Failure {
-	return apply.ClassifyShown(err, l.pipeline.UpstreamWords)
+	return classifyShown(err, l.pipeline.UpstreamWords)
+}
+
+func classifyShown(err error, words redact.Words) apply.Failure {
+	switch {
+	case errors.Is(err, errServedAgain):
+		return apply.Failure{Reason: string(pipeline.StateWaiting), Message: err.Error()}
+	case errors.Is(err, kinds.ErrUnknown):
+		return apply.Failure{Reason: apply.ReasonKindNotServed, Message: err.Error()}
+	}
+	return apply.ClassifyShown(err, words)
 }
 
 // writeReport writes the upstream's status where it says something new. It returns the report without the values that cannot

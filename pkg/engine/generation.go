@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"time"
 
@@ -38,6 +39,8 @@ type generation struct {
 	// established is true once it could write, or could but for the election: from then on another config has to prove
 	// itself before it takes over.
 	established bool
+	// missing says which kinds the session goes without; empty where none.
+	missing string
 	// held is what guard holds while the rest goes on.
 	held string
 	// confirmedFor is what the config says has been confirmed.
@@ -50,10 +53,18 @@ func (o *operator) newGeneration(f *config.File) *generation {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(o.name, verb, resource, code) })
 	acting := o.engine.identify(f)
 	return &generation{
-		operator: o, file: f, digest: f.Digest(), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
+		operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
 		confirmedFor: confirmationIn(f), acting: acting,
 		client: apply.New(o.engine.connections.as(acting).objects, f.Conventions.FieldManager, observe),
 	}
+}
+
+// digestOf tells configs apart. One with errors may say the same as one without, as far as it could be read.
+func digestOf(f *config.File) string {
+	if !f.Valid() {
+		return f.Digest() + " with errors"
+	}
+	return f.Digest()
 }
 
 // start runs the generation until ctx is done or it is withdrawn, once the one before has ended; nil where there is none.
@@ -90,7 +101,9 @@ func (g *generation) run(ctx context.Context) {
 			return
 		}
 		if err := g.serve(ctx, p); err != nil {
-			g.say(reasonWatchFailed, err.Error())
+			if !errors.Is(err, errKindsChanged) && !p.OnlyDeletes {
+				g.say(reasonWatchFailed, err.Error())
+			}
 			pause(ctx, g.engine.options.DiscoveryInterval)
 			g.engine.cluster.Invalidate()
 		}
@@ -101,23 +114,43 @@ func (g *generation) run(ctx context.Context) {
 func (g *generation) begins(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.session = s
+	g.session, g.missing = s, describeMissing(s.pipeline)
 }
 
-// resolve waits until every kind of the config is served and the config compiles against their schemas. It returns nil
-// when ctx is done.
+// resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it
+// as deletions depend on. It returns nil when ctx is done.
 func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
-	for ctx.Err() == nil {
+	for wait := range g.engine.waits() {
+		if ctx.Err() != nil {
+			return nil
+		}
 		p, reason, err := g.compile()
 		if err == nil {
 			g.logWarnings(p)
 			return p
 		}
-		g.say(reason, err.Error())
-		pause(ctx, g.engine.options.DiscoveryInterval)
+		if reason == reasonConfigRefused {
+			p, note := g.compileDeletions()
+			if g.say(reason, err.Error()+note); p != nil {
+				return p
+			}
+		} else {
+			g.say(reason, err.Error())
+		}
+		pause(ctx, wait)
 		g.engine.cluster.Invalidate()
 	}
 	return nil
+}
+
+// waits are the pauses between questions for kinds, without end: they grow from DiscoveryInterval to five times that.
+func (e *Engine) waits() iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		const longest = 5
+		interval := e.options.DiscoveryInterval
+		for wait := interval; yield(wait); wait = min(2*wait, longest*interval) {
+		}
+	}
 }
 
 // logWarnings logs what `check` would say of the config: it runs all the same.
@@ -128,18 +161,23 @@ func (g *generation) logWarnings(p *pipeline.Pipeline) {
 }
 
 func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
-	p, problems, err := pipeline.Compile(g.file, pipeline.Options{Kinds: g.engine.cluster, Version: g.engine.version()})
+	if !g.file.Valid() {
+		return nil, reasonConfigRefused, g.file.Problems()
+	}
+	return g.compileAs(g.file, pipeline.Options{})
+}
+
+func (g *generation) compileAs(f *config.File, o pipeline.Options) (*pipeline.Pipeline, reason, error) {
+	o.Kinds, o.Version, o.Live = g.engine.cluster, g.engine.version(), true
+	p, problems, err := pipeline.Compile(f, o)
 	switch {
 	case err != nil:
 		return nil, reasonUnavailable, fmt.Errorf("asking the API server for its kinds: %w", err)
 	case len(problems) > 0:
 		return nil, reasonConfigRefused, problems
 	}
-	for _, missing := range kindsOf(p) {
-		if missing.GVR.Empty() {
-			return nil, reasonKindMissing, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition",
-				missing.GVK.GroupVersion(), missing.GVK.Kind)
-		}
+	if err := p.Upstream.Missing; err != nil {
+		return nil, reasonKindMissing, err
 	}
 	return p, "", nil
 }
@@ -178,22 +216,36 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// heard is told how each list and watch went. Most failures pass and the informer tries again by itself; a kind that is
-// gone makes the operator start over, since the next one of that name may look different.
-func (g *generation) heard(key watchKey, err error, gone context.CancelCauseFunc) {
+// heard is told how each list and watch went. Most failures pass and the informer tries again by itself. Without the
+// upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
+// is asked for.
+func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
 	switch {
 	case err == nil:
-		g.cleared(key)
+		s.cleared(key)
 	case errors.Is(err, errWatchCut):
-		// A session looks whether the kind has changed.
-	case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		if !s.watchesCustom(key.GVR) {
+			return
+		}
+		if s.doubtKinds(); key.GVR == s.pipeline.Upstream.GVR {
+			s.enqueue(priorityNow, s.unstorable.expire(key.Namespace)...)
+		}
+	case isNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
+	case isNotServed(err):
+		s.doubtKinds()
 	case apierrors.IsForbidden(err):
-		g.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
+		s.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
-		g.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+		s.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}
+}
+
+// isNotServed tells whether a list or watch was refused as one of a kind that the API server does not serve, or of one whose
+// definition is being deleted.
+func isNotServed(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // answerOf is what the API server itself said, without what the client library put before it.

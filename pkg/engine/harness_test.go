@@ -138,8 +138,8 @@ func start(t testing.TB, cfg *rest.Config, texts ...string) *running {
 	return startWith(t, cfg, func(*config.Operator, *engine.Options) {}, texts...)
 }
 
-// startWith is start with what a config file could not say, such as a resync every second.
-func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), texts ...string) *running {
+// writeConfigs writes configs into a new directory: a.yaml, b.yaml …
+func writeConfigs(t testing.TB, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range texts {
@@ -147,10 +147,23 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *en
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// startWith is start with what a config file could not say, such as a resync every second.
+func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), texts ...string) *running {
+	t.Helper()
+	dir := writeConfigs(t, texts...)
 	files, errs := config.Load(config.Options{Files: []string{dir}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
+	return startLoaded(t, cfg, change, dir, files, files, nil)
+}
+
+// startLoaded is startWith for configs that were loaded from dir, of which those in files are to run.
+func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), dir string, files, loaded []*config.File, errs config.Errors) *running {
+	t.Helper()
 	// On a busy machine a look may take long. One that is cut off asks again, more than was promised.
 	options := engine.Options{Workers: workers, DiscoveryInterval: 200 * time.Millisecond, DrainTimeout: patience, Log: logFor(t)}
 	for _, f := range files {
@@ -165,6 +178,7 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *en
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.Missing(loaded, errs)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan error, 1), dir: dir, Engine: e}
 	go func() { r.done <- mgr.Start(ctx) }()

@@ -19,7 +19,8 @@ type reason string
 const (
 	// reasonStarting: its kinds have not been looked up yet.
 	reasonStarting reason = "Starting"
-	// reasonKindMissing: a kind is not served; it is picked up once it is.
+	// reasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits, all where
+	// it is the upstream's, until it is served.
 	reasonKindMissing reason = "KindMissing"
 	// reasonUnavailable: the API server did not answer when asked for its kinds.
 	reasonUnavailable reason = "Unavailable"
@@ -136,8 +137,11 @@ func (o *operator) waiting() condition {
 // showing is how the operator as a whole is doing: where it works, what keeps a changed config from work is the news.
 func (o *operator) showing() condition {
 	c, waiting := o.current.health(), o.waiting()
-	if c.works() && waiting.reason != "" {
+	switch {
+	case c.works() && waiting.reason != "":
 		return waiting
+	case c.works() && c.reason != reasonStandby && o.current.missing != "":
+		return condition{reasonKindMissing, o.current.missing}
 	}
 	return c
 }
@@ -164,7 +168,7 @@ func (o *operator) changed() {
 	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
 		log.Info("operator state changed")
 	case reasonKindMissing:
-		log.Info("operator waits for a kind and picks it up by itself", "kind", now.message)
+		log.Info("the operator, or a part of it, waits for a kind and goes on by itself once that is served", "kind", now.message)
 	default:
 		log.Error(errors.New(now.message), "operator cannot run yet and tries again")
 	}

@@ -102,8 +102,8 @@ func (l *look) retireFormer(ctx context.Context) error {
 		return nil
 	}
 	kind, err := l.engine.cluster.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-	if errors.Is(err, kinds.ErrUnknown) {
-		return nil // a kind that is not served has no objects
+	if kinds.Gone(err) {
+		return nil
 	}
 	if err != nil {
 		return err

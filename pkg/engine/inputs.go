@@ -63,6 +63,9 @@ func (i *input) unpack() (map[string]any, error) {
 // or all, in the namespaces in which upstreams are watched.
 func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watchKey, error)) error {
 	s.inputs[i] = stores{}
+	if source.Kind.Missing != nil {
+		return nil
+	}
 	namespaces := s.pipeline.Config.Watch.Namespaces
 	switch {
 	case source.Config.Namespace != "":

@@ -83,6 +83,9 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 		s.batch.note(ref, counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
 	}
+	if s.pipeline.OnlyDeletes {
+		return 0
+	}
 	// What is made for an upstream that is gone, and that the watch still shows, goes with it: as often as it is made.
 	if wait := l.record.goneFor(l.upstream.GetUID(), l.now); wait > 0 {
 		return wait

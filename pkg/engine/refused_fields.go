@@ -109,7 +109,7 @@ func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipel
 // tellRefused logs why the status is written once more without some values.
 func (l *look) tellRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.doubtSchemas()
+		l.doubtKinds()
 	}
 	countFailure(l.name, "", f.Reason)
 	l.log.Info("the status is refused and written without values of status.fields", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)

@@ -38,6 +38,10 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		forgetOperator(o.name)
 	}
 	for o, why := range plan.kept {
+		if f := o.changedDeletable(files); f != nil {
+			o.offer(ctx, f)
+			continue
+		}
 		o.refuse(why)
 	}
 	for o, f := range plan.offered {
@@ -56,10 +60,12 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		o := e.newOperator(f, e.recorder(f.Metadata.Name))
 		e.operators[o.name] = o
 		o.start(ctx)
-		countReload(o.name, reloadApplied)
+		if f.Valid() {
+			countReload(o.name, reloadApplied)
+		}
 		o.log.Info("a new operator begins", "file", f.Path)
 	}
-	e.missing = e.stillMissing(errs)
+	e.missing = e.stillMissing(files, errs)
 	e.tellStrays(plan.strays)
 }
 
@@ -102,6 +108,14 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 	for _, f := range valid {
 		if e.byName(f.Metadata.Name) == nil && slices.Contains(startable, f) {
 			plan.begun = append(plan.begun, f)
+		}
+	}
+	for _, f := range Deletable(files) {
+		if e.byName(f.Metadata.Name) == nil {
+			plan.begun = append(plan.begun, f)
+			for _, err := range f.Problems() {
+				told[err] = true
+			}
 		}
 	}
 	for _, err := range append(slices.Clip(errs), refused...) {

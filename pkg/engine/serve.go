@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -49,7 +48,7 @@ type session struct {
 	droppedTold sync.Once
 	ended       sync.Once
 	counted     atomic.Bool // metrics count its objects
-	// doubts holds a sign that the schema of a custom kind may have changed.
+	// doubts holds a sign that a kind may have changed or gone.
 	doubts chan struct{}
 }
 
@@ -71,11 +70,13 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	defer s.closeWatches()
 	defer s.dismiss()
 	g.calm()
-	g.say(reasonSyncing, "")
+	s.say(reasonSyncing, "")
 	if err := s.openWatches(gone); err != nil {
 		return err
 	}
-	go s.followSchemas(live)
+	go s.followKinds(live, gone)
+	go s.awaitKinds(live, gone)
+	go s.awaitConfig(live, gone)
 	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
@@ -86,7 +87,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if before {
 		s.takeOver(live)
 	}
-	g.say(atWork(s.pipeline), "")
+	s.say(atWork(s.pipeline), "")
 	s.work(live)
 	return cause(ctx, live)
 }
@@ -205,15 +206,7 @@ func (s *session) unsynced() []string {
 const syncPoll = 50 * time.Millisecond
 
 func (s *session) openWatches(gone context.CancelCauseFunc) error {
-	heard := func(key watchKey, err error) {
-		if errors.Is(err, errWatchCut) && s.watchesCustom(key.GVR) {
-			s.doubtSchemas()
-			if key.GVR == s.pipeline.Upstream.GVR {
-				s.enqueue(priorityNow, s.unstorable.expire(key.Namespace)...)
-			}
-		}
-		s.heard(key, err, gone)
-	}
+	heard := func(key watchKey, err error) { s.heard(key, err, gone) }
 	watch := s.pipeline.Config.Watch
 	var err error
 	if s.selector, err = selectorOf(watch.LabelSelector); err != nil {
@@ -249,9 +242,13 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	return nil
 }
 
-// openObjects watches the objects that are made of a downstream. What it returns beside an error is to be closed too.
+// openObjects watches the objects that are made of a downstream, if its kind is there. What it returns beside an error is to
+// be closed too.
 func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error)) (stores, error) {
 	open := stores{}
+	if d.Kind.Missing != nil {
+		return open, nil
+	}
 	selector := d.Selector.String()
 	if s.pipeline.Observing() {
 		selector = "" // what another writer made bears other labels, or none

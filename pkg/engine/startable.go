@@ -21,26 +21,52 @@ func Startable(files []*config.File) []*config.File {
 	return list
 }
 
-// Missing has the engine tell of configs that could not start, by their errors. It is not ready as long as these stay: the
-// others run, and a rollout stops. Call it before Start.
-func (e *Engine) Missing(errs config.Errors) {
+// missingConfig is an error of a config that could not start, and what it means for upstreams that are being deleted.
+type missingConfig struct {
+	cause *config.Error
+	note  string
+}
+
+func (m missingConfig) Error() string { return m.cause.Error() + m.note }
+
+// Missing has the engine tell of configs that could not start, by what loading them gave. It is not ready as long as these
+// stay: the others run, and a rollout stops. Those whose upstreams are cleaned up after are told of as operators that do not
+// run; of the others it is told that they may hold a deletion. Call it before Start.
+func (e *Engine) Missing(files []*config.File, errs config.Errors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.missing = errs
+	e.missing = e.notRunning(files, errs)
 	var strays []string
-	for _, err := range errs {
-		strays = append(strays, err.Error())
+	for _, m := range e.missing {
+		strays = append(strays, m.Error())
 	}
 	e.tellStrays(strays)
 }
 
-// stillMissing are the errors of those files that have been missing since the start.
-func (e *Engine) stillMissing(errs config.Errors) config.Errors {
-	var list config.Errors
+// notRunning are the errors that no operator tells of.
+func (e *Engine) notRunning(files []*config.File, errs config.Errors) []missingConfig {
+	var list []missingConfig
 	for _, err := range errs {
-		if slices.ContainsFunc(e.missing, func(m *config.Error) bool { return m.File == err.File }) {
-			list = append(list, err)
+		concerned := slices.DeleteFunc(slices.Clone(files), func(f *config.File) bool { return !f.Concerns(err) })
+		untold := slices.DeleteFunc(slices.Clone(concerned), func(f *config.File) bool {
+			o := e.operators[f.Metadata.Name]
+			return o != nil && o.lastLoaded().Path == f.Path
+		})
+		m := missingConfig{cause: err}
+		switch {
+		case len(concerned) > 0 && len(untold) == 0:
+			continue
+		case len(concerned) == 0, slices.ContainsFunc(untold, (*config.File).MayHold):
+			m.note = noteHolds
 		}
+		list = append(list, m)
 	}
 	return list
+}
+
+// stillMissing are the errors of those files that have been missing since the start.
+func (e *Engine) stillMissing(files []*config.File, errs config.Errors) []missingConfig {
+	return slices.DeleteFunc(e.notRunning(files, errs), func(m missingConfig) bool {
+		return !slices.ContainsFunc(e.missing, func(before missingConfig) bool { return before.cause.File == m.cause.File })
+	})
 }

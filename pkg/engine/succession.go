@@ -57,7 +57,7 @@ func (o *operator) offer(ctx context.Context, f *config.File) {
 	defer o.mu.Unlock()
 	defer o.changed()
 	o.loaded, o.refused = f, ""
-	digest := f.Digest()
+	digest := digestOf(f)
 	o.engine.cluster.Invalidate() // a config and the kinds that it is about often change together
 	switch {
 	case o.next != nil && o.next.digest == digest:
@@ -91,7 +91,7 @@ func (o *operator) refuse(why string) {
 // that the current one goes by.
 func (o *operator) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
-		o.current.session.doubtSchemas()
+		o.current.session.doubtKinds()
 	}
 	o.next.withdraw()
 	o.next = nil
@@ -130,7 +130,7 @@ func (s *session) succeed() bool {
 	countReload(s.name, reloadApplied)
 	what := "a changed config is at work"
 	if s.renewed {
-		what = "the definition of a kind has changed, and the config is at work by the new one"
+		what = "a kind has come, gone or changed, and the config is at work by what is served now"
 	}
 	s.log.Info(what, "digest", s.digest)
 	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", what+", with the digest "+s.digest)

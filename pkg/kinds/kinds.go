@@ -31,6 +31,9 @@ type Kind struct {
 	Schema *spec.Schema
 	// SchemaErr says why Schema is nil; nil where Schema is set.
 	SchemaErr error
+	// Missing says why nothing but GVK is known: the API server does not serve the kind (ErrUnknown), or could not be asked.
+	// It is set by those who go on without the kind; a Source returns such an error.
+	Missing error
 }
 
 // Source finds kinds.
@@ -50,6 +53,8 @@ type UnknownError struct {
 	Where string
 	// Mend says what to do about it; it may be empty.
 	Mend string
+	// Elsewhere are the versions in which an API server serves the kind instead.
+	Elsewhere []string
 }
 
 // Error tells which kind is missing, where, and how to mend it.
@@ -63,6 +68,14 @@ func (e *UnknownError) Error() string {
 
 // Is makes errors.Is(err, ErrUnknown) true.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
+
+// Gone tells whether the error of a Cluster says that no object of the kind exists: the API server answered, and serves the
+// kind in no version. An object that is served in another version is there, and where the API server could not be asked it
+// may be.
+func Gone(err error) bool {
+	var unknown *UnknownError
+	return errors.As(err, &unknown) && len(unknown.Elsewhere) == 0
+}
 
 // nearby says what there is instead of the kind that was asked for: the same kind at other versions, else a kind
 // of the same group and version that is spelt almost the same, else nothing.

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,7 +41,7 @@ func Live(cfg *rest.Config) (*Cluster, error) {
 
 // Kind implements Source. The first question about a kind costs one discovery request for its group and version, and
 // two OpenAPI requests; later ones none. An *UnknownError means that the API server answered and does not serve the
-// kind; any other error that it could not be asked.
+// kind, which takes one or two requests more; any other error that it could not be asked.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
@@ -97,24 +98,22 @@ func (c *Cluster) Version() (*version.Version, error) {
 	return v, nil
 }
 
+// Served asks the API server whether it serves the kind, whatever is remembered. The error is that of Kind. It costs one
+// request for a kind that is served, and one or two more, for its group, where it is not.
+func (c *Cluster) Served(gvk schema.GroupVersionKind) error {
+	_, err := c.discover(gvk)
+	return err
+}
+
 // discover returns the kind without its schema.
 func (c *Cluster) discover(gvk schema.GroupVersionKind) (*Kind, error) {
-	unknown := &UnknownError{GVK: gvk, Where: "the API server"}
-	list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-	switch {
-	case apierrors.IsNotFound(err):
-		unknown.Mend = fmt.Sprintf("it does not serve %s: install the CustomResourceDefinition or choose a version that it serves",
-			gvk.GroupVersion())
-		return nil, unknown
-	case err != nil:
-		return nil, fmt.Errorf("asking the API server for the kinds of %s: %w", gvk.GroupVersion(), err)
+	list, err := c.resources(gvk.GroupVersion())
+	if err != nil {
+		return nil, err
 	}
-	i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
-		return r.Kind == gvk.Kind && !strings.Contains(r.Name, "/")
-	})
+	i := indexOf(gvk.Kind, list)
 	if i < 0 {
-		unknown.Mend = nearby(gvk, served(gvk.GroupVersion(), list))
-		return nil, unknown
+		return nil, c.unknown(gvk, list)
 	}
 	resource := list.APIResources[i]
 	return &Kind{
@@ -125,6 +124,75 @@ func (c *Cluster) discover(gvk schema.GroupVersionKind) (*Kind, error) {
 			return r.Name == resource.Name+"/status"
 		}),
 	}, nil
+}
+
+// resources lists what is served of a group and version; nothing where it is not served at all.
+func (c *Cluster) resources(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	list, err := c.discovery.ServerResourcesForGroupVersion(gv.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return &metav1.APIResourceList{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server for the kinds of %s: %w", gv, err)
+	}
+	return list, nil
+}
+
+func indexOf(kind string, list *metav1.APIResourceList) int {
+	return slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Kind == kind && !strings.Contains(r.Name, "/")
+	})
+}
+
+// unknown is the error for a kind that is not in list, which is what its group and version has; another one where that
+// cannot be told.
+func (c *Cluster) unknown(gvk schema.GroupVersionKind, list *metav1.APIResourceList) error {
+	e := &UnknownError{GVK: gvk, Where: "the API server"}
+	versions, err := c.versions(gvk.Group)
+	if err != nil {
+		return err
+	}
+	for _, gv := range versions {
+		if gv == gvk.GroupVersion() {
+			continue
+		}
+		other, err := c.resources(gv)
+		if err != nil {
+			return err
+		}
+		if indexOf(gvk.Kind, other) >= 0 {
+			e.Elsewhere = append(e.Elsewhere, gv.String())
+		}
+	}
+	if len(e.Elsewhere) > 0 {
+		e.Mend = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") + ": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
+		return e
+	}
+	e.Mend = "install its CustomResourceDefinition"
+	if near := nearby(gvk, served(gvk.GroupVersion(), list)); near != "" {
+		e.Mend = near + " If not, " + e.Mend
+	}
+	return e
+}
+
+// versions lists the versions in which anything of a group is served; none where the group is not there.
+func (c *Cluster) versions(group string) ([]schema.GroupVersion, error) {
+	if group == "" { // it has one version for good
+		return nil, nil
+	}
+	var found metav1.APIGroup
+	err := c.discovery.RESTClient().Get().AbsPath("/apis/" + group).Do(context.TODO()).Into(&found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server for the versions of %s: %w", group, err)
+	}
+	versions := make([]schema.GroupVersion, len(found.Versions))
+	for i, v := range found.Versions {
+		versions[i] = schema.GroupVersion{Group: group, Version: v.Version}
+	}
+	return versions, nil
 }
 
 // served lists the kinds that have a resource of their own.

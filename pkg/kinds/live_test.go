@@ -117,7 +117,7 @@ func TestLiveErrors(t *testing.T) {
 		unknown bool
 		text    string
 	}{
-		"group not served":  {"404 for the group and version: it is not there", thing, discoveryPath, 404, true, "install the CustomResourceDefinition"},
+		"group not served":  {"404 for the group and version: it is not there", thing, discoveryPath, 404, true, "install its CustomResourceDefinition"},
 		"kind not served":   {"the group is there, the kind is not", thing.GroupVersion().WithKind("Thin"), "", 0, true, "did you mean Thing?"},
 		"subresource only":  {"an empty list of resources", thing.GroupVersion().WithKind("Completely"), "", 0, true, "has no kind Completely"},
 		"server fails":      {"500 says nothing about the kind", thing, discoveryPath, 500, false, "asking the API server for the kinds"},
@@ -218,4 +218,34 @@ func TestLiveConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestGone: only a kind that is served in no version has no objects, and only an API server that answers can say so.
+func TestGone(t *testing.T) {
+	const group, other = "/apis/tools.example.com", "/apis/tools.example.com/v2"
+	s := newServer()
+	s.set(discoveryPath, 404)
+	s.answers[group] = `{"kind":"APIGroup","apiVersion":"v1","name":"tools.example.com","versions":[{"groupVersion":"tools.example.com/v2","version":"v2"}]}`
+	s.answers[other] = strings.ReplaceAll(thingList, "tools.example.com/v1", "tools.example.com/v2")
+	c := s.cluster(t)
+	for _, tc := range []struct {
+		reason        string
+		path          string
+		code          int
+		unknown, gone bool
+		text          string
+	}{
+		{"another version is served", "", 0, true, false, "it serves the kind in tools.example.com/v2"},
+		{"whether it is cannot be told", other, 503, false, false, "asking the API server for the kinds of tools.example.com/v2"},
+		{"the group cannot be asked", group, 500, false, false, "asking the API server for the versions of tools.example.com"},
+		{"the group is not there", group, 404, true, true, "install its CustomResourceDefinition"},
+		{"the version is served", discoveryPath, 0, false, false, ""},
+	} {
+		s.set(tc.path, tc.code)
+		err := c.Served(thing)
+		if errors.Is(err, ErrUnknown) != tc.unknown || Gone(err) != tc.gone || (err == nil) != (tc.text == "") ||
+			err != nil && !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: got %v", tc.reason, err)
+		}
+	}
 }

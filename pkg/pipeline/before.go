@@ -70,6 +70,9 @@ func (p *Pipeline) HoldsDeletion() bool { return p.Config.Deletion.Wait || p.Hoo
 // a time to live can make it vanish before its outcome is recorded.
 func (p *Pipeline) HookWish(upstream *unstructured.Unstructured, in Inputs) DownstreamWish {
 	h := p.Hook.Object
+	if err := h.unserved(); err != nil {
+		return DownstreamWish{Err: err}
+	}
 	if err := in.problem(h.inputs); err != nil {
 		return DownstreamWish{Err: err}
 	}

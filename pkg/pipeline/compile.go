@@ -22,14 +22,20 @@ type Options struct {
 	Kinds kinds.Source
 	// Version is the API server's, for the CEL functions that it has; nil: those of this library.
 	Version *version.Version
+	// Live is true where the pipeline runs against the API server that Kinds asks: what needs a kind that is not served, or that
+	// the API server could not be asked about, waits. The upstream's kind must be known all the same.
+	Live bool
+	// Deletions is true for a config that was cut down to what deletions depend on (config.File.ForDeletion): the pipeline
+	// decides about upstreams that are being deleted, and about no others.
+	Deletions bool
 }
 
 // Compile turns a loaded config into a Pipeline. Every error of rules, templates and expressions is reported at once,
 // each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
 // what comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, err error) {
-	c := &compiler{file: f, p: &Pipeline{Name: f.Operator.Metadata.Name, Config: &f.Operator}}
-	if err := c.lookUpKinds(o.Kinds); err != nil {
+	c := &compiler{file: f, p: &Pipeline{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}
+	if err := c.lookUpKinds(o); err != nil {
 		return nil, nil, err
 	}
 	c.names()
@@ -82,16 +88,19 @@ func (c *compiler) addOnce(e *config.Error) {
 	c.errs = append(c.errs, e)
 }
 
-func (c *compiler) lookUpKinds(source kinds.Source) error {
+func (c *compiler) lookUpKinds(o Options) error {
 	op := &c.file.Operator
-	up, err := lookUp(source, op.Watch.APIVersion, op.Watch.Kind)
+	up, err := lookUp(o, op.Watch.APIVersion, op.Watch.Kind)
 	if err != nil {
 		return err
+	}
+	if up.Missing != nil && !errors.Is(up.Missing, kinds.ErrUnknown) {
+		return up.Missing
 	}
 	c.p.Upstream = *up
 	for i := range op.Downstreams {
 		cfg := &op.Downstreams[i]
-		kind, err := lookUp(source, cfg.APIVersion, cfg.Kind)
+		kind, err := lookUp(o, cfg.APIVersion, cfg.Kind)
 		if err != nil {
 			return err
 		}
@@ -99,7 +108,7 @@ func (c *compiler) lookUpKinds(source kinds.Source) error {
 	}
 	for i := range op.Inputs {
 		cfg := &op.Inputs[i]
-		kind, err := lookUp(source, cfg.APIVersion, cfg.Kind)
+		kind, err := lookUp(o, cfg.APIVersion, cfg.Kind)
 		if err != nil {
 			return err
 		}
@@ -109,7 +118,7 @@ func (c *compiler) lookUpKinds(source kinds.Source) error {
 		c.p.Storable = status.Probe(up.Schema)
 		c.p.storesBaseline = c.p.Storable.StoresItem(c.file.Operator.Status.Downstreams, "baseline")
 	}
-	return c.lookUpHook(source)
+	return c.lookUpHook(o)
 }
 
 // watched holds what is watched to the scope of its kind, where that is known.
@@ -144,10 +153,13 @@ func (c *compiler) told() {
 }
 
 // lookUp asks the source; an unknown kind is taken for a namespaced one without a schema.
-func lookUp(source kinds.Source, apiVersion, kind string) (*kinds.Kind, error) {
+func lookUp(o Options, apiVersion, kind string) (*kinds.Kind, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	k, err := source.Kind(gvk)
-	if errors.Is(err, kinds.ErrUnknown) {
+	k, err := o.Kinds.Kind(gvk)
+	switch {
+	case err != nil && o.Live:
+		return &kinds.Kind{GVK: gvk, Namespaced: true, Missing: err}, nil
+	case errors.Is(err, kinds.ErrUnknown):
 		return &kinds.Kind{GVK: gvk, Namespaced: true}, nil
 	}
 	return k, err
@@ -207,6 +219,12 @@ func (c *compiler) statusFields() {
 		return
 	}
 	for i, f := range c.file.Operator.Status.Fields {
+		if path, err := fieldpath.Parse(f.Path); err == nil && c.p.OnlyDeletes { // it stays as it is
+			c.p.fields = append(c.p.fields, statusField{path: path})
+		}
+		if c.p.OnlyDeletes {
+			continue
+		}
 		program := c.program(fmt.Sprintf("status.fields[%d].value", i), func() (*rules.Program, error) {
 			return c.env.Any(f.Value, rules.Status, "")
 		})

@@ -7,18 +7,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // lookUpHook finds the kind of deletion.before.
-func (c *compiler) lookUpHook(source kinds.Source) error {
+func (c *compiler) lookUpHook(o Options) error {
 	b := c.file.Operator.Deletion.Before
 	if b == nil {
 		return nil
 	}
-	kind, err := lookUp(source, b.APIVersion, b.Kind)
+	kind, err := lookUp(o, b.APIVersion, b.Kind)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decisio
 	summary := p.summary(upstream)
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
-	report.draft = &draft{summary: summary, more: p.standingValid(upstream), recorded: p.recordedGoing(upstream, d), now: now,
+	report.draft = &draft{summary: summary, more: p.standingValid(upstream), recorded: p.recordedGoing(upstream, d, failed), now: now,
 		fields: p.fieldValues(upstream, nil, false, rules.Vars{}, rules.NewBudget(context.Background()))}
 	p.fill(&report, upstream, RefusedFields{})
 	return report
@@ -128,6 +128,12 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 		}
 		facts = append(facts, f)
 	}
+	for i, down := range p.Downstreams {
+		of := func(f status.Fact) bool { return f.Name == down.Name }
+		if fail := failed[i]; fail != nil && !slices.ContainsFunc(facts, of) { // what is left of it could not be found out
+			facts = append(facts, status.Fact{Name: down.Name, Progressing: true, Reason: fail.Reason, Message: fail.Message})
+		}
+	}
 	if h := d.Hook; h != nil && h.State != StateHookFinished && len(facts) > 0 {
 		facts = append(facts, status.Fact{Name: HookName, Progressing: true, Reason: status.ReasonDeleting, Message: h.Message})
 	}
@@ -155,8 +161,8 @@ func (p *Pipeline) hookFact(o Outcome, fail *Failure) status.Fact {
 }
 
 // recordedGoing is what the status records while the upstream is being deleted: what stood before, as long as the
-// downstreams' turn has not come, then what is left.
-func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision) []status.Recorded {
+// downstreams' turn has not come, then what is left, or may be where finding out failed.
+func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision, failed map[int]*Failure) []status.Recorded {
 	var list []status.Recorded
 	for _, r := range p.Recorded(upstream) {
 		i := slices.IndexFunc(d.Leftovers, func(o Outcome) bool { return o.UID == r.UID })
@@ -164,7 +170,7 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 		case i >= 0:
 			r.State = string(d.Leftovers[i].State)
 			list = append(list, r)
-		case d.HookFirst:
+		case d.HookFirst, failed[p.indexOf(r.Name)] != nil:
 			list = append(list, r)
 		}
 	}
@@ -187,3 +193,15 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 	}
 	return list
 }
+
+// indexOf finds a downstream by its name; noIndex where there is none.
+func (p *Pipeline) indexOf(name string) int {
+	i := slices.IndexFunc(p.Downstreams, func(d *Downstream) bool { return d.Name == name })
+	if i < 0 {
+		return noIndex
+	}
+	return i
+}
+
+// noIndex is no downstream's, and not HookIndex.
+const noIndex = -2

@@ -116,7 +116,7 @@ func (in Inputs) renderBudget() *render.Budget {
 	return render.NewBudget(render.Limits{}, in.larger)
 }
 
-// waiting is the error of a wish that cannot be told before an input is there.
+// waiting is the error of a wish that cannot be told before an input is there, or the kind of what is to be made.
 type waiting struct{ message string }
 
 func (w *waiting) Error() string { return w.message }
@@ -189,6 +189,10 @@ func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) m
 		if in.problems[i] = refs[i].Err; refs[i].Err != nil {
 			continue
 		}
+		if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.Gone(err)) {
+			in.problems[i] = &waiting{fmt.Sprintf("input %s: %v", s.Name, err)}
+			continue
+		}
 		var obj map[string]any
 		if !refs[i].None() {
 			obj = find(s, refs[i].At)
@@ -208,6 +212,14 @@ func (s *InputSource) missing(ref InputRef) string {
 		return fmt.Sprintf("input %s: the upstream names no %s, and input.missing is Wait", s.Name, s.Kind.GVK.Kind)
 	}
 	return fmt.Sprintf("input %s: %s %s does not exist", s.Name, s.Kind.GVK.Kind, ref.At)
+}
+
+// unserved is why nothing can be made of the downstream yet: its kind is not there.
+func (d *Downstream) unserved() error {
+	if d.Kind.Missing == nil {
+		return nil
+	}
+	return &waiting{d.Kind.Missing.Error()}
 }
 
 // problem is why something that reads these inputs cannot be told yet; nil where it can.

@@ -22,6 +22,8 @@ type Pipeline struct {
 	// Name is metadata.name of the config.
 	Name   string
 	Config *config.Operator
+	// OnlyDeletes: it was compiled with Options.Deletions.
+	OnlyDeletes bool
 	// Upstream is the watched kind; GVR and Schema are empty where the kind was not known at compile time.
 	Upstream kinds.Kind
 	// Downstreams are in the config's order.

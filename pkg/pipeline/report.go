@@ -245,9 +245,12 @@ func (p *Pipeline) fieldValues(upstream *unstructured.Unstructured, results []Re
 	}
 	values := make([]fieldValue, len(p.fields))
 	for i, f := range p.fields {
-		value, err := f.program.Eval(vars, budget)
-		values[i] = fieldValue{value, true, true}
-		if err != nil || invalid || results == nil {
+		keep := invalid || results == nil
+		if !keep {
+			value, err := f.program.Eval(vars, budget)
+			values[i], keep = fieldValue{value, true, true}, err != nil
+		}
+		if keep {
 			values[i] = standing(upstream, f.path)
 		}
 	}

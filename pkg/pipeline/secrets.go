@@ -84,6 +84,10 @@ func (c *compiler) secretDocument(d *Downstream) {
 		d.quiet = d.quiet || c.templateReadsSecret(t.InputReads)
 		hidden = hidden || c.templateReadsSecret(t.InputShown)
 	}
+	if c.p.OnlyDeletes && d.Index != HookIndex { // what the template read is not known
+		d.Words = redact.NewWords()
+		return
+	}
 	if !hidden {
 		return
 	}

@@ -25,28 +25,34 @@ func (p *Pipeline) decideUnselected(in Input) Decision {
 
 // ReportUnselected computes the status of an upstream that is no longer selected: that alone, and the downstreams that are
 // still to go. Rules are not asked any more, so nothing is said of validity.
-func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, d Decision, failed map[int]*Failure, now metav1.Time) Report {
+func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Decision, failed map[int]*Failure, now metav1.Time) Report {
 	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonNotSelected}}
 	if p.Storable == nil {
 		return report
 	}
 	messages := []string{"the upstream or its namespace lacks the labels that the config selects by"}
-	for _, o := range d.Leftovers {
+	for _, o := range out.Leftovers {
 		text := p.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " is to go"
 		if fail := failed[o.Downstream]; fail != nil {
 			text += " (" + fail.Message + ")"
 		}
 		messages = append(messages, text)
 	}
+	for i, d := range p.Downstreams {
+		left := slices.ContainsFunc(out.Leftovers, func(o Outcome) bool { return o.Downstream == i })
+		if fail := failed[i]; fail != nil && !left {
+			messages = append(messages, "downstream "+d.Name+": "+fail.Message)
+		}
+	}
 	slices.Sort(messages[1:])
 	ready := metav1.Condition{Type: p.Config.Status.Conditions.Ready, Status: metav1.ConditionFalse, Reason: status.ReasonNotSelected,
 		Message: strings.Join(messages, "; "), ObservedGeneration: p.observed(upstream)}
 	report.Conditions = []metav1.Condition{ready}
-	if t := p.Config.Status.Conditions.Reconciling; t != "" && len(d.Leftovers) > 0 {
+	if t := p.Config.Status.Conditions.Reconciling; t != "" && len(out.Leftovers) > 0 {
 		ready.Type, ready.Status = t, metav1.ConditionTrue
 		report.Conditions = append(report.Conditions, ready)
 	}
-	content := p.statusOf(&report, upstream, p.recordedGoing(upstream, d), now)
+	content := p.statusOf(&report, upstream, p.recordedGoing(upstream, out, failed), now)
 	p.store(&report, upstream, content)
 	return report
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,9 @@ type DownstreamWish struct {
 
 // Wish evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
 func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Wish {
+	if p.OnlyDeletes {
+		return p.failed(errOnlyDeletes)
+	}
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
 	in.budget = in.renderBudget()
@@ -70,6 +74,9 @@ func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured
 	return w
 }
 
+// errOnlyDeletes is why nothing is known but what becomes of an upstream that is being deleted.
+var errOnlyDeletes = errors.New("the config has errors: only deletions are carried out")
+
 // failed is a wish of which nothing can be told.
 func (p *Pipeline) failed(err error) *Wish {
 	w := &Wish{Downstreams: make([]DownstreamWish, len(p.Downstreams))}
@@ -96,6 +103,9 @@ func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, i
 		if wanted != true {
 			return DownstreamWish{}
 		}
+	}
+	if err := d.unserved(); err != nil {
+		return DownstreamWish{Err: err}
 	}
 	if err := in.problem(d.inputs); err != nil {
 		return DownstreamWish{Err: err}

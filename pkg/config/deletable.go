@@ -1,0 +1,74 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ForDeletion returns the file cut down to what the deletion of an upstream depends on, where nothing wrong was found in that:
+// what is watched, whose objects are whose, what becomes of them, and deletion.before with all that it may read. Templates,
+// rules and expressions of the downstreams are not among it. held are the errors of the file that may concern a deletion, an
+// unknown field wherever it is, since it may be one of these misspelt: then there is no such file.
+//
+// A file without errors can be cut down, too: what is wrong with it may be found later.
+func (f *File) ForDeletion() (cut *File, held Errors) {
+	needless := needlessForDeletion
+	if f.Deletion.Before != nil {
+		needless = needlessBesideBefore
+	}
+	for _, e := range f.problems {
+		if !needless.MatchString(e.Path) || slices.Contains(f.unknown, e.Path) {
+			held = append(held, e)
+		}
+	}
+	if len(held) > 0 {
+		return nil, held
+	}
+	return f.cut(), nil
+}
+
+// What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs and parameters may be
+// for it.
+const needless = `guard|events|resyncPeriod|retry|validate|status\.fields|conventions\.(pause|reconcile)|` +
+	`downstreams\[\d+\]\.(template|templateFile|when|ready|drift|adoptionPolicy|adopt|updatePolicy)`
+
+var (
+	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
+	needlessForDeletion  = regexp.MustCompile(`^(inputs|parameters|` + needless + `)($|[.\[])`)
+)
+
+func (f *File) cut() *File {
+	cut := *f
+	op := &cut.Operator
+	d := defaults()
+	op.Validate, op.Guard, op.Retry, op.ResyncPeriod = nil, nil, d.Retry, d.ResyncPeriod
+	op.Conventions.Pause, op.Conventions.Reconcile = nil, nil
+	op.Downstreams = slices.Clone(op.Downstreams)
+	for i := range op.Downstreams {
+		have := &op.Downstreams[i]
+		op.Downstreams[i] = Downstream{Name: have.Name, APIVersion: have.APIVersion, Kind: have.Kind, When: "true",
+			TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
+	}
+	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
+		op.Inputs, op.Parameters = nil, nil
+		op.Conventions.Labels, op.Conventions.Annotations = maps.Clone(op.Conventions.Labels), maps.Clone(op.Conventions.Annotations)
+		for key, text := range op.Conventions.Labels {
+			if left, right := op.Delimiters[0], op.Delimiters[1]; strings.Contains(text, left) {
+				op.Conventions.Labels[key] = left + " .metadata.name " + right
+			}
+		}
+		for key := range op.Conventions.Annotations {
+			op.Conventions.Annotations[key] = ""
+		}
+	}
+	return &cut
+}
+
+// MayHold tells whether upstreams may have a finalizer of this config: it names one, or which one cannot be told.
+func (f *File) MayHold() bool {
+	return len(f.Conventions.Finalizers()) > 0 || slices.ContainsFunc(f.problems, func(e *Error) bool {
+		return e.Path == "" || strings.HasPrefix(e.Path, "conventions") || slices.Contains(f.unknown, e.Path)
+	})
+}

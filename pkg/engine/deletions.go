@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// A config that has errors does not run, but it must not hold upstreams that are being deleted, either: as long as nothing is
+// wrong with what a deletion depends on, a session cleans up after these, and does nothing else.
+
+// What is told beside the errors of a config.
+const (
+	noteDeletes = "; until that is fixed, upstreams that are being deleted are cleaned up after, and nothing else is done"
+	noteHolds   = "; until that is fixed, upstreams that are being deleted keep the finalizer: the errors leave open what a deletion must do"
+)
+
+// Deletable returns the files with errors whose upstreams can be cleaned up after all the same: they have a name, a finalizer,
+// and no errors in what a deletion depends on, and no other file claims anything of theirs.
+func Deletable(files []*config.File) []*config.File {
+	var list []*config.File
+	for _, f := range files {
+		alone := !slices.ContainsFunc(files, func(other *config.File) bool {
+			return other != f && len(config.Conflicts([]*config.File{f, other})) > 0
+		})
+		if cut, _ := f.ForDeletion(); cut != nil && alone && !f.Valid() && f.Metadata.Name != "" && len(f.Conventions.Finalizers()) > 0 {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// compileDeletions compiles what deletions depend on of a config that cannot run, and says what that comes to. It returns nil
+// where that is broken, where no upstream can be held, and for a changed config, in whose place the last good one works.
+func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
+	g.mu.Lock()
+	current := g.current == g
+	g.mu.Unlock()
+	if !current || !g.file.MayHold() {
+		return nil, ""
+	}
+	cut, held := g.file.ForDeletion()
+	if len(held) > 0 {
+		return nil, noteHolds
+	}
+	p, _, err := g.compileAs(cut, pipeline.Options{Deletions: true})
+	if err != nil {
+		return nil, noteHolds + ": " + err.Error()
+	}
+	return p, noteDeletes
+}
+
+// awaitConfig ends a session that only deletes once the whole config compiles, as after a change of a kind's schema.
+func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc) {
+	if !s.pipeline.OnlyDeletes || !s.file.Valid() {
+		return
+	}
+	for wait := range s.engine.waits() {
+		if pause(live, wait); live.Err() != nil {
+			return
+		}
+		for _, k := range kindsOf(s.pipeline) {
+			s.engine.cluster.Invalidate(k.GVK)
+		}
+		if _, reason, err := s.compile(); err == nil || reason == reasonKindMissing {
+			end(errConfigFits)
+			return
+		}
+	}
+}
+
+// errConfigFits ends a session that only deletes.
+var errConfigFits = errors.New("the config compiles now")
+
+// say is generation.say, but for a session that only deletes: its config stays refused.
+func (s *session) say(r reason, message string) {
+	if !s.pipeline.OnlyDeletes {
+		s.generation.say(r, message)
+	}
+}
+
+// changedDeletable is the file of an operator without a good config, if it has errors still: it may say something else by now
+// about deletions. It is nil for others.
+func (o *operator) changedDeletable(files []*config.File) *config.File {
+	o.mu.Lock()
+	refused := o.current.condition.reason == reasonConfigRefused
+	o.mu.Unlock()
+	if !refused {
+		return nil
+	}
+	for _, f := range Deletable(files) {
+		if f.Metadata.Name == o.name {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// startBroken runs configs as the command does, one with errors among them.
+func startBroken(t *testing.T, texts ...string) *running {
+	t.Helper()
+	dir := writeConfigs(t, texts...)
+	loaded, errs := config.Load(config.Options{Files: []string{dir}})
+	files := append(engine.Startable(loaded), engine.Deletable(loaded)...)
+	return startLoaded(t, testkit.Config(), func(*config.Operator, *engine.Options) {}, dir, files, loaded, errs)
+}
+
+// notReady waits until readiness says all of that.
+func notReady(t *testing.T, r *running, texts ...string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		err := r.Ready(nil)
+		ok := err != nil
+		for _, want := range texts {
+			ok = ok && strings.Contains(err.Error(), want)
+		}
+		return ok, text(err)
+	})
+}
+
+const (
+	cleansUp = "upstreams that are being deleted are cleaned up after, and nothing else is done"
+	holds    = "upstreams that are being deleted keep the finalizer"
+)
+
+// A config that cannot be used at a start holds no upstream that is being deleted, as long as nothing is wrong with what the
+// deletion depends on. If something is, nothing is deleted, and readiness says so. Other operators run.
+func TestDeletionsWithABrokenConfig(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason   string
+		from, to string // in the config
+		says     string
+		goes     bool
+	}{
+		{"a template that does not parse", "data: {{ .spec.data }}", "data: {{ .spec.data", "downstreams[0].template", true},
+		{"a template with an unknown function", "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", "downstreams[0].template", true},
+		{"no template", "    template: |\n", "    when: |\n", "downstreams[0].template", true},
+		{"a template file that does not exist", "    template: |\n", "    templateFile: none.tmpl\n    when: |\n", "none.tmpl", true},
+		{"when is no CEL", "    kind: ConfigMap\n", "    kind: ConfigMap\n    when: self.spec.\n", "downstreams[0].when", true},
+		{"a type that only the API server's schema shows", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", "validate[0].rule", true},
+		{"a broken readiness rule", "    kind: ConfigMap\n", "    kind: ConfigMap\n    ready: {rules: [{rule: \"nosuch(\"}]}\n", "ready.rules[0]", true},
+		{"a broken status field", "  downstreams: .status.downstreams\n", "  downstreams: .status.downstreams\n  fields: [{path: .status.phase, value: \"nosuch(\"}]\n", "status.fields[0].value", true},
+		{"events are misspelt", "events: None", "events: Nothing", "events", true},
+		{"retry is too short", "retry: {minDelay: 1s", "retry: {minDelay: 0s", "retry.minDelay", true},
+		{"a guard that is no share", "events: None", "guard: {maxDeleted: much}", "guard.maxDeleted", true},
+		{"a broken annotation", "  labels: {", "  annotations: {NAME.example.com/x: \"{{ .spec\"}\n  labels: {", "conventions.annotations", true},
+		{"an input without a name for its object", "downstreams:\n", "inputs: [{name: x, apiVersion: v1, kind: ConfigMap}]\ndownstreams:\n", "inputs[0]", true},
+
+		{"no YAML", "downstreams:", "downstreams: [", "a.yaml", false},
+		{"an unknown field may be any", "events: None", "deletoin: {wait: true}", "deletoin", false},
+		{"an unknown field in what is not needed", "    kind: ConfigMap\n", "    kind: ConfigMap\n    ready: {deletionPolicy: Orphan}\n", "ready.deletionPolicy", false},
+		{"a misspelt deletionPolicy", "    kind: ConfigMap\n", "    kind: ConfigMap\n    deletionPolicy: Orphn\n", "deletionPolicy", false},
+		{"deletion.before does not compile", "events: None", "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: \"metadata: {name: x}\", doneWhen: \"downstream.\"}}", "deletion.before.doneWhen", false},
+		{"deletion.before has no template", "events: None", "deletion: {before: {apiVersion: v1, kind: ConfigMap, doneWhen: \"true\"}}", "deletion.before", false},
+		{"deletion is no map", "events: None", "deletion: [wait]", "deletion", false},
+		{"the owner annotation is not valid", "owner: {annotation: NAME.example.com/owner}", "owner: {annotation: \"a b\"}", "conventions.owner.annotation", false},
+		{"the hash is missing", "  hash: {annotation: NAME.example.com/hash}\n", "", "conventions.hash", false},
+		{"the watch is not valid", "kind: Widget, ", "", "watch.kind", false},
+		{"the finalizer is not valid", "finalizer: NAME.example.com/cleanup", "finalizer: [a]", "conventions.finalizer", false},
+		{"where a downstream may be is not valid", "names: [", "namez: [", "targetNamespaces", false},
+		{"mode is not valid", "events: None", "mode: Enfroce", "mode", false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			good := elsewhere(fill(widgetConfig, ns, name), other, ns)
+			first := start(t, testkit.Config(), good).ready()
+			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+			testkit.Apply(t, ns, widget("stays", `{namespace: `+other+`, data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			waitCondition(t, widgets, ns, "stays", "Ready", "True")
+			first.halt()
+			stays := testkit.Get(t, widgets, ns, "stays")
+
+			bad := replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name))
+			second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
+			testkit.Delete(t, widgets, ns, "a")
+			r := startBroken(t, bad, second)
+			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+			waitData(t, ns, "g", "key", "value")
+			if test.goes {
+				notReady(t, r, "ConfigRefused", test.says, cleansUp)
+				waitGone(t, widgets, ns, "a")
+				waitGone(t, configMaps, other, "a")
+				testkit.Patch(t, configMaps, other, "stays", "somebody", `{"data":{"key":"tampered"}}`)
+				testkit.Apply(t, ns, widget("late", `{namespace: `+other+`, data: {key: value}}`))
+			} else {
+				notReady(t, r, "ConfigRefused", test.says, holds)
+			}
+			never(t, func() (bool, string) {
+				up := testkit.Get(t, widgets, ns, "stays")
+				return up.GetResourceVersion() != stays.GetResourceVersion() || testkit.Find(t, configMaps, other, "stays") == nil ||
+					!test.goes && (testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, other, "a") == nil), "something else was done"
+			})
+			r.write("a.yaml", good)
+			r.reload()
+			r.ready()
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, configMaps, other, "a")
+			waitData(t, other, "stays", "key", "value")
+		})
+	}
+}
+
+// What deletes goes by the whole of the deletion: deletion.before, deletionPolicy and deletion.wait.
+func TestBrokenConfigDeletesAsAlways(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	good := strings.Replace(hooked(ns, name), "    # downstream\n", `  - name: kept
+    apiVersion: v1
+    kind: ConfigMap
+    deletionPolicy: Orphan
+    template: |
+      metadata: {name: "{{ .metadata.name }}-kept"}
+`, 1)
+	first := start(t, testkit.Config(), good).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	first.halt()
+	r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
+	notReady(t, r, "ConfigRefused", cleansUp)
+	testkit.Delete(t, widgets, ns, "a")
+	waitHook(t, ns, "a", "HookRunning")
+	if testkit.Find(t, configMaps, ns, "a") == nil {
+		t.Error("the downstream is gone before deletion.before is done")
+	}
+	testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a")
+	kept := testkit.Get(t, configMaps, ns, "a-kept")
+	if len(kept.GetAnnotations()) > 0 || len(kept.GetLabels()) > 0 || len(kept.GetOwnerReferences()) > 0 {
+		t.Errorf("marks were left: %v", kept.Object["metadata"])
+	}
+}
+
+// A config that breaks in another way while it is broken is taken up anew.
+func TestBrokenConfigChanges(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	good := elsewhere(fill(widgetConfig, ns, name), other, ns)
+	first := start(t, testkit.Config(), good).ready()
+	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	first.halt()
+	testkit.Delete(t, widgets, ns, "a")
+	second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
+	r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
+	notReady(t, r, holds)
+	broken := replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data")
+	r.write("a.yaml", broken)
+	r.reload()
+	waitGone(t, widgets, ns, "a")
+	notReady(t, r, cleansUp)
+	r.write("a.yaml", replaceOnce(t, good, "events: None", "events: Nothing"))
+	r.reload()
+	notReady(t, r, "events", cleansUp)
+	r.write("a.yaml", good)
+	r.reload()
+	r.ready()
+}

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// errKindsChanged ends a session whose kinds are others than the ones that its config was compiled against.
+var errKindsChanged = errors.New("a kind of the config has come, gone or changed")
+
+// errWatchCut is told of a watch that ended long before its time: the API server ends those of a kind whose definition has
+// changed, and all when it stops.
+var errWatchCut = errors.New("the watch ended before its time")
+
+// schemaChecks is how often kinds are asked for after a sign that one has changed, at growing intervals: the API server
+// publishes a schema some time after it goes by it. maxSchemaWait bounds how long signs wait that came to nothing before.
+const (
+	schemaChecks  = 6
+	maxSchemaWait = 5 * time.Minute
+)
+
+// doubtKinds has the kinds asked for again soon. It does not wait.
+func (s *session) doubtKinds() {
+	select {
+	case s.doubts <- struct{}{}:
+	default: // they will be
+	}
+}
+
+// isCustom tells whether the kind comes from a definition, which can change while this process runs.
+func isCustom(k kinds.Kind) bool { return !kinds.IsBuiltin(k.GVK.GroupKind()) }
+
+// watchesCustom tells whether a resource is one of the session's custom kinds.
+func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
+	for _, k := range kindsOf(s.pipeline) {
+		if k.GVR == gvr {
+			return isCustom(k)
+		}
+	}
+	return false
+}
+
+// followKinds compiles the config anew, beside the session, once a kind has gone or its schema is another than the one that it
+// was compiled against. Without a sign of that it makes no request. It goes on when that is done, since the new session may be
+// withdrawn before it takes over.
+func (s *session) followKinds(live context.Context, end context.CancelCauseFunc) {
+	interval := s.engine.options.DiscoveryInterval
+	wait, last := interval, time.Time{}
+	for {
+		select {
+		case <-live.Done():
+			return
+		case <-s.doubts:
+		}
+		if time.Since(last) > 2*wait {
+			wait = interval
+		}
+		s.checkKinds(live, interval, end)
+		pause(live, wait)
+		wait, last = min(2*wait, maxSchemaWait), time.Now()
+	}
+}
+
+// checkKinds asks for the kinds several times, until another session is to take over, or live is done.
+func (s *session) checkKinds(live context.Context, interval time.Duration, end context.CancelCauseFunc) {
+	for i := range schemaChecks {
+		if pause(live, interval<<i); live.Err() != nil {
+			return
+		}
+		switch {
+		case s.kindGone():
+			s.startOver(end)
+			return
+		case !s.schemasChanged():
+		case s.operator.renew(s.generation):
+			return
+		default:
+			s.doubtKinds()
+		}
+	}
+}
+
+// awaitKinds asks for the kinds that are missing, and compiles the config anew once one of them is served, or missing for
+// another reason.
+func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) {
+	missing := missingKinds(s.pipeline)
+	if len(missing) == 0 {
+		return
+	}
+	for wait := range s.engine.waits() {
+		if pause(live, wait); live.Err() != nil {
+			return
+		}
+		if slices.ContainsFunc(missing, s.isFound) {
+			s.startOver(end)
+		}
+	}
+}
+
+// isFound tells whether a missing kind is served now, or is known to be missing for another reason.
+func (s *session) isFound(k kinds.Kind) bool {
+	now := whyMissing(s.engine.cluster.Served(k.GVK))
+	return now != notKnown && now != whyMissing(k.Missing)
+}
+
+// startOver compiles the config anew: beside this session, or after its end where it does not work yet, or a changed config
+// waits for something.
+func (s *session) startOver(end context.CancelCauseFunc) {
+	for _, k := range kindsOf(s.pipeline) {
+		s.engine.cluster.Invalidate(k.GVK)
+	}
+	if s.operator.renew(s.generation) {
+		s.log.Info("a kind has come or gone: the config is compiled anew")
+	} else if !s.operator.renewing() {
+		end(errKindsChanged)
+	}
+}
+
+// missingKinds lists the kinds without which a pipeline was compiled.
+func missingKinds(p *pipeline.Pipeline) []kinds.Kind {
+	return slices.DeleteFunc(kindsOf(p), func(k kinds.Kind) bool { return k.Missing == nil })
+}
+
+// describeMissing says which kinds are missing; empty where none is.
+func describeMissing(p *pipeline.Pipeline) string {
+	var texts []string
+	for _, k := range missingKinds(p) {
+		texts = append(texts, k.Missing.Error())
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), "; ")
+}
+
+// whyMissing tells apart what makes a difference to what waits for a kind: no object of it exists, it is served in another
+// version, or the API server could not be asked.
+func whyMissing(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case kinds.Gone(err):
+		return "gone"
+	case errors.Is(err, kinds.ErrUnknown):
+		return err.Error()
+	}
+	return notKnown
+}
+
+const notKnown = "not known"
+
+// kindGone tells whether the API server says of a kind that it no longer serves it. Of the upstream's, the watch tells.
+func (s *session) kindGone() bool {
+	return slices.ContainsFunc(kindsOf(s.pipeline), func(k kinds.Kind) bool {
+		return k.Missing == nil && k.GVK != s.pipeline.Upstream.GVK && errors.Is(s.engine.cluster.Served(k.GVK), kinds.ErrUnknown)
+	})
+}
+
+// schemasChanged tells whether a custom kind is another than the one that the pipeline was compiled against. One that the API
+// server does not tell of now has not changed.
+func (s *session) schemasChanged() bool {
+	for _, k := range kindsOf(s.pipeline) {
+		if !isCustom(k) || k.Missing != nil {
+			continue
+		}
+		s.engine.cluster.Invalidate(k.GVK)
+		now, err := s.engine.cluster.Kind(k.GVK)
+		if err != nil || now.Schema == nil {
+			continue
+		}
+		if now.GVR != k.GVR || now.HasStatus != k.HasStatus || now.Namespaced != k.Namespaced || !reflect.DeepEqual(now.Schema, k.Schema) {
+			s.log.Info("the definition of a kind has changed: the config is compiled anew", "kind", k.GVK.GroupKind().String())
+			return true
+		}
+	}
+	return false
+}
+
+// renew has the config of g, which is at work, take over from itself, compiled anew, as a changed config does. It returns
+// false where g is not at work or a changed config is on its way.
+func (o *operator) renew(g *generation) bool {
+	ctx := o.engine.runningContext()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.current != g || o.next != nil || !g.established {
+		return false
+	}
+	o.next = o.newGeneration(g.file)
+	o.next.renewed = true
+	o.next.start(ctx, nil)
+	return true
+}
+
+// renewing tells whether that is under way.
+func (o *operator) renewing() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.next != nil && o.next.renewed
+}
+
+// runningContext is what operators run under.
+func (e *Engine) runningContext() context.Context {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running
+}
+
+// absences remembers for a moment what the API server said of kinds that are not watched: many upstreams may be deleted at
+// once.
+type absences struct {
+	mu    sync.Mutex
+	asked map[schema.GroupVersionKind]absence
+}
+
+type absence struct {
+	err   error
+	until time.Time
+}
+
+// absent returns nil if no object of a kind that is not watched can exist: the API server says now, too, that it does not
+// serve the kind. Else the error tells why that is not certain.
+func (e *Engine) absent(gvk schema.GroupVersionKind) error {
+	a := &e.absences
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.asked[gvk]; ok && time.Now().Before(known.until) {
+		return known.err
+	}
+	err := e.cluster.Served(gvk)
+	switch {
+	case err == nil:
+		err = fmt.Errorf("%s: %w", gvk.Kind, errServedAgain)
+	case kinds.Gone(err):
+		err = nil
+	}
+	if a.asked == nil {
+		a.asked = map[schema.GroupVersionKind]absence{}
+	}
+	a.asked[gvk] = absence{err, time.Now().Add(e.options.DiscoveryInterval)}
+	return err
+}
+
+// errServedAgain: nothing is known of the objects of a kind yet.
+var errServedAgain = errors.New("the kind is served again, and its objects are about to be listed")

@@ -1,0 +1,313 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+func lates(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: name + ".example.com", Version: "v1", Resource: "lates"}
+}
+
+func installLate(t *testing.T, name string) {
+	t.Helper()
+	testkit.InstallCRDs(t, strings.ReplaceAll(lateCRD, "NAME", name))
+}
+
+func uninstallLate(t *testing.T, name string) {
+	t.Helper()
+	testkit.Delete(t, crds, "", "lates."+name+".example.com")
+	waitGone(t, crds, "", "lates."+name+".example.com")
+}
+
+// withLate adds a downstream of the kind Late to the config: in the namespace other, where only the finalizer cleans it up.
+func withLate(conf, name, other string, lines ...string) string {
+	return strings.Replace(conf, "    # downstream\n", `  - name: late
+    apiVersion: `+name+`.example.com/v1
+    kind: Late
+    targetNamespaces: {from: List, names: [`+other+`]}
+    ready: {observedGeneration: Optional}
+`+strings.Join(append(lines, ""), "\n")+`    template: |
+      metadata: {name: "{{ .metadata.name }}", namespace: `+other+`}
+      spec: {data: {{ .spec.data }}}
+`, 1)
+}
+
+// waitLate waits until the Late has that value.
+func waitLate(t *testing.T, ns, name, object, want string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, lates(name), ns, object)
+		if u == nil {
+			return false, "Late " + object + " does not exist"
+		}
+		have, _, _ := unstructured.NestedString(u.Object, "spec", "data", "key")
+		return have == want, "spec.data.key is " + have
+	})
+}
+
+// waitsFor waits until Ready is False with that reason and a message with these texts.
+func waitsFor(t *testing.T, gvr schema.GroupVersionResource, ns, name, want string, texts ...string) *unstructured.Unstructured {
+	t.Helper()
+	var u *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u = testkit.Find(t, gvr, ns, name); u == nil {
+			return false, name + " does not exist"
+		}
+		status, reason, message := condition(u, "Ready")
+		ok := status == "False" && reason == want
+		for _, text := range texts {
+			ok = ok && strings.Contains(message, text)
+		}
+		return ok, "Ready is " + status + ", " + reason + ": " + message
+	})
+	return u
+}
+
+// othersGoOn checks that an upstream whose one downstream waits for its kind has the other one created, repaired, made
+// again and deleted, and can be deleted itself.
+func othersGoOn(t *testing.T, ns, object string) {
+	t.Helper()
+	testkit.Apply(t, ns, widget(object, `{data: {key: value}}`))
+	waitsFor(t, widgets, ns, object, "Waiting", "late", "kind Late in ", "install its CustomResourceDefinition")
+	made := waitData(t, ns, object, "key", "value")
+	testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"tampered"}}`)
+	waitData(t, ns, object, "key", "value")
+	testkit.Delete(t, configMaps, ns, object)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, configMaps, ns, object)
+		return u != nil && u.GetUID() != made.GetUID(), "it is not made again"
+	})
+	testkit.Patch(t, widgets, ns, object, "somebody", `{"spec":{"name":"`+object+`-renamed"}}`)
+	waitGone(t, configMaps, ns, object)
+	testkit.Delete(t, widgets, ns, object)
+	waitGone(t, widgets, ns, object)
+	waitGone(t, configMaps, ns, object+"-renamed")
+}
+
+// A downstream's kind that is missing at the start, that comes, goes and comes again, stops that downstream alone.
+func TestDownstreamKindComesAndGoes(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)).ready()
+	state := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_operator_state", name, "reason", want) == 1, "the metric does not say " + want
+		})
+	}
+	state("KindMissing")
+	testkit.Apply(t, ns, widget("stays", `{data: {key: value}}`))
+	othersGoOn(t, ns, "a")
+
+	installLate(t, name)
+	waitLate(t, other, name, "stays", "value")
+	waitCondition(t, widgets, ns, "stays", "Ready", "True")
+	state("Running")
+	testkit.Apply(t, ns, widget("goes", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "goes", "Ready", "True")
+
+	uninstallLate(t, name)
+	state("KindMissing")
+	waitsFor(t, widgets, ns, "stays", "Waiting", "late", "kind Late in "+name+".example.com/v1", "install its CustomResourceDefinition")
+	othersGoOn(t, ns, "b")
+	testkit.Delete(t, widgets, ns, "goes") // its Late went with the definition
+	waitGone(t, widgets, ns, "goes")
+
+	installLate(t, name)
+	waitLate(t, other, name, "stays", "value")
+	waitCondition(t, widgets, ns, "stays", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "stays")
+	waitGone(t, widgets, ns, "stays")
+	waitGone(t, lates(name), other, "stays")
+}
+
+// A downstream that is not wanted does not wait for its kind.
+func TestUnwantedKindIsNotMissed(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	installLate(t, name)
+	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other, "    when: self.spec.?exposed.orValue(false)")).ready()
+	testkit.Apply(t, ns, widget("a", `{exposed: true, data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	uninstallLate(t, name)
+	waitsFor(t, widgets, ns, "a", "Waiting", "kind Late in ")
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
+	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		up = testkit.Get(t, widgets, ns, "a")
+		return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0, fmt.Sprintf("recorded are %v, finalizers %v", downstreamsOf(up), up.GetFinalizers())
+	})
+}
+
+// Objects of a kind that is served in another version only are there: nothing is forgotten, and a deletion waits for them.
+func TestKindServedInAnotherVersion(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	schema := "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
+	two := strings.Replace(strings.ReplaceAll(lateCRD, "NAME", name), "versions: [", "versions: [{name: v2, served: true, storage: false, "+schema+", ", 1)
+	testkit.InstallCRDs(t, two)
+	crd := "lates." + name + ".example.com"
+	serve := func(v1 bool) {
+		testkit.Update(t, crds, "", crd, func(u *unstructured.Unstructured) {
+			versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+			versions[1].(map[string]any)["served"] = v1
+			_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+		})
+	}
+	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	serve(false)
+	waitsFor(t, widgets, ns, "a", "Waiting", "it serves the kind in "+name+".example.com/v2")
+	testkit.Delete(t, widgets, ns, "a")
+	up := waitsFor(t, widgets, ns, "a", "KindNotServed", "it serves the kind in "+name+".example.com/v2")
+	waitGone(t, configMaps, ns, "a")
+	if rec := downstreamsOf(up)["late"]; rec["uid"] == "" || rec["uid"] == nil {
+		t.Errorf("the record is lost: %v", downstreamsOf(up))
+	}
+	serve(true)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, lates(name), other, "a")
+}
+
+// An aggregated API that is unavailable says nothing about its objects: nothing is lost, a deletion waits, all else goes on.
+func TestAggregatedAPIIsUnavailable(t *testing.T) {
+	t.Parallel()
+	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	source, err := kinds.Live(testkit.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Apply(t, "", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.`+name+`.example.com}, spec: {
+		group: `+name+`.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
+		service: {namespace: `+ns+`, name: none}}}`)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		err := source.Served(lates(name).GroupVersion().WithKind("Late"))
+		return err != nil && !errors.Is(err, kinds.ErrUnknown), text(err)
+	})
+	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{finalizerOf(name)}) })
+	waitData(t, ns, "a", "key", "value")
+	waitsFor(t, widgets, ns, "a", "Waiting", "asking the API server for the kinds of "+name+".example.com/v1")
+	testkit.Delete(t, widgets, ns, "a")
+	waitsFor(t, widgets, ns, "a", "Unavailable", "late", name+".example.com/v1")
+	waitGone(t, configMaps, ns, "a")
+	testkit.Delete(t, services, "", "v1."+name+".example.com")
+	waitGone(t, widgets, ns, "a")
+}
+
+// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null.
+func TestInputKindIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []string{"Wait", "Allow"} {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: reader
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata: {name: "{{ .metadata.name }}-reader"}
+      data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}
+`, 1) + "inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: " + missing + "}]\n"
+			start(t, testkit.Config(), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitData(t, ns, "a", "key", "value")
+			alone := func() {
+				t.Helper()
+				if missing == "Allow" {
+					waitData(t, ns, "a-reader", "key", "none")
+					waitCondition(t, widgets, ns, "a", "Ready", "True")
+					return
+				}
+				waitsFor(t, widgets, ns, "a", "Waiting", "input late", "kind Late in ", "install its CustomResourceDefinition")
+			}
+			alone()
+			installLate(t, name)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
+				return err == nil, text(err)
+			})
+			waitData(t, ns, "a-reader", "key", "first")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			uninstallLate(t, name)
+			alone()
+			if missing == "Wait" {
+				waitData(t, ns, "a-reader", "key", "first")
+			}
+			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+			waitData(t, ns, "a", "key", "value")
+			testkit.Delete(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a-reader")
+		})
+	}
+}
+
+// What is to be made before a deletion is not skipped because its kind is missing.
+func TestHookKindIsMissing(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}",
+		"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(hooked(ns, name))
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	testkit.Delete(t, widgets, ns, "a")
+	waitsFor(t, widgets, ns, "a", "Waiting", "deletion.before", "kind Late in ", "install its CustomResourceDefinition")
+	if testkit.Find(t, configMaps, ns, "a") == nil {
+		t.Error("the downstream was deleted before")
+	}
+	installLate(t, name)
+	waitHook(t, ns, "a", "HookRunning")
+	testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a")
+}
+
+// As long as a kind is missing, the API server is asked for it now and then, and for nothing else.
+func TestMissingKindsCostLittle(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	late := strings.Replace(fill(widgetConfig, ns, name+"-up"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
+	startWith(t, counter.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = time.Second },
+		withLate(fill(widgetConfig, ns, name), name, other), late).ready()
+	for i := range 10 {
+		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+	}
+	for i := range 10 {
+		waitsFor(t, widgets, ns, named(i), "Waiting", "kind Late in ")
+	}
+	const seconds = 20
+	from := time.Now().Add(aWhile(t, 2*time.Second))
+	<-time.After(time.Until(from))
+	counter.Reset()
+	end := time.Now().Add(seconds * time.Second)
+	<-time.After(time.Until(end))
+	// Every five seconds: a version and its group for each of two operators, and the API server's version for the one that
+	// has nothing else to do.
+	asks := seconds/5 + 2
+	if n := counter.Total(testkit.Before(end)); n > asks*(2+3) {
+		t.Errorf("%d requests in %d s: %v", n, seconds, counter.Snapshot())
+	}
+	if n := counter.Total(testkit.Before(end), func(r testkit.Request) bool { return r.Verb != http.MethodGet && r.Verb != "get" }); n > 0 {
+		t.Errorf("%d requests are no questions for kinds: %v", n, counter.Snapshot())
+	}
+}
