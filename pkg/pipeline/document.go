@@ -57,6 +57,9 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNumbers(canonical, d.Kind.Schema); err != nil {
+		return nil, err
+	}
 	w.Hash = d.hashPrefix + drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
 	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
 	p.mark(canonical, upstream, w)

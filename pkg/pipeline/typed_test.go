@@ -231,6 +231,11 @@ func TestTypesOfBuiltinKinds(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", row.reason, got, row.want)
 		}
 	}
+	// Not among what the API server refuses: it cuts the number down.
+	want := "12: .spec.replicas holds whole numbers from -2147483648 to 2147483647, not the integer 4294967297: give a number that it holds"
+	if got := checked(t, "apps/v1", "Deployment", deployment("  replicas: 4294967297", ""), ""); got != want {
+		t.Errorf("a number that is too large: got\n%s\nwant\n%s", got, want)
+	}
 }
 
 // deploymentRows are fields of a Deployment and of its pods, and what is wrong with them.

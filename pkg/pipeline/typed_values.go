@@ -170,6 +170,9 @@ func constant(v any, schema *spec.Schema, want []string, at string) *finding {
 		}
 	}
 	if overlap([]string{have}, want) {
+		if limits := overflows(v, schema); limits != "" {
+			return &finding{problem: fmt.Sprintf("%s holds %s, not %s", at, limits, shown), mend: "give a number that it holds"}
+		}
 		return enumerated(v, schema, at)
 	}
 	found := misfit(at, want, "not "+shown)
