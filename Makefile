@@ -10,7 +10,9 @@ PKG      ?= ./...
 MODULE   := github.com/corollary-dev/corollary
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X $(MODULE)/pkg/cli.Version=$(VERSION) -X $(MODULE)/pkg/cli.Revision=$(REVISION)
+DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X $(MODULE)/pkg/cli.Version=$(VERSION) -X $(MODULE)/pkg/cli.Revision=$(REVISION) \
+	-X $(MODULE)/pkg/cli.Date=$(DATE)
 
 # The race detector needs a C compiler on Linux. Where there is none, Go turns
 # cgo off, and the tests run without the detector rather than not at all.
@@ -66,7 +68,7 @@ build: ## build bin/corollary
 
 image: ## build the container image IMAGE with docker, podman or buildah
 	$(or $(ENGINE),$(error no docker, podman or buildah was found)) build --tag $(IMAGE) \
-		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg DATE=$(DATE) \
 		$(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(PLATFORM),--platform $(PLATFORM)) \
 		$(if $(filter docker,$(ENGINE)),,--build-arg BUILDPLATFORM=linux/$(shell $(GO) env GOHOSTARCH)) .
 

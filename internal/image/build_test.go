@@ -21,6 +21,7 @@ import (
 const (
 	version  = "v9.8.7"
 	revision = "0123456789abcdef0123456789abcdef01234567"
+	date     = "2001-02-03T04:05:06Z"
 )
 
 // standIn is the builder image of the test. It stands for golang, which only a
@@ -101,6 +102,7 @@ func (s storage) build(t *testing.T, arch string) (image string) {
 	s.buildah(t, "build", "--isolation", "chroot", "--tag", image,
 		"--platform", "linux/"+arch, "--build-arg", "BUILDPLATFORM=linux/"+runtime.GOARCH,
 		"--build-arg", "BUILDER="+standIn, "--build-arg", "VERSION="+version, "--build-arg", "REVISION="+revision,
+		"--build-arg", "DATE="+date,
 		"--volume", goEnv(t, "GOROOT")+":/usr/local/go:ro",
 		"--volume", goEnv(t, "GOMODCACHE")+":/host/mod:ro",
 		"--volume", goEnv(t, "GOCACHE")+":/host/build",

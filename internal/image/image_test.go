@@ -162,7 +162,7 @@ func testVersion(t *testing.T, c container) {
 	for _, uid := range []int{c.UID, 1000700000} { // the image's own user, and one as OpenShift assigns it
 		c.UID = uid
 		out, code := c.output(t, "version")
-		for _, want := range []string{version, revision} {
+		for _, want := range []string{version, revision, date} {
 			if code != 0 || !strings.Contains(out, want) {
 				t.Errorf("as user %d: exit code %d: it does not tell %s:\n%s", uid, code, want, out)
 			}

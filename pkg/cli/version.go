@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,48 +9,45 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version and Revision say what was built. The linker sets them (-X …/pkg/cli.Version=v1.2.3); empty, what the Go
-// toolchain recorded of module and checkout is taken.
+// Version, Revision and Date say what was built. The linker sets them (-X …/pkg/cli.Version=v1.2.3); an empty one is
+// taken from what the Go toolchain recorded about module and checkout. Date is that of the commit, in RFC 3339: a date
+// of the build would make two builds of one commit differ.
 var (
 	Version  string
 	Revision string
+	Date     string
 )
 
 // unknown stands for what was recorded nowhere.
 const unknown = "unknown"
 
-type buildInfo struct{ Version, Revision, Go string }
+type buildInfo struct{ Version, Revision, Date, Go string }
 
 // build gathers what is known of this binary.
 func build() buildInfo {
-	b := buildInfo{Version: Version, Revision: Revision, Go: runtime.Version()}
+	b := buildInfo{Version: Version, Revision: Revision, Date: Date, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.fill(info)
 	}
-	if b.Version == "" {
-		b.Version = unknown
-	}
-	if b.Revision == "" {
-		b.Revision = unknown
-	}
+	b.Version, b.Revision, b.Date = cmp.Or(b.Version, unknown), cmp.Or(b.Revision, unknown), cmp.Or(b.Date, unknown)
 	return b
 }
 
 // fill takes from the toolchain's record what the linker did not set.
 func (b *buildInfo) fill(info *debug.BuildInfo) {
-	if b.Version == "" {
-		b.Version = info.Main.Version
-	}
 	modified := false
-	revision := ""
+	revision, date := "", ""
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
 			revision = s.Value
+		case "vcs.time":
+			date = s.Value
 		case "vcs.modified":
 			modified = s.Value == "true"
 		}
 	}
+	b.Version, b.Date = cmp.Or(b.Version, info.Main.Version), cmp.Or(b.Date, date)
 	if b.Revision == "" && revision != "" {
 		b.Revision = revision
 		if modified {
@@ -61,12 +59,12 @@ func (b *buildInfo) fill(info *debug.BuildInfo) {
 func newVersion(streams IO) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print version, revision and Go version",
+		Short:   "Print version, revision, date and Go version",
 		Example: `  corollary version`,
 		Args:    noArguments("version takes no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
-			_, err := fmt.Fprintf(streams.Out, "Version:  %s\nRevision: %s\nGo:       %s\n", b.Version, b.Revision, b.Go)
+			_, err := fmt.Fprintf(streams.Out, "Version:  %s\nRevision: %s\nDate:     %s\nGo:       %s\n", b.Version, b.Revision, b.Date, b.Go)
 			if err != nil {
 				return fmt.Errorf("writing the version: %w", err)
 			}
