@@ -34,7 +34,7 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench cluster build image image-test site fuzz golden tools controlplane
+.PHONY: help demo test test-oldest lint bench cluster build image image-test site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,14 @@ ifeq ($(PKG),./...)
 	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
 		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
 endif
+
+# The packages whose tests depend on what an API server answers. Those of the others
+# compare with golden files of the newest Kubernetes, or run its kubectl and helm.
+OLDEST := ./internal/controlplane ./internal/testkit ./pkg/apply ./pkg/drift ./pkg/engine ./pkg/rules
+
+test-oldest: ## run the tests on the oldest Kubernetes that is supported
+	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/assets controlplane-oldest) \
+		$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(if $(filter ./...,$(PKG)),$(OLDEST),$(PKG))
 
 lint: ## run golangci-lint, which is built from source the first time
 	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image $(PKG)

@@ -1,6 +1,7 @@
 // Command assets builds what tests and demonstrations run, where it is not there
-// yet: the control plane and the tools. Its arguments name what is wanted;
-// without any it is all of them. Standard output has a line for each: the
+// yet: the control plane, the tools and, where it is asked for, the control plane
+// of the oldest Kubernetes supported. Its arguments name what is wanted; without
+// any it is all of them but that last one. Standard output has a line for each: the
 // directory of the control plane's binaries (KUBEBUILDER_ASSETS), the file of a
 // tool. Progress goes to standard error.
 package main
@@ -16,8 +17,11 @@ import (
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
-// controlPlane is the argument that stands for the control plane.
-const controlPlane = "controlplane"
+// The arguments that stand for the control planes.
+const (
+	controlPlane = "controlplane"
+	oldest       = "controlplane-oldest"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,8 +42,11 @@ func main() {
 
 // build returns where the thing with the name is, after building it if need be.
 func build(ctx context.Context, name string) (string, error) {
-	if name == controlPlane {
+	switch name {
+	case controlPlane:
 		return assets.Build(ctx, os.Stderr)
+	case oldest:
+		return assets.BuildOldest(ctx, os.Stderr)
 	}
 	return tools.Build(ctx, name, os.Stderr)
 }

@@ -22,6 +22,9 @@ const Env = "KUBEBUILDER_ASSETS"
 // Names are the binaries that make a control plane, by file name.
 var Names = []string{"etcd", "kube-apiserver", "kube-controller-manager"}
 
+// oldest is the file that pins the oldest version of Kubernetes that is supported.
+const oldest = "oldest.mod"
+
 // module is what the control plane is built from.
 var module = gobuild.Module{
 	Title: "control plane", Source: "hack/controlplane", Package: ".",
@@ -53,6 +56,14 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	dir, err := module.Build(ctx, progress)
 	return dir, hint(err)
+}
+
+// BuildOldest is Build for the oldest version of Kubernetes that is supported. A
+// test runs on it where KUBEBUILDER_ASSETS is the directory returned.
+func BuildOldest(ctx context.Context, progress io.Writer) (string, error) {
+	old := module
+	old.Title, old.ModFile = "oldest control plane", oldest
+	return old.Build(ctx, progress)
 }
 
 // named returns the directory that KUBEBUILDER_ASSETS names, if it is complete.

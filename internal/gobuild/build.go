@@ -98,7 +98,7 @@ func (m Module) compile(ctx context.Context, source, output string, progress io.
 	report := newReporter(m.Title, progress)
 	defer report.stop()
 	report.phase("listing its packages and downloading what is missing")
-	packages, err := run(ctx, source, report, "list", "-deps", "-tags", m.Tags, m.Package)
+	packages, err := m.run(ctx, source, report, "list", "-deps", "-tags", m.Tags, m.Package)
 	if err != nil {
 		return fmt.Errorf("listing the packages of the %s: %w", m.Title, err)
 	}
@@ -107,7 +107,7 @@ func (m Module) compile(ctx context.Context, source, output string, progress io.
 		return err
 	}
 	report.compiling(bytes.Count(packages, []byte("\n")))
-	_, err = run(ctx, source, report, "build", "-v", "-buildvcs=false",
+	_, err = m.run(ctx, source, report, "build", "-v", "-buildvcs=false",
 		"-tags", m.Tags, "-ldflags", flags, "-o", output, m.Package)
 	if err != nil {
 		return fmt.Errorf("building the %s: %w", m.Title, err)
@@ -123,7 +123,7 @@ func (m Module) ldflags(ctx context.Context, source string, report *reporter) (s
 	if m.Stamps == nil {
 		return strings.Join(flags, " "), nil
 	}
-	version, err := run(ctx, source, report, "list", "-m", "-f", "{{.Version}}", m.Versioned)
+	version, err := m.run(ctx, source, report, "list", "-m", "-f", "{{.Version}}", m.Versioned)
 	if err != nil {
 		return "", fmt.Errorf("reading the version of the %s: %w", m.Title, err)
 	}
@@ -133,16 +133,16 @@ func (m Module) ldflags(ctx context.Context, source string, report *reporter) (s
 	return strings.Join(flags, " "), nil
 }
 
-// run calls the go command in the module and returns its standard output. Its
+// run calls the go command in the folder source and returns its standard output. Its
 // standard error goes to the reporter line by line and, if the command fails,
 // the end of it into the error.
-func run(ctx context.Context, module string, report *reporter, args ...string) ([]byte, error) {
+func (m Module) run(ctx context.Context, source string, report *reporter, args ...string) ([]byte, error) {
 	var stdout bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = module
+	command.Dir = source
 	// The module stands alone: a workspace or flags of the caller's (-mod=vendor,
 	// -race) are not meant for it. Without cgo no C compiler is needed.
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0")
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -modfile="+m.modFile(), "CGO_ENABLED=0")
 	command.Stdout = &stdout
 	command.Stderr = report
 	// Interrupted, the go command takes its compilers with it; killed, it would not.

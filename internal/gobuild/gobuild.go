@@ -6,6 +6,7 @@
 package gobuild
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // ErrNotBuilt says that the program is not in the user's cache and that nobody
@@ -30,6 +32,9 @@ type Module struct {
 	Title string
 	// Source is the module's folder, relative to the root of the repository.
 	Source string
+	// ModFile is a file in that folder that stands in for go.mod, and its .sum for
+	// go.sum, to build the same sources from other versions; "" is go.mod itself.
+	ModFile string
 	// Package is what is built: "." or the import path of a dependency.
 	Package string
 	// Tags are its build tags, separated by commas.
@@ -115,7 +120,7 @@ func (m Module) locate() (root, dir string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	key, err := digest(filepath.Join(root, m.Source), m.Tags)
+	key, err := m.digest(filepath.Join(root, m.Source))
 	if err != nil {
 		return "", "", fmt.Errorf("reading the sources of the %s: %w", m.Title, err)
 	}
@@ -144,16 +149,22 @@ func (m Module) repository() (string, error) {
 	}
 }
 
-// digest identifies a build: its sources, its dependencies, its tags and the
-// platform that it is built for.
-func digest(module, tags string) (string, error) {
+// modFile is the file that pins the dependencies.
+func (m Module) modFile() string {
+	return cmp.Or(m.ModFile, "go.mod")
+}
+
+// digest identifies a build of the module in the folder source: its sources, its
+// dependencies, its tags and the platform that it is built for.
+func (m Module) digest(source string) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintln(sum, runtime.GOOS, runtime.GOARCH+tags)
-	files, err := filepath.Glob(filepath.Join(module, "*.go"))
+	fmt.Fprintln(sum, runtime.GOOS, runtime.GOARCH+m.Tags)
+	files, err := filepath.Glob(filepath.Join(source, "*.go"))
 	if err != nil {
 		return "", err
 	}
-	for _, file := range append(files, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum")) {
+	mod := filepath.Join(source, m.modFile())
+	for _, file := range append(files, mod, strings.TrimSuffix(mod, ".mod")+".sum") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return "", err

@@ -42,7 +42,10 @@ func fakeRepository(t *testing.T, program string) (cache string) {
 	for name, text := range map[string]string{
 		"hack/fake/go.mod": "module fake\n\ngo 1.26.0\n\nrequire example.com/versioned v1.2.3\n\n" +
 			"replace example.com/versioned => ./versioned\n",
-		"hack/fake/go.sum":           "",
+		"hack/fake/go.sum": "",
+		"hack/fake/old.mod": "module fake\n\ngo 1.26.0\n\nrequire example.com/versioned v1.0.0\n\n" +
+			"replace example.com/versioned => ./versioned\n",
+		"hack/fake/old.sum":          "",
 		"hack/fake/main.go":          program,
 		"hack/fake/versioned/go.mod": "module example.com/versioned\n\ngo 1.26.0\n",
 		"pkg/deep/readme":            "",
@@ -111,6 +114,23 @@ func TestBuild(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).Output()
 		if err != nil || strings.TrimSpace(string(out)) != name+" v1.2.3" {
 			t.Errorf("%s prints %q, %v", name, out, err)
+		}
+	}
+}
+
+// TestBuildFromAnotherModFile: one source makes a program for each file that pins its dependencies, side by side.
+func TestBuildFromAnotherModFile(t *testing.T) {
+	fakeRepository(t, fakeMain)
+	old := fake
+	old.ModFile = "old.mod"
+	for want, module := range map[string]Module{"fake v1.2.3": fake, "fake v1.0.0": old} {
+		dir, err := module.Build(t.Context(), &bytes.Buffer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "fake")).Output()
+		if err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("from %q it prints %q, %v", module.modFile(), out, err)
 		}
 	}
 }
