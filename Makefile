@@ -20,7 +20,7 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # The image: its name, what builds it (the first of these that there is), the
 # image that Go comes from and the platform that it is for, where not this one.
-IMAGE    ?= corollary:$(VERSION)
+IMAGE    ?= corollary:$(VERSION:v%=%)
 ENGINE   ?= $(firstword $(notdir $(shell command -v docker podman buildah 2>/dev/null)))
 BUILDER  ?=
 PLATFORM ?=
@@ -34,7 +34,7 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench cluster build image image-test site fuzz golden tools controlplane
+.PHONY: help demo test test-oldest lint bench cluster build image image-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ image: ## build the container image IMAGE with docker, podman or buildah
 image-test: controlplane ## build the image with buildah and run what is in it (Linux, as root)
 	@$(testable)
 	$(GO) test -tags image -count=1 -timeout $(TIMEOUT) -run '$(RUN)' ./internal/image
+
+# A release is built from its tag: `git checkout v1.2.3 && make dist`.
+dist: ## build what a release consists of, into dist
+	$(GO) run ./hack/dist -version '$(VERSION)' -date '$(DATE)' -image '$(IMAGE)' -ldflags "$(LDFLAGS)"
 
 site: ## build the documentation as a web site, into bin/site
 	@hugo=$$($(GO) run ./hack/assets hugo) && rm -rf bin/site && \
