@@ -34,10 +34,10 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench cluster build image image-test dist site fuzz golden tools controlplane
+.PHONY: help demo test test-server test-oldest lint vulncheck bench cluster build image image-test dist site fuzz golden tools controlplane
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # demo and cluster run until Ctrl-C; `go run` would then report a failure.
 demo: build ## show the main job on a real API server, step by step
@@ -53,16 +53,23 @@ ifeq ($(PKG),./...)
 		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
 endif
 
-# The packages whose tests depend on what an API server answers. Those of the others
-# compare with golden files of the newest Kubernetes, or run its kubectl and helm.
-OLDEST := ./internal/controlplane ./internal/testkit ./pkg/apply ./pkg/drift ./pkg/engine ./pkg/rules
+# Those whose tests depend on what an API server answers. The others compare with
+# golden files of the newest Kubernetes, or run its kubectl and helm.
+SERVER_PKG ?= ./internal/controlplane ./internal/testkit ./pkg/apply ./pkg/drift ./pkg/engine ./pkg/rules
 
-test-oldest: ## run the tests on the oldest Kubernetes that is supported
-	KUBEBUILDER_ASSETS=$$($(GO) run ./hack/assets controlplane-oldest) \
-		$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(if $(filter ./...,$(PKG)),$(OLDEST),$(PKG))
+test-server: controlplane ## run the tests that depend on the API server's version
+	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(SERVER_PKG)
 
-lint: ## run golangci-lint, which is built from source the first time
+test-oldest: ## run those on the oldest Kubernetes that is supported
+	@$(MAKE) --no-print-directory test-server KUBEBUILDER_ASSETS="$$($(GO) run ./hack/assets controlplane-oldest)"
+
+# The linters are built from source the first time.
+lint: ## run golangci-lint, and actionlint on the workflows
+	@actionlint=$$($(GO) run ./hack/assets actionlint) && $$actionlint
 	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image $(PKG)
+
+vulncheck: ## look for known vulnerabilities in what is called; asks vuln.go.dev
+	$(GO) tool -modfile=tools/go.mod govulncheck ./...
 
 bench: controlplane ## run the benchmarks, that against a hand-written operator included
 	$(GO) test -run '^$$' -bench . -benchmem -tags controlplane -p 1 $(PKG)
@@ -110,7 +117,7 @@ golden: ## write the golden files anew; look at the diff before you commit it
 
 # What tests run is built once into the user's cache (minutes), and again when the
 # go.mod or go.sum that pins it changes.
-tools: ## build the tools that tests run: helm, promtool, hugo, kubectl
+tools: ## build the tools that tests and lint run, such as helm and kubectl
 	@$(GO) run ./hack/assets $(notdir $(patsubst %/,%,$(dir $(wildcard tools/*/go.mod)))) >/dev/null
 
 controlplane:

@@ -1,5 +1,5 @@
-// Package tools finds the programs of others that tests run (helm, promtool,
-// hugo, kubectl) and has them built where they are not there yet. Each is pinned
+// Package tools finds the programs of others that tests and lint run (actionlint,
+// helm, promtool, hugo, kubectl) and has them built where they are not there yet. Each is pinned
 // by a module of its own in tools/, so that the versions of one say nothing about
 // those of another, nor about ours.
 package tools
@@ -18,6 +18,12 @@ import (
 
 // all are the programs by name, which is that of the module in tools/ too.
 var all = []gobuild.Module{
+	{
+		Binary: "actionlint", Package: "github.com/rhysd/actionlint/cmd/actionlint", Versioned: "github.com/rhysd/actionlint",
+		Stamps: func(version string) []string {
+			return []string{"github.com/rhysd/actionlint.version=" + strings.TrimPrefix(version, "v")}
+		},
+	},
 	{
 		Binary: "helm", Package: "helm.sh/helm/v4/cmd/helm", Versioned: "helm.sh/helm/v4",
 		Stamps: func(version string) []string {

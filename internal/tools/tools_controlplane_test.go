@@ -11,10 +11,11 @@ import (
 // TestVersions runs each tool: it says the version that its module pins.
 func TestVersions(t *testing.T) {
 	arguments := map[string][]string{
-		"helm":     {"version", "--short"},
-		"hugo":     {"version"},
-		"kubectl":  {"version", "--client"},
-		"promtool": {"--version"},
+		"actionlint": {"-version"},
+		"helm":       {"version", "--short"},
+		"hugo":       {"version"},
+		"kubectl":    {"version", "--client"},
+		"promtool":   {"--version"},
 	}
 	for _, tool := range all {
 		out, err := exec.CommandContext(t.Context(), Path(t, tool.Binary), arguments[tool.Binary]...).CombinedOutput()

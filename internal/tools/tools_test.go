@@ -57,7 +57,7 @@ func pinned(t *testing.T, tool gobuild.Module) string {
 }
 
 func TestUnknownTool(t *testing.T) {
-	if _, err := Build(t.Context(), "helmet", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "helm, hugo") {
+	if _, err := Build(t.Context(), "helmet", &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "actionlint, helm, hugo") {
 		t.Errorf("it returns %v", err)
 	}
 }
