@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,7 @@ func TestMessagesAreNotGo(t *testing.T) {
 	read := 0
 	for _, dir := range []string{"pkg/cli", "pkg/config", "pkg/pipeline", "pkg/rules", "docs", "examples", "charts"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.Contains(".txtar.yaml.txt.json.md", filepath.Ext(path)) || filepath.Ext(path) == "" {
+			if err != nil || entry.IsDir() || !slices.Contains([]string{".txtar", ".yaml", ".txt", ".json", ".md"}, filepath.Ext(path)) {
 				return err
 			}
 			text, err := os.ReadFile(path)
