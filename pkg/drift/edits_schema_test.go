@@ -177,7 +177,7 @@ func (s typeOf) values() (empty, full []any) {
 
 // minimal is the value with nothing but what is required, and its keys.
 func (s typeOf) minimal(within []string) any {
-	empty, full := []any(nil), []any(nil)
+	var empty, full []any
 	if kind := s.kind(); kind != "object" && kind != "array" {
 		if empty, full = s.values(); len(full) == 0 {
 			full = empty

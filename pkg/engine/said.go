@@ -125,7 +125,7 @@ func (l *look) findStatusWriters(ctx context.Context, saying string) {
 func statusWriters(up *unstructured.Unstructured, manager string) string {
 	var names []string
 	for _, e := range up.GetManagedFields() {
-		if e.Manager != manager && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.Raw), `"f:status"`) && !slices.Contains(names, e.Manager) {
+		if e.Manager != manager && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:status"`) && !slices.Contains(names, e.Manager) {
 			names = append(names, e.Manager)
 		}
 	}

@@ -14,8 +14,10 @@ import (
 func TestPlaces(t *testing.T) {
 	s := &session{generation: &generation{operator: &operator{engine: &Engine{options: withDefaults(Options{DrainTimeout: time.Minute})}}}, places: make(chan struct{}, 1)}
 	first, second := &look{session: s, record: &record{}}, &look{session: s, record: &record{}}
-	if first.larger() != nil || first.larger() != nil {
-		t.Fatal("a free place is not given, or twice")
+	for range 2 {
+		if err := first.larger(); err != nil {
+			t.Fatalf("a free place is not given, or twice: %v", err)
+		}
 	}
 	if err := second.larger(); !errors.Is(err, errNoPlace) || !second.crowded || !second.record.large {
 		t.Errorf("with no place left: %v, %+v", err, second)
@@ -35,8 +37,10 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("%d places are taken, one look has one", len(s.places))
 	}
 	free := &look{session: &session{}, record: &record{}}
-	if free.larger() != nil || free.larger() != nil {
-		t.Error("a survey has as many places as it needs")
+	for range 2 {
+		if err := free.larger(); err != nil {
+			t.Errorf("a survey has as many places as it needs: %v", err)
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *compiler) makes(k int, d *Downstream) bool {
 		next := todo[0]
 		todo = todo[1:]
 		for i, s := range c.p.Inputs {
-			if from[i] || !(next.inputs.has(i) || next.whenInputs.has(i) || c.p.validatorInputs.has(i)) {
+			if read := next.inputs.has(i) || next.whenInputs.has(i) || c.p.validatorInputs.has(i); from[i] || !read {
 				continue
 			}
 			from[i] = true

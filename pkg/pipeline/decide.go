@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Input is everything that a decision depends on.

@@ -71,6 +71,7 @@ type problem struct {
 	redacted string
 }
 
+// Redacted is the text of the problem without values.
 func (p *problem) Redacted() string { return p.redacted }
 func (p *problem) Unwrap() error    { return p.error }
 
@@ -88,7 +89,9 @@ type shown struct {
 	err  error
 }
 
-func (s *shown) Error() string    { return s.text }
+func (s *shown) Error() string { return s.text }
+
+// Redacted is the text itself: it has no values.
 func (s *shown) Redacted() string { return s.text }
 func (s *shown) Unwrap() error    { return s.err }
 

@@ -26,9 +26,9 @@ type Error struct {
 }
 
 var (
-	// ErrLimit: rendering needs more than it may. It will, until the upstream, an input or the template changes.
+	// ErrLimit says that rendering needs more than it may. It will, until the upstream, an input or the template changes.
 	ErrLimit = errors.New("a limit of rendering is exceeded")
-	// ErrTime: rendering takes longer than it may, which on another occasion may be different.
+	// ErrTime says that rendering takes longer than it may, which on another occasion may be different.
 	ErrTime = errors.New("rendering takes too long")
 )
 

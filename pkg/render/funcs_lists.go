@@ -79,7 +79,8 @@ func (r *run) seq(params ...any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	start, step, stop := 1, 0, 0
+	start, step := 1, 0
+	var stop int
 	switch len(n) {
 	case 1:
 		stop = n[0]

@@ -310,22 +310,30 @@ func (r *run) same(a, b any) (bool, error) {
 			return false, problemf("write `deepEqual`", "eq compares scalars, not %s", typeName(v))
 		}
 	}
-	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
-	switch {
-	case va.CanInt() && vb.CanInt():
-		return va.Int() == vb.Int(), nil
-	case va.CanUint() && vb.CanUint():
-		return va.Uint() == vb.Uint(), nil
-	case va.CanInt() && vb.CanUint():
-		return va.Int() >= 0 && uint64(va.Int()) == vb.Uint(), nil
-	case va.CanUint() && vb.CanInt():
-		return r.same(b, a)
-	case va.CanFloat() && vb.CanFloat():
-		return va.Float() == vb.Float(), nil
-	case va.Kind() == reflect.String && vb.Kind() == reflect.String:
-		return va.String() == vb.String(), nil
-	case va.Kind() == reflect.Bool && vb.Kind() == reflect.Bool:
-		return va.Bool() == vb.Bool(), nil
+	equal, ok := sameScalar(reflect.ValueOf(a), reflect.ValueOf(b))
+	if !ok {
+		return false, problemf("", "incompatible types for comparison: %s and %s", typeName(a), typeName(b))
 	}
-	return false, problemf("", "incompatible types for comparison: %s and %s", typeName(a), typeName(b))
+	return equal, nil
+}
+
+// sameScalar compares two values; ok is false if their types cannot be compared.
+func sameScalar(a, b reflect.Value) (equal, ok bool) {
+	switch {
+	case a.CanInt() && b.CanInt():
+		return a.Int() == b.Int(), true
+	case a.CanUint() && b.CanUint():
+		return a.Uint() == b.Uint(), true
+	case a.CanInt() && b.CanUint():
+		return a.Int() >= 0 && uint64(a.Int()) == b.Uint(), true
+	case a.CanUint() && b.CanInt():
+		return sameScalar(b, a)
+	case a.CanFloat() && b.CanFloat():
+		return a.Float() == b.Float(), true
+	case a.Kind() == reflect.String && b.Kind() == reflect.String:
+		return a.String() == b.String(), true
+	case a.Kind() == reflect.Bool && b.Kind() == reflect.Bool:
+		return a.Bool() == b.Bool(), true
+	}
+	return false, false
 }

@@ -68,11 +68,11 @@ func (r *run) escaped(perByte int, escape func(...any) string) func(...any) (str
 }
 
 func (r *run) print(values ...any) (string, error) {
-	return r.escaped(1, func(v ...any) string { return fmt.Sprint(v...) })(values...)
+	return r.escaped(1, fmt.Sprint)(values...)
 }
 
 func (r *run) println(values ...any) (string, error) {
-	return r.escaped(1, func(v ...any) string { return fmt.Sprintln(v...) })(values...)
+	return r.escaped(1, fmt.Sprintln)(values...)
 }
 
 // printf is fmt.Sprintf, except that a verb that does not fit its value is an error: fmt prints %!d(string=x).

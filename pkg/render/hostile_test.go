@@ -221,7 +221,7 @@ func TestHostileArguments(t *testing.T) {
 		for i := range each {
 			n := min(max(least, 1)+i%3, most)
 			template, up := call(name, n, random.IntN)
-			measured(t, template, up)
+			_, _ = measured(t, template, up) // it fails the test itself where rendering takes too much
 		}
 	}
 }
@@ -308,6 +308,6 @@ func FuzzFunctions(f *testing.F) {
 				up[key] = s
 			}
 		}
-		measured(t, template, up)
+		_, _ = measured(t, template, up) // as above
 	})
 }

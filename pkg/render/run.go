@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -86,7 +87,8 @@ func (r *run) end(err *error) {
 		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p), Mend: "this is a bug: please report it with the template"}
 		return
 	}
-	if known, ok := (*err).(*Error); ok { // it may quote a value of the upstream
+	var known *Error
+	if errors.As(*err, &known) { // it may quote a value of the upstream
 		known.Problem = short(known.Problem)
 	}
 	r.release()
