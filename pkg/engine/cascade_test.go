@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,23 +119,34 @@ func TestOrphanSkipsHook(t *testing.T) {
 }
 
 // The collector's work on a downstream, heard of before the deletion itself, is not undone: a reference to an upstream that
-// is gone would have the object collected.
-func TestOrphanHeardOfLate(t *testing.T) {
+// is gone would have the object collected, and what was collected already would be made once more.
+func TestCollectorHeardOfFirst(t *testing.T) {
 	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults, counter := testkit.NewFaults(), testkit.NewCounter()
-	start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
-	faults.Cut(testkit.On("WATCH", "widgets"))
-	testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-	waitGone(t, widgets, ns, "a")
-	never(t, func() (bool, string) {
-		cm := testkit.Find(t, configMaps, ns, "a")
-		return cm == nil || len(cm.GetOwnerReferences()) > 0, "the reference came back, or the object is gone"
-	})
-	unlisted.Off()
-	deaf.Off()
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
+		t.Run(string(propagation), func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			faults, counter := testkit.NewFaults(), testkit.NewCounter()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			quiet(t, counter)
+			counter.Reset()
+			deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
+			faults.Cut(testkit.On("WATCH", "widgets"))
+			testkit.DeleteWith(t, widgets, ns, "a", propagation)
+			waitGone(t, widgets, ns, "a")
+			orphaned := propagation == metav1.DeletePropagationOrphan
+			if !orphaned {
+				waitGone(t, configMaps, ns, "a")
+			}
+			never(t, func() (bool, string) {
+				cm := testkit.Find(t, configMaps, ns, "a")
+				return orphaned != (cm != nil) || cm != nil && len(cm.GetOwnerReferences()) > 0 || counter.Mutating() > 0,
+					fmt.Sprintf("what the collector did was undone: %v", counter.Snapshot())
+			})
+			unlisted.Off()
+			deaf.Off()
+		})
+	}
 }

@@ -69,12 +69,17 @@ func (l *look) propagation() metav1.DeletionPropagation {
 	return metav1.DeletionPropagation(l.pipeline.Config.Deletion.Propagation)
 }
 
-// lostReference tells whether an object is to get an owner reference again that it has lost. The garbage collector takes
-// them off with --cascade=orphan, and its work may be heard of before the deletion: a reference to an upstream that is gone
-// would have the object deleted. So the upstream is read first.
-func (l *look) lostReference(d *pipeline.Decision) bool {
+// mayBeCollected tells whether what is to be done may be about an upstream that is gone, so that it is read first. The
+// garbage collector's work may be heard of before the upstream's deletion: what it deleted would be made again, a Job run
+// again; and an owner reference that it took off with --cascade=orphan would, once given again, have the object deleted.
+func (l *look) mayBeCollected(d *pipeline.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
-		return o.Action == pipeline.ActionApply && o.Live != nil && !o.Theirs && l.record.wish.Downstreams[o.Downstream].Reference &&
-			!pipeline.Marked(o.Live, l.upstream.GetUID())
+		switch {
+		case !l.record.wish.Downstreams[o.Downstream].Reference || o.Theirs:
+			return false
+		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
+			return !l.hasFinalizer() && l.record.targets[o.Downstream].uid != ""
+		}
+		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, l.upstream.GetUID())
 	})
 }

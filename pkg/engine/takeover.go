@@ -65,7 +65,7 @@ const lookAnew = time.Second
 // outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
 // request. Where it is not, the look is to begin anew after the time that is returned.
 func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
-	if l.pipeline.Observing() || !l.lostReference(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
+	if l.pipeline.Observing() || !l.mayBeCollected(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
 		return 0, nil
 	}
 	up, err := l.client.Latest(ctx, l.upstreamTarget(l.ref))
