@@ -17,7 +17,8 @@ import (
 // rulesOf renders the chart and returns the spec of its PrometheusRule, which is a file of rules as Prometheus reads it.
 func rulesOf(t testing.TB, args ...string) []byte {
 	t.Helper()
-	manifest := render(t, append([]string{image, "--values=testdata/values/minimal.yaml", "--set=metrics.prometheusRule.enabled=true"}, args...)...)
+	manifest := render(t, append([]string{image, "--values=testdata/values/minimal.yaml", "--set=metrics.prometheusRule.enabled=true"},
+		args...)...)
 	for _, o := range objects(t, manifest) {
 		if o.GetKind() == "PrometheusRule" {
 			rules, err := kyaml.Marshal(o.Object["spec"])
@@ -49,13 +50,16 @@ func TestAlertsAreRules(t *testing.T) {
 		has, lack string
 	}{
 		{"as they come", nil, `job="test-corollary-metrics", namespace="apps"`, "$("},
-		{"another Prometheus", []string{`--set=metrics.prometheusRule.selector=app="corollary"`, "--set=metrics.prometheusRule.by={cluster,app}"}, `by (cluster, app`, "test-corollary-metrics"},
+		{"another Prometheus", []string{`--set=metrics.prometheusRule.selector=app="corollary"`, "--set=metrics.prometheusRule.by={cluster,app}"},
+			`by (cluster, app`, "test-corollary-metrics"},
 		{"no runbook", []string{"--set=metrics.prometheusRule.runbookURL="}, "CorollaryDown", "runbook_url"},
 		{"one alert less", []string{"--set=metrics.prometheusRule.disabled={CorollaryDown}"}, "CorollaryNobodyLeads", "CorollaryDown"},
 		{"a threshold of nothing", []string{"--set=metrics.prometheusRule.alerts.CorollaryDriftStorm.threshold=0"}, "* 60 > 0", "* 60 > 10"},
-		{"less urgent", []string{"--set=metrics.prometheusRule.alerts.CorollaryDown.severity=page", "--set=metrics.prometheusRule.alerts.CorollaryDown.for=1h"}, "severity: page", "for: 5m0s"},
+		{"less urgent", []string{"--set=metrics.prometheusRule.alerts.CorollaryDown.severity=page",
+			"--set=metrics.prometheusRule.alerts.CorollaryDown.for=1h"}, "severity: page", "for: 5m0s"},
 		{"labels of one's own", []string{"--set=metrics.prometheusRule.additionalLabels.team=platform"}, "team: platform", ""},
-		{"rules of one's own", []string{"--set=metrics.prometheusRule.rules[0].record=a:b", "--set=metrics.prometheusRule.rules[0].expr=vector(1)"}, "record: a:b", ""},
+		{"rules of one's own", []string{"--set=metrics.prometheusRule.rules[0].record=a:b",
+			"--set=metrics.prometheusRule.rules[0].expr=vector(1)"}, "record: a:b", ""},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			rules := string(rulesOf(t, row.args...))
@@ -79,7 +83,8 @@ func TestAlertsRefuse(t *testing.T) {
 		{"a threshold where none is", "--set=metrics.prometheusRule.alerts.CorollaryDown.threshold=3", "this alert has no threshold"},
 	} {
 		t.Run(strings.ReplaceAll(row.reason, " ", "_"), func(t *testing.T) {
-			_, stderr, err := helm(t, "template", "test", chart, image, "--values=testdata/values/minimal.yaml", "--set=metrics.prometheusRule.enabled=true", row.arg)
+			_, stderr, err := helm(t, "template", "test", chart, image, "--values=testdata/values/minimal.yaml",
+				"--set=metrics.prometheusRule.enabled=true", row.arg)
 			if err == nil || !strings.Contains(strings.ReplaceAll(stderr, "/", "."), row.want) {
 				t.Errorf("%s: %v\n%s", row.reason, err, stderr)
 			}
@@ -149,7 +154,8 @@ func checkCases(t *testing.T, alert string, file ruleTest) {
 	never := `max_over_time(ALERTS{alertname="` + alert + `", alertstate="firing"}[2h])`
 	for _, test := range file.Tests {
 		switch kind, _, _ := strings.Cut(test.Name, ": "); {
-		case kind == "firing" && len(test.AlertRuleTest) == 1 && test.AlertRuleTest[0].AlertName == alert && len(test.AlertRuleTest[0].ExpAlerts) > 0:
+		case kind == "firing" && len(test.AlertRuleTest) == 1 && test.AlertRuleTest[0].AlertName == alert &&
+			len(test.AlertRuleTest[0].ExpAlerts) > 0:
 			fires++
 		case kind == "firing" && len(test.ExprTest) == 1 && len(test.ExprTest[0].Samples) > 0:
 		case kind == "silent" && len(test.ExprTest) == 1 && test.ExprTest[0].Expr == never && len(test.ExprTest[0].Samples) == 0:

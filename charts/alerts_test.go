@@ -86,7 +86,8 @@ func TestAlertsTellApart(t *testing.T) {
 		if !strings.Contains(a.Expr, "$(process)") || !strings.Contains(a.Expr, "$(by)") {
 			t.Errorf("%s speaks of other releases too: %s", a.Alert, a.Expr)
 		}
-		if named := strings.Contains(a.Expr, "operator)") || strings.Contains(a.Expr, "operator,"); named && !strings.Contains(a.Summary, "$labels.operator") {
+		if named := strings.Contains(a.Expr, "operator)") || strings.Contains(a.Expr, "operator,"); named &&
+			!strings.Contains(a.Summary, "$labels.operator") {
 			t.Errorf("%s does not say which operator it is about: %s", a.Alert, a.Summary)
 		}
 		if (a.Threshold != nil) != strings.Contains(a.Expr, "$(threshold)") {

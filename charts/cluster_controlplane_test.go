@@ -37,7 +37,8 @@ func TestRendersWhatAClusterTakes(t *testing.T) {
 		{"a name that YAML takes for a number", "1e3", []string{"--values=testdata/values/minimal.yaml"}, ""},
 		{"the longest name that a label may have, and a hook that adds to it", "test", []string{"--values=testdata/values/minimal.yaml",
 			"--set=nameOverride=" + strings.Repeat("name", 15) + "own", "--set=operators.hello.conventions.finalizer=tools.example.com/held"}, ""},
-		{"keys without values, as in a file that is half filled in", "test", []string{"--values=testdata/values/minimal.yaml", "--values=testdata/values/empty.yaml",
+		{"keys without values, as in a file that is half filled in", "test", []string{"--values=testdata/values/minimal.yaml",
+			"--values=testdata/values/empty.yaml",
 			"--set=operators.hello.conventions.finalizer=tools.example.com/held"}, ""},
 		{"a field that no container has", "test", []string{"--values=testdata/values/minimal.yaml", "--set=securityContext.privilege=none"},
 			"securityContext.privilege: field not declared in schema"},
@@ -76,7 +77,8 @@ func restricted(t *testing.T, client kubernetes.Interface) string {
 	ns := testkit.Namespace(t)
 	enforce := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted","pod-security.kubernetes.io/enforce-version":"latest"}}}`
 	testkit.Patch(t, namespaces, "", ns, "test", enforce)
-	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, err := client.CoreV1().Pods(ns).Create(t.Context(), bare, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsForbidden(err), fmt.Sprintf("a pod that is not restricted is answered by %v", err)
@@ -103,8 +105,10 @@ func TestRestricted(t *testing.T) {
 		{"the chart's pod", func(*corev1.PodSpec) {}, ""},
 		{"it may run as root", func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil }, "runAsNonRoot != true"},
 		{"system calls are not filtered", func(pod *corev1.PodSpec) { pod.SecurityContext.SeccompProfile = nil }, "seccompProfile"},
-		{"it keeps capabilities", func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.Capabilities = nil }, "unrestricted capabilities"},
-		{"it may gain privileges", func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil }, "allowPrivilegeEscalation != false"},
+		{"it keeps capabilities", func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.Capabilities = nil },
+			"unrestricted capabilities"},
+		{"it may gain privileges", func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
+			"allowPrivilegeEscalation != false"},
 	} {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "test", Labels: template.Labels, Annotations: template.Annotations},
@@ -112,7 +116,8 @@ func TestRestricted(t *testing.T) {
 		}
 		pod.Spec.ServiceAccountName = "" // the server would ask for it, and nothing is installed here
 		tc.without(&pod.Spec)
-		_, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"})
+		_, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
+			FieldValidation: "Strict"})
 		switch {
 		case tc.refused == "" && err != nil:
 			t.Errorf("%s: %v", tc.reason, err)

@@ -86,7 +86,8 @@ func (g grant) usedBy(r testkit.Request) bool {
 	if g.verb == "impersonate" {
 		return r.Sender == g.user && r.User == "system:serviceaccount:"+g.namespace+":"+g.name
 	}
-	if r.User != g.user || r.Group != g.group || r.Resource != g.resource || g.namespace != "" && r.Namespace != g.namespace || g.name != "" && r.Name != g.name {
+	if r.User != g.user || r.Group != g.group || r.Resource != g.resource || g.namespace != "" && r.Namespace != g.namespace || g.name != "" &&
+		r.Name != g.name {
 		return false
 	}
 	// A server-side apply that makes its object takes the right to create it, too.

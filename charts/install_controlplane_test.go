@@ -48,7 +48,8 @@ func (i *installation) comeAndGo() {
 
 	// Where the hook fails, helm says so, the Job is left for its log, and there is a way without it.
 	testkit.Apply(i, i.system, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: powerless}}")
-	i.helm("install", i.name, chart, "--values="+i.values("values.yaml"), "--set=replicas=0,rbac.create=false,release.serviceAccountName=powerless,release.backoffLimit=0")
+	i.helm("install", i.name, chart, "--values="+i.values("values.yaml"),
+		"--set=replicas=0,rbac.create=false,release.serviceAccountName=powerless,release.backoffLimit=0")
 	_, problems, err := helm(i, "uninstall", i.name, "--timeout=10m", "--namespace="+i.system, "--kubeconfig="+i.kubeconfig)
 	if err == nil || !strings.Contains(problems, i.fullname()+"-release") {
 		i.Errorf("%v: %s", err, problems)
@@ -121,7 +122,8 @@ func (i *installation) backUp(name, done string) {
 
 func (i *installation) operateTenant() {
 	name := testkit.Unique(i)
-	tenant := "{apiVersion: install.example.com/v1, kind: Tenant, metadata: {name: " + name + `, labels: {install.example.com/live: "yes"}}, spec: {tier: gold}}`
+	tenant := "{apiVersion: install.example.com/v1, kind: Tenant, metadata: {name: " + name +
+		`, labels: {install.example.com/live: "yes"}}, spec: {tier: gold}}`
 	testkit.Apply(i, "", tenant)
 	i.ready(tenants, "", name)
 	for range 2 {
@@ -172,7 +174,10 @@ func (i *installation) failOver() {
 	i.has(configMaps, i.apps, "start", "light", "data", "theme")
 	i.eventually(func() (bool, string) { // the Deployment may count the one that was deleted for a while
 		list := testkit.List(i, pods, i.system, "")
-		ready := slices.DeleteFunc(slices.Clone(list), func(pod unstructured.Unstructured) bool { return pod.GetDeletionTimestamp() != nil || !isReady(pod) })
+		ready := slices.DeleteFunc(slices.Clone(list), func(pod unstructured.Unstructured) bool {
+			return pod.GetDeletionTimestamp() != nil ||
+				!isReady(pod)
+		})
 		return len(list) == 2 && len(ready) == 2, fmt.Sprintf("of %d pods %d are ready", len(list), len(ready))
 	})
 	i.eventually(func() (bool, string) {
@@ -199,8 +204,10 @@ func (i *installation) list() {
 // upgrade changes one operator, which waits to be confirmed, and adds one, without another pod.
 func (i *installation) upgrade() {
 	before := i.kubelet.count()
-	testkit.Apply(i, i.elsewhere, `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: app}, spec: {defaultBackend: {service: {name: elses, port: {number: 1}}}}}`)
-	i.helm("upgrade", i.name, chart, "--values="+i.values("values.yaml"), "--values="+i.values("list.yaml"), "--values="+i.values("upgrade.yaml"), "--wait", "--timeout=10m")
+	testkit.Apply(i, i.elsewhere,
+		`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: app}, spec: {defaultBackend: {service: {name: elses, port: {number: 1}}}}}`)
+	i.helm("upgrade", i.name, chart, "--values="+i.values("values.yaml"), "--values="+i.values("list.yaml"),
+		"--values="+i.values("upgrade.yaml"), "--wait", "--timeout=10m")
 	i.note()
 	leading := func(says string) func() (bool, string) {
 		return func() (bool, string) {
@@ -212,12 +219,14 @@ func (i *installation) upgrade() {
 	i.eventually(leading(`observing: an action is not carried out`))
 	i.has(configMaps, i.apps, "start", "one", "data", "release")
 	configs := filepath.Join(i.kubelet.running("").dir, "config")
-	planned, _ := exec.CommandContext(i.Context(), i.kubelet.binary, "plan", "-c", configs, "--no-diff", "--kubeconfig", i.kubeconfig).CombinedOutput()
+	planned, _ := exec.CommandContext(i.Context(), i.kubelet.binary, "plan", "-c", configs, "--no-diff", "--kubeconfig",
+		i.kubeconfig).CombinedOutput()
 	digest := regexp.MustCompile("operator site: .* with the digest ([0-9a-f]+)").FindSubmatch(planned)
 	if digest == nil {
 		i.Fatalf("plan tells no digest:\n%s", planned)
 	}
-	confirm := exec.CommandContext(i.Context(), i.kubelet.binary, "confirm", "-c", configs, "site", "--digest", string(digest[1]), "--kubeconfig", i.kubeconfig)
+	confirm := exec.CommandContext(i.Context(), i.kubelet.binary, "confirm", "-c", configs, "site", "--digest", string(digest[1]),
+		"--kubeconfig", i.kubeconfig)
 	if out, err := confirm.CombinedOutput(); err != nil {
 		i.Fatalf("%v\n%s", err, out)
 	}
@@ -257,7 +266,8 @@ func (i *installation) uninstall() {
 	left := []struct {
 		gvr      schema.GroupVersionResource
 		ns, name string
-	}{{sites, i.apps, "site"}, {configMaps, i.apps, "start"}, {appKinds, i.team, "app"}, {configMaps, i.team, "app"}, {services, i.elsewhere, "app"}}
+	}{{sites, i.apps, "site"}, {configMaps, i.apps, "start"}, {appKinds, i.team, "app"}, {configMaps, i.team, "app"},
+		{services, i.elsewhere, "app"}}
 	for _, o := range left {
 		if u := testkit.Get(i, o.gvr, o.ns, o.name); len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() != nil {
 			i.Errorf("%s %s: finalizers %v, deleted %v", o.gvr.Resource, o.name, u.GetFinalizers(), u.GetDeletionTimestamp())

@@ -81,7 +81,8 @@ func (i *installation) values(name string) string {
 	if err != nil {
 		i.Fatal(err)
 	}
-	return write(i, name, strings.NewReplacer("SYSTEM", i.system, "APPS", i.apps, "SHARED", i.shared, "TEAM", i.team, "ELSEWHERE", i.elsewhere).Replace(string(text)))
+	return write(i, name, strings.NewReplacer("SYSTEM", i.system, "APPS", i.apps, "SHARED", i.shared, "TEAM", i.team, "ELSEWHERE",
+		i.elsewhere).Replace(string(text)))
 }
 
 // helm runs helm upon the release. Pods that run see what an upgrade changes in their mounts once it is done and the rights
@@ -191,7 +192,8 @@ func isReady(pod unstructured.Unstructured) bool {
 // nothingLeft looks for objects of the release, and for the Lease, which its processes have made.
 func (i *installation) nothingLeft() {
 	for _, gvr := range []schema.GroupVersionResource{deployments, jobs, pods, configMaps, services, leases,
-		resource("apps", "v1", "replicasets"), resource("", "v1", "serviceaccounts"), resource("", "v1", "secrets"), resource("policy", "v1", "poddisruptionbudgets"),
+		resource("apps", "v1", "replicasets"), resource("", "v1", "serviceaccounts"), resource("", "v1", "secrets"),
+		resource("policy", "v1", "poddisruptionbudgets"),
 		resource("rbac.authorization.k8s.io", "v1", "roles"), resource("rbac.authorization.k8s.io", "v1", "rolebindings"),
 		resource("rbac.authorization.k8s.io", "v1", "clusterroles"), resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")} {
 		i.eventually(func() (bool, string) {

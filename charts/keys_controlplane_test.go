@@ -29,7 +29,8 @@ func TestCompleteConfig(t *testing.T) {
 	stdout, stderr, err := helm(t, "template", "test", chart, "--set=image.repository=registry.example.com/corollary",
 		"--set-file=operatorFiles.app="+write(t, "app.yaml", config),
 		`--set=files.settings\.yaml\.tmpl=metadata`,
-		"--set-file=files.conventions\\.yaml="+write(t, "conventions.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {}\n"))
+		"--set-file=files.conventions\\.yaml="+write(t, "conventions.yaml",
+			"apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {}\n"))
 	if err != nil || !strings.Contains(stdout, "kind: Deployment") {
 		t.Errorf("%v: %s", err, stderr)
 	}

@@ -149,7 +149,8 @@ func (k *kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		return k.client.CoreV1().Pods(k.namespace).Bind(ctx, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "double"}}, metav1.CreateOptions{})
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "double"}},
+			metav1.CreateOptions{})
 	}
 	if n := len(pod.Spec.Containers) + len(pod.Spec.InitContainers); n != 1 {
 		return fmt.Errorf("it has %d containers, and this double runs one", n)
@@ -193,11 +194,13 @@ func (k *kubelet) exited(ctx context.Context, p *runningPod, pod *corev1.Pod, co
 	if code != 0 {
 		phase = corev1.PodFailed
 	}
-	return k.report(ctx, pod, phase, false, &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()}) //nolint:gosec // an exit code is a byte
+	//nolint:gosec // an exit code is a byte
+	return k.report(ctx, pod, phase, false, &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()})
 }
 
 // report writes a pod's status where it has changed.
-func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, ready bool, ended *corev1.ContainerStateTerminated) error {
+func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, ready bool,
+	ended *corev1.ContainerStateTerminated) error {
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
@@ -225,7 +228,8 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodP
 		state = corev1.ContainerState{Terminated: ended}
 	}
 	container := pod.Spec.Containers[0]
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, Ready: ready, RestartCount: restarts, State: state}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, Ready: ready,
+		RestartCount: restarts, State: state}}
 	_, err := k.client.CoreV1().Pods(k.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }
@@ -233,7 +237,8 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodP
 // remove takes a pod away whose process has ended.
 func (k *kubelet) remove(ctx context.Context, pod *corev1.Pod) error {
 	now := int64(0)
-	err := k.client.CoreV1().Pods(k.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	err := k.client.CoreV1().Pods(k.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now,
+		Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -66,7 +66,8 @@ func TestDashboardIsMounted(t *testing.T) {
 	if of() != nil {
 		t.Error("it is there without being asked for")
 	}
-	cm := of("--set=metrics.dashboard.enabled=true", "--set=metrics.dashboard.folder=Operators", "--set=metrics.dashboard.annotations.team=platform")
+	cm := of("--set=metrics.dashboard.enabled=true", "--set=metrics.dashboard.folder=Operators",
+		"--set=metrics.dashboard.annotations.team=platform")
 	if cm == nil || cm.Data["corollary.json"] != text(t, "corollary/files/dashboard.json") {
 		t.Fatalf("%v is not the dashboard", cm)
 	}
@@ -79,7 +80,8 @@ func TestDashboardIsMounted(t *testing.T) {
 // the name of the Service, is the one that the alerts select by.
 func TestServiceMonitorFindsTheService(t *testing.T) {
 	t.Parallel()
-	args := []string{"--set=metrics.serviceMonitor.enabled=true", "--set=metrics.serviceMonitor.interval=15s", "--set=metrics.serviceMonitor.labels.release=prometheus",
+	args := []string{"--set=metrics.serviceMonitor.enabled=true", "--set=metrics.serviceMonitor.interval=15s",
+		"--set=metrics.serviceMonitor.labels.release=prometheus",
 		"--set=commonLabels.release=other", `--set=commonLabels.app\.kubernetes\.io/instance=other`}
 	monitors, services := monitored(t, "ServiceMonitor", args...), monitored(t, "Service", args...)
 	if len(monitors) != 1 || len(services) != 1 || len(monitored(t, "ServiceMonitor")) != 0 {

@@ -32,14 +32,16 @@ operatorServiceAccounts: {create: false}
 			made[key] = true
 		}
 	}
-	if !made["ClusterRole  one:test-corollary-everywhere"] || !made["Role shared two:test-corollary-shared"] || !made["Role one test-corollary"] {
+	if !made["ClusterRole  one:test-corollary-everywhere"] || !made["Role shared two:test-corollary-shared"] ||
+		!made["Role one test-corollary"] {
 		t.Errorf("they make %v", made)
 	}
 }
 
 // someOperator is what a config needs besides what it watches.
 const someOperator = `downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, template: "metadata: {name: x}"}],
-    conventions: {fieldManager: x, labels: {tools.example.com/by: x}, hash: {annotation: tools.example.com/hash}, finalizer: tools.example.com/site},
+    conventions: {fieldManager: x, labels: {tools.example.com/by: x}, hash: {annotation: tools.example.com/hash},
+      finalizer: tools.example.com/site},
     status: {conditions: {ready: Ready}}`
 
 // TestNamesAreValid: whatever a release, its namespace and its objects are called, the names and labels are ones that the API

@@ -41,9 +41,10 @@ func (k *kubelet) authenticate(ctx context.Context, p *runningPod) error {
 	if mounts := p.pod.Spec.AutomountServiceAccountToken; mounts == nil || !*mounts {
 		return fmt.Errorf("it mounts no token of its ServiceAccount")
 	}
-	token, err := k.client.CoreV1().ServiceAccounts(k.namespace).CreateToken(ctx, p.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
-			APIVersion: "v1", Kind: "Pod", Name: p.pod.Name, UID: p.pod.UID}}}, metav1.CreateOptions{})
+	token, err := k.client.CoreV1().ServiceAccounts(k.namespace).CreateToken(ctx, p.pod.Spec.ServiceAccountName,
+		&authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
+				APIVersion: "v1", Kind: "Pod", Name: p.pod.Name, UID: p.pod.UID}}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}

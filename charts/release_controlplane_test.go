@@ -70,7 +70,8 @@ func TestRollbackAfterAnUninstall(t *testing.T) {
 		_, stderr, err := helm(t, append(args, "--namespace="+ns, "--kubeconfig="+testkit.Kubeconfig(t))...)
 		return stderr, err
 	}
-	if out, err := do("install", "back", chart, "--values=testdata/values/finalizer.yaml", "--set=operators.site.watch.namespaces={"+ns+"}"); err != nil {
+	if out, err := do("install", "back", chart, "--values=testdata/values/finalizer.yaml",
+		"--set=operators.site.watch.namespaces={"+ns+"}"); err != nil {
 		t.Fatal(out)
 	}
 	if out, err := do("uninstall", "back", "--timeout=1s"); err == nil {
@@ -81,7 +82,8 @@ func TestRollbackAfterAnUninstall(t *testing.T) {
 	if out, err := do("rollback", "back", "1"); err != nil {
 		t.Fatal(out)
 	}
-	if replicas, _, _ := unstructured.NestedInt64(testkit.Get(t, deployments, ns, "back-corollary").Object, "spec", "replicas"); replicas != 2 {
+	if replicas, _, _ := unstructured.NestedInt64(testkit.Get(t, deployments, ns, "back-corollary").Object, "spec",
+		"replicas"); replicas != 2 {
 		t.Errorf("there are to be %d processes", replicas)
 	}
 }
@@ -96,7 +98,8 @@ func TestReleaseIsRestricted(t *testing.T) {
 	ns := restricted(t, client)
 	template := as[batchv1.Job](t, render(t, "--values=testdata/values/finalizer.yaml"), "Job").Spec.Template
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "test", Labels: template.Labels}, Spec: template.Spec}
-	if _, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: "Strict"}); err != nil {
+	if _, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
+		FieldValidation: "Strict"}); err != nil {
 		t.Error(err)
 	}
 }

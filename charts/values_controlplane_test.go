@@ -115,7 +115,8 @@ func TestExamplesAsValues(t *testing.T) {
 func TestExamplesAsFiles(t *testing.T) {
 	t.Parallel()
 	shared := string(conventions(t))
-	args, want := []string{image, `--set-file=files.conventions\.yaml=` + write(t, "conventions.yaml", shared)}, map[string]string{"conventions.yaml": shared}
+	args, want := []string{image, `--set-file=files.conventions\.yaml=` + write(t, "conventions.yaml", shared)},
+		map[string]string{"conventions.yaml": shared}
 	for _, path := range examples(t) {
 		name := load(t, path).Metadata.Name
 		text, err := os.ReadFile(path)
@@ -168,7 +169,8 @@ func TestFilesToTheByte(t *testing.T) {
 // that is no whole number any more, unless the chart takes care.
 func TestNumbersInValues(t *testing.T) {
 	t.Parallel()
-	const parameters = "{million: 1000000, billion: 12345678901, most: 9007199254740991, least: -9007199254740991, half: 0.5, text: '0123', none: false}"
+	const parameters = "{million: 1000000, billion: 12345678901, most: 9007199254740991, least: -9007199254740991, half: 0.5, text: " +
+		"'0123', none: false}"
 	manifest := render(t, "--values=testdata/values/minimal.yaml",
 		"--values="+write(t, "numbers.yaml", "operators: {hello: {parameters: "+parameters+"}}"))
 	dir := unpack(t, mounted(t, manifest))

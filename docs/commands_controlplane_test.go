@@ -54,7 +54,8 @@ kubectl() {
 }
 served() {
 	local group plural kind versions version
-	command kubectl get crd -o jsonpath='{range .items[*]}{.spec.group} {.spec.names.plural} {.spec.names.kind} {.spec.versions[?(@.served==true)].name}{"\n"}{end}' |
+	command kubectl get crd -o jsonpath='{range .items[*]}{.spec.group} {.spec.names.plural} {.spec.names.kind}'\
+' {.spec.versions[?(@.served==true)].name}{"\n"}{end}' |
 		while read -r group plural kind versions; do
 			for version in $versions; do
 				until says "/apis/$group/$version" "\"name\":\"$plural\"" && says "/openapi/v3/apis/$group/$version" "\"kind\":\"$kind\"" &&
@@ -182,7 +183,8 @@ func newSession(t *testing.T, p page, bin string) *session {
 	if err := os.WriteFile(s.state, fmt.Appendf(nil, "cd %q\n", at), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.env = []string{"HOME=" + home, "STATE=" + s.state, "PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "TZ=UTC", "TERM=dumb",
+	s.env = []string{"HOME=" + home, "STATE=" + s.state, "PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "TZ=UTC",
+		"TERM=dumb",
 		"COROLLARY_HEALTH_PROBE_BIND_ADDRESS=0"} // pages are typed at one time and cannot all have the same port
 	text := ""
 	for _, b := range p.blocks {

@@ -353,13 +353,15 @@ func TestReadmesConfigIsGood(t *testing.T) {
 
 // TestContributingListsDependencies: every module that the code imports has a line of reason.
 func TestContributingListsDependencies(t *testing.T) {
-	listed := regexp.MustCompile(`[a-z0-9.]+\.[a-z]+/[A-Za-z0-9./_-]+`).FindAllString(section(t, read(t, "../CONTRIBUTING.md"), "## Dependencies"), -1)
+	listed := regexp.MustCompile(`[a-z0-9.]+\.[a-z]+/[A-Za-z0-9./_-]+`).FindAllString(section(t, read(t, "../CONTRIBUTING.md"),
+		"## Dependencies"), -1)
 	used := map[string]bool{}
 	err := filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if _, module := os.Stat(filepath.Join(name, "go.mod")); entry.IsDir() && name != ".." && (module == nil || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
+		if _, module := os.Stat(filepath.Join(name, "go.mod")); entry.IsDir() && name != ".." &&
+			(module == nil || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
 			return fs.SkipDir
 		}
 		if filepath.Ext(name) != ".go" {

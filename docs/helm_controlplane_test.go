@@ -38,8 +38,10 @@ var comparisons = []struct {
 	{"`{{ .missing }}`", `v: {{ .spec.missing }}`, nil, failed("missing")},
 	{"`default 1` of `0` or `false`", `v: {{ .spec.zero | default 1 }}`, 1.0, 0.0},
 	{"`{{ .x \\| quote }}` as a whole value", `v: {{ .spec.answer | quote }}`, "no", "no"},
-	{"`{{ .x \\| toJson }}` as a whole value", `v: {{ .spec.map | toJson }}`, map[string]any{"a": "1", "b": "2"}, map[string]any{"a": "1", "b": "2"}},
-	{"`toYaml … \\| nindent N` at the end of a pipeline", `v: {{ toYaml .spec.map | nindent 4 }}`, map[string]any{"a": "1", "b": "2"}, map[string]any{"a": "1", "b": "2"}},
+	{"`{{ .x \\| toJson }}` as a whole value", `v: {{ .spec.map | toJson }}`, map[string]any{"a": "1", "b": "2"},
+		map[string]any{"a": "1", "b": "2"}},
+	{"`toYaml … \\| nindent N` at the end of a pipeline", `v: {{ toYaml .spec.map | nindent 4 }}`, map[string]any{"a": "1", "b": "2"},
+		map[string]any{"a": "1", "b": "2"}},
 	{"`{{ printf \"%d\" .x }}` as a whole value", `v: {{ printf "%d" (int .spec.five) }}`, 5.0, "5"},
 	{"`{{ printf \"%q\" .x }}` as a whole value", `v: {{ printf "%q" .spec.text }}`, "hi", failed("quote")},
 	{"a map or list inside text", `v: "a {{ .spec.map }}"`, "a map[a:1 b:2]", failed("toJson")},
@@ -63,7 +65,8 @@ func TestComparedWithHelm(t *testing.T) {
 		}
 		save(t, filepath.Join(dir, fmt.Sprintf("chart/templates/t%02d.yaml", i)), strings.ReplaceAll(c.template, ".spec", ".Values.spec"))
 	}
-	printed, err := exec.Command(tools.Path(t, "helm"), "template", "pasted", filepath.Join(dir, "chart"), "--values", filepath.Join(dir, "cr.yaml")).Output()
+	printed, err := exec.Command(tools.Path(t, "helm"), "template", "pasted", filepath.Join(dir, "chart"), "--values",
+		filepath.Join(dir, "cr.yaml")).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +99,8 @@ conventions: {fieldManager: greeter, labels: {tools.example.com/managed-by: gree
 status: {conditions: {ready: Ready}}
 `)
 	var out, errs bytes.Buffer
-	if code := cli.Main([]string{"render", "-c", config, "-f", filepath.Join(dir, "cr.yaml")}, cli.IO{In: strings.NewReader(""), Out: &out, Err: &errs}); code != 0 {
+	if code := cli.Main([]string{"render", "-c", config, "-f", filepath.Join(dir, "cr.yaml")}, cli.IO{In: strings.NewReader(""), Out: &out,
+		Err: &errs}); code != 0 {
 		return nil, errs.String()
 	}
 	_, spec, _ := strings.Cut(out.String(), "\nspec:\n")

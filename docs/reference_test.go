@@ -99,7 +99,8 @@ func (r *reference) block(path string, d definition, value reflect.Value) {
 			}
 		}
 		kind, inner := r.kind(f, p, at)
-		fmt.Fprintf(&r.text, "| %s | %s | %s | %s |\n", shown, kind, r.standard(key, value.FieldByIndex(f.Index)), sentence(p.Description, f.Name, key))
+		fmt.Fprintf(&r.text, "| %s | %s | %s | %s |\n", shown, kind, r.standard(key, value.FieldByIndex(f.Index)),
+			sentence(p.Description, f.Name, key))
 		if inner != nil {
 			if strings.HasPrefix(kind, "list") {
 				at += "[]"
@@ -174,7 +175,8 @@ func (r *reference) standard(key string, v reflect.Value) string {
 	}
 	text, err := json.Marshal(v.Interface())
 	said := strings.Trim(string(text), `"`)
-	if err != nil || v.IsZero() || v.Kind() == reflect.Struct || strings.Contains(everything, key+": "+said) || strings.Contains(everything, key+`: "`) {
+	if err != nil || v.IsZero() || v.Kind() == reflect.Struct || strings.Contains(everything, key+": "+said) ||
+		strings.Contains(everything, key+`: "`) {
 		return ""
 	}
 	if v.Kind() == reflect.Map || v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct {

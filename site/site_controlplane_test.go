@@ -24,7 +24,8 @@ import (
 func build(t *testing.T, root string) (string, string, error) {
 	t.Helper()
 	out := t.TempDir()
-	cmd := exec.Command(tools.Path(t, "hugo"), "build", "--noBuildLock", "--panicOnWarning", "--source", filepath.Join(root, "site"), "--destination", out)
+	cmd := exec.Command(tools.Path(t, "hugo"), "build", "--noBuildLock", "--panicOnWarning", "--source", filepath.Join(root, "site"),
+		"--destination", out)
 	cmd.Env = []string{"HOME=" + t.TempDir(), "HUGO_CACHEDIR=" + t.TempDir(), "PATH=" + t.TempDir(),
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "GOPROXY=off"}
 	said, err := cmd.CombinedOutput()

@@ -132,7 +132,8 @@ func (c *canvas) text(x, y, size float64, fill, anchor, weight, text string) {
 	if weight != "" {
 		weight = ` font-weight="` + weight + `"`
 	}
-	c.write(`<text x="%.1f" y="%.1f" font-size="%.0f" fill="%s" text-anchor="%s"%s>%s</text>`, x, y, size, fill, anchor, weight, html.EscapeString(text))
+	c.write(`<text x="%.1f" y="%.1f" font-size="%.0f" fill="%s" text-anchor="%s"%s>%s</text>`, x, y, size, fill, anchor, weight,
+		html.EscapeString(text))
 }
 
 // wrapped breaks a text into lines of about n letters.

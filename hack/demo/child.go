@@ -51,7 +51,8 @@ func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (
 		return nil, fmt.Errorf("creating corollary's log: %w", err)
 	}
 	defer file.Close()
-	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)...)
+	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics, "--health-probe-bind-address",
+		health)...)
 	cmd.Stdout, cmd.Stderr = file, file
 	// Ctrl-C in a terminal goes to the whole process group; corollary is to hear of it from the demo alone, once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -17,9 +17,10 @@ func (s *stage) playDeploymentController(ctx context.Context, name string, repli
 		return err
 	}
 	s.tell.note("no controller of Deployments runs here: the demo writes the Deployment's status in its place")
-	return s.patch(ctx, deployments, name, fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d,"updatedReplicas":%[2]d,"readyReplicas":%[2]d,`+
-		`"availableReplicas":%[2]d,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}}`,
-		live.GetGeneration(), replicas), "status")
+	return s.patch(ctx, deployments, name,
+		fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d,"updatedReplicas":%[2]d,"readyReplicas":%[2]d,`+
+			`"availableReplicas":%[2]d,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}}`,
+			live.GetGeneration(), replicas), "status")
 }
 
 // playGarbageCollector deletes what an owner that is gone has left, where no kube-controller-manager does.

@@ -38,6 +38,7 @@ func showDeletion(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it", len(before), took(time.Since(begin)))
+	s.tell.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it", len(before),
+		took(time.Since(begin)))
 	return nil
 }

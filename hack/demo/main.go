@@ -76,7 +76,8 @@ func run(ctx context.Context) (err error) {
 	}
 	if tell.terminal {
 		tell.say("\nIt stays up until Ctrl-C. In another terminal:\n")
-		tell.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get websites,pages,configmaps\ntail -f %s",
+		tell.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get "+
+			"websites,pages,configmaps\ntail -f %s",
 			kubeconfig, child.log))
 		<-ctx.Done()
 	}

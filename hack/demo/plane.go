@@ -19,7 +19,8 @@ const (
 )
 
 // startPlane starts the control plane with the CRDs of the examples and writes a kubeconfig for it.
-func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool, err error) {
+func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool,
+	err error) {
 	binaries, hasManager, err := assets.BuildForDemo(ctx, os.Stderr)
 	if err != nil {
 		return nil, "", false, err

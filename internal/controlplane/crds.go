@@ -95,7 +95,8 @@ func parse(data []byte) (map[string]any, error) {
 }
 
 // installCRD applies one CRD.
-func installCRD(ctx context.Context, client dynamic.Interface, object *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+func installCRD(ctx context.Context, client dynamic.Interface,
+	object *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if kind := object.GetKind(); kind != "CustomResourceDefinition" {
 		return nil, fmt.Errorf("installing CRDs: the document %s is a %s", object.GetName(), kind)
 	}
@@ -134,7 +135,8 @@ func waitForCRD(ctx context.Context, config *rest.Config, client dynamic.Interfa
 }
 
 // served returns nil when the version of the CRD can be used.
-func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
+func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition,
+	version string) error {
 	gv := crd.Spec.Group + "/" + version
 	resources, err := finder.ServerResourcesForGroupVersion(gv)
 	if err != nil {

@@ -26,7 +26,8 @@ var never = map[string][]string{
 }
 
 // pure are the packages that work without an API server and without its clients.
-var pure = []string{"pkg/config", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/redact", "pkg/render", "pkg/rules",
+var pure = []string{"pkg/config", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/redact", "pkg/render",
+	"pkg/rules",
 	"pkg/scaffold", "pkg/spelling", "pkg/status", "pkg/yamltext"}
 
 // clients are the libraries that talk to an API server.

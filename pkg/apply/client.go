@@ -94,7 +94,8 @@ func (c *Client) resource(t Target) dynamic.ResourceInterface {
 }
 
 // patch sends one patch of any type under the manager's name.
-func (c *Client) patch(ctx context.Context, o op, t Target, pt types.PatchType, body any, opts metav1.PatchOptions) (*unstructured.Unstructured, *Error) {
+func (c *Client) patch(ctx context.Context, o op, t Target, pt types.PatchType, body any,
+	opts metav1.PatchOptions) (*unstructured.Unstructured, *Error) {
 	data, err := encode(body)
 	if err != nil {
 		return nil, &Error{Verb: o.verb, Target: t, Err: err, op: o}

@@ -78,8 +78,9 @@ func TestDeletePropagation(t *testing.T) {
 			f := setup(t)
 			tg := f.target(jobs, "j")
 			job := f.create(tg, `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`)
-			testkit.Apply(t, f.ns, `{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: "`+
-				string(job.GetUID())+`", controller: true, blockOwnerDeletion: true}]}, spec: {containers: [{name: a, image: a}]}}`)
+			testkit.Apply(t, f.ns,
+				`{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: "`+
+					string(job.GetUID())+`", controller: true, blockOwnerDeletion: true}]}, spec: {containers: [{name: a, image: a}]}}`)
 			collectorSeesPods(t, f.ns) // orphaned is what the collector knows of
 			if err := f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation); err != nil {
 				t.Fatal(err)
@@ -102,7 +103,8 @@ func TestDeletePropagation(t *testing.T) {
 // collected as soon as it is seen, and is seen after those before it.
 func collectorSeesPods(t *testing.T, ns string) {
 	t.Helper()
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: Pod, metadata: {name: stray, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: never, uid: never}]}, spec: {containers: [{name: a, image: a}]}}`)
+	testkit.Apply(t, ns,
+		`{apiVersion: v1, kind: Pod, metadata: {name: stray, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: never, uid: never}]}, spec: {containers: [{name: a, image: a}]}}`)
 	testkit.Eventually(t, eventually, func() (bool, string) {
 		return testkit.Find(t, pods, ns, "stray") == nil, "the collector has not seen a Pod whose owner is not there"
 	})

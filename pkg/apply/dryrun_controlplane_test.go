@@ -30,7 +30,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 	_, err = dry.c.Create(t.Context(), standing, doc(t, configMap))
 	wants(t, err, ErrExists, ReasonAlreadyExists)
 	wants(t, answers.Error(standing), ErrExists, ReasonAlreadyExists)
-	applied, err := dry.c.Apply(t.Context(), standing, uid, doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2", more: "x"}}`))
+	applied, err := dry.c.Apply(t.Context(), standing, uid,
+		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2", more: "x"}}`))
 	if err != nil || answers.Answer(standing) != applied || answers.Error(standing) != nil || field(t, applied, "data", "mine") != "2" {
 		t.Errorf("apply: %v, %v", applied, err)
 	}
@@ -83,7 +84,8 @@ func TestStored(t *testing.T) {
 	before := posted(f, "helm")
 	at := f.target(deployments, "a")
 	want := before.DeepCopy()
-	for _, path := range [][]string{{"spec", "progressDeadlineSeconds"}, {"spec", "strategy"}, {"spec", "paused"}, {"metadata", "labels", "theirs"}} {
+	for _, path := range [][]string{{"spec", "progressDeadlineSeconds"}, {"spec", "strategy"}, {"spec", "paused"},
+		{"metadata", "labels", "theirs"}} {
 		unstructured.RemoveNestedField(want.Object, path...)
 	}
 	got, err := f.c.Stored(t.Context(), at, want)
@@ -91,7 +93,8 @@ func TestStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if field(t, got, "spec", "progressDeadlineSeconds") != int64(600) || field(t, got, "spec", "strategy", "type") != "RollingUpdate" ||
-		field(t, got, "spec", "paused") != nil || got.GetLabels()["theirs"] != "" || len(got.GetManagedFields()) != 1 || got.GetManagedFields()[0].Manager != "helm" {
+		field(t, got, "spec", "paused") != nil || got.GetLabels()["theirs"] != "" || len(got.GetManagedFields()) != 1 ||
+		got.GetManagedFields()[0].Manager != "helm" {
 		t.Errorf("it would be %v", got.Object)
 	}
 	unstructured.RemoveNestedField(want.Object, "spec", "selector")

@@ -32,24 +32,36 @@ func TestRefusals(t *testing.T) {
 		want   string
 		says   string
 	}{
-		{"a field that a CRD does not have", widgets, widgetWith("nope: 1"), ReasonSchemaMismatch, "web: .spec.nope: field not declared in schema"},
-		{"a field that a built-in kind does not have", deployments, in("replicas", "replcas"), ReasonSchemaMismatch, "web: .spec.replcas: field not declared in schema"},
-		{"one deep in a list", deployments, in("image:", "imag:"), ReasonSchemaMismatch, `.spec.template.spec.containers[name="app"].imag: field not declared in schema`},
-		{"one in the metadata", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labelz: {}}}`, ReasonSchemaMismatch, ".metadata.labelz: field not declared"},
-		{"one at the root", widgets, `{apiVersion: tools.example.com/v1, kind: Widget, spek: {}}`, ReasonSchemaMismatch, ".spek: field not declared"},
-		{"text for an integer", widgets, widgetWith(`number: "5"`), ReasonSchemaMismatch, ".spec.number: expected numeric (int or float), got string"},
-		{"a number for text: the value is not told, for it could be a secret's", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: 5}}`, ReasonSchemaMismatch, ".data.a: expected string"},
-		{"a list key twice", deployments, in(image, image+`, env: [{name: A, value: "1"}, {name: A, value: "2"}]`), ReasonSchemaMismatch, `.env: duplicate entries for key [name="A"]`},
+		{"a field that a CRD does not have", widgets, widgetWith("nope: 1"), ReasonSchemaMismatch,
+			"web: .spec.nope: field not declared in schema"},
+		{"a field that a built-in kind does not have", deployments, in("replicas", "replcas"), ReasonSchemaMismatch,
+			"web: .spec.replcas: field not declared in schema"},
+		{"one deep in a list", deployments, in("image:", "imag:"), ReasonSchemaMismatch,
+			`.spec.template.spec.containers[name="app"].imag: field not declared in schema`},
+		{"one in the metadata", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labelz: {}}}`, ReasonSchemaMismatch,
+			".metadata.labelz: field not declared"},
+		{"one at the root", widgets, `{apiVersion: tools.example.com/v1, kind: Widget, spek: {}}`, ReasonSchemaMismatch,
+			".spek: field not declared"},
+		{"text for an integer", widgets, widgetWith(`number: "5"`), ReasonSchemaMismatch,
+			".spec.number: expected numeric (int or float), got string"},
+		{"a number for text: the value is not told, for it could be a secret's", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: 5}}`,
+			ReasonSchemaMismatch, ".data.a: expected string"},
+		{"a list key twice", deployments, in(image, image+`, env: [{name: A, value: "1"}, {name: A, value: "2"}]`), ReasonSchemaMismatch,
+			`.env: duplicate entries for key [name="A"]`},
 		{"an item of a set twice", widgets, widgetWith("set: [a, a]"), ReasonSchemaMismatch, ".spec.set: "},
 		{"several at once", deployments, in(image, image+`, tty: "x", stdin: "x"`), ReasonSchemaMismatch, ".stdin: expected boolean"},
-		{"a quantity that is none", deployments, in(image, image+`, resources: {limits: {cpu: abc}}`), ReasonSchemaMismatch, "quantities must match"},
+		{"a quantity that is none", deployments, in(image, image+`, resources: {limits: {cpu: abc}}`), ReasonSchemaMismatch,
+			"quantities must match"},
 		{"null for a typed field of a CRD", widgets, widgetWith("text: null"), ReasonRejected, "spec.text: Invalid value"},
-		{"a bad value", deployments, in("replicas: 3", "replicas: -1"), ReasonRejected, "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
-		{"a label that is none", deployments, in("name: web}", `name: web, labels: {a: "b c"}}`), ReasonRejected, "metadata.labels: Invalid value"},
+		{"a bad value", deployments, in("replicas: 3", "replicas: -1"), ReasonRejected,
+			"spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+		{"a label that is none", deployments, in("name: web}", `name: web, labels: {a: "b c"}}`), ReasonRejected,
+			"metadata.labels: Invalid value"},
 		{"too large for the store", widgets, big(1_600_000), ReasonTooLarge, "request is too large"},
 		{"too large to be sent to the store", widgets, big(2_300_000), ReasonTooLarge, "larger than max"},
 		{"too large for the API server", widgets, big(3_200_000), ReasonTooLarge, "limit is"},
-		{"too large for the kind", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: ` + strings.Repeat("a", 1_100_000) + `}}`, ReasonRejected, "may not be more than 1048576 bytes"},
+		{"too large for the kind", configMaps, `{apiVersion: v1, kind: ConfigMap, data: {a: ` + strings.Repeat("a", 1_100_000) + `}}`,
+			ReasonRejected, "may not be more than 1048576 bytes"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -106,9 +118,12 @@ func TestMissing(t *testing.T) {
 		says   string
 	}{
 		{"the namespace", Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, ReasonNamespaceNotFound, `namespaces "no-such" not found`},
-		{"the kind, in a group that is served", f.target(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "a"), ReasonKindNotServed, "gadgets.tools.example.com"},
-		{"the version", f.target(schema.GroupVersionResource{Group: group, Version: "v9", Resource: "widgets"}, "a"), ReasonKindNotServed, "in version v9"},
-		{"the group", f.target(schema.GroupVersionResource{Group: "none.example.com", Version: "v1", Resource: "gadgets"}, "a"), ReasonKindNotServed, "is its CustomResourceDefinition installed"},
+		{"the kind, in a group that is served", f.target(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "a"),
+			ReasonKindNotServed, "gadgets.tools.example.com"},
+		{"the version", f.target(schema.GroupVersionResource{Group: group, Version: "v9", Resource: "widgets"}, "a"), ReasonKindNotServed,
+			"in version v9"},
+		{"the group", f.target(schema.GroupVersionResource{Group: "none.example.com", Version: "v1", Resource: "gadgets"}, "a"),
+			ReasonKindNotServed, "is its CustomResourceDefinition installed"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -182,20 +197,26 @@ func TestForbidden(t *testing.T) {
 	admin := setup(t)
 	tg := admin.target(configMaps, "a")
 	live := admin.create(tg, configMap)
-	f := setupFor(t, testkit.User(t, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}))
+	f := setupFor(t, testkit.User(t, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"get"}}))
 	f.ns = admin.ns
 	obj := doc(t, configMap)
 	cases := []struct {
 		needs string
 		do    func() error
 	}{
-		{"create and patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Create(t.Context(), f.target(configMaps, "b"), obj); return err }},
+		{"create and patch configmaps in namespace " + f.ns, func() error {
+			_, err := f.c.Create(t.Context(), f.target(configMaps, "b"),
+				obj)
+			return err
+		}},
 		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Apply(t.Context(), tg, live.GetUID(), obj); return err }},
 		{"create configmaps in namespace " + f.ns, func() error { return f.c.Accepts(t.Context(), tg, obj) }},
 		{"delete configmaps in namespace " + f.ns, func() error {
 			return f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
 		}},
-		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/x"); return err }},
+		{"patch configmaps in namespace " + f.ns,
+			func() error { _, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/x"); return err }},
 		{"patch configmaps in namespace " + f.ns, func() error { return f.c.Release(t.Context(), tg, live, Marks{}) }},
 		{"patch widgets.tools.example.com/status in namespace " + f.ns, func() error {
 			_, err := f.applyStatus(f.target(widgets, "a"), nobody, map[string]any{"phase": "x"})
@@ -205,7 +226,8 @@ func TestForbidden(t *testing.T) {
 			_, err := f.c.Apply(t.Context(), Target{GVR: namespaces, Name: f.ns}, nobody, map[string]any{"apiVersion": "v1", "kind": "Namespace"})
 			return err
 		}},
-		{"get widgets.tools.example.com in namespace " + f.ns, func() error { _, err := f.c.Get(t.Context(), f.target(widgets, "a")); return err }},
+		{"get widgets.tools.example.com in namespace " + f.ns,
+			func() error { _, err := f.c.Get(t.Context(), f.target(widgets, "a")); return err }},
 	}
 	for _, tc := range cases {
 		t.Run(tc.needs, func(t *testing.T) {
@@ -221,7 +243,8 @@ func TestForbidden(t *testing.T) {
 
 // TestForbiddenToCreate holds that a first apply needs both verbs, and that the one that is missing is named.
 func TestForbiddenToCreate(t *testing.T) {
-	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"patch"}}))
+	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"patch"}}))
 	_, err := f.c.Create(t.Context(), f.target(configMaps, "a"), doc(t, configMap))
 	wants(t, err, nil, ReasonForbidden)
 	says(t, err, `cannot create resource "configmaps"`, "needs: create and patch configmaps in namespace "+f.ns)
@@ -229,7 +252,8 @@ func TestForbiddenToCreate(t *testing.T) {
 
 // TestForbiddenToImpersonate holds that a right to act as somebody is not taken for one of that somebody.
 func TestForbiddenToImpersonate(t *testing.T) {
-	cfg := testkit.User(t, "process", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "patch"}})
+	cfg := testkit.User(t, "process", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"get", "patch"}})
 	cfg.Impersonate.UserName = "system:serviceaccount:team-a:app"
 	f := setupFor(t, cfg)
 	_, err := f.c.Apply(t.Context(), f.target(configMaps, "a"), nobody, doc(t, configMap))
@@ -246,7 +270,8 @@ func TestDenied(t *testing.T) {
 	testkit.Patch(t, namespaces, "", f.ns, "test", `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
 	var err error
 	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of the label by a watch
-		_, err = f.c.Create(t.Context(), f.target(pods, testkit.Unique(t)), doc(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: a}]}}`))
+		_, err = f.c.Create(t.Context(), f.target(pods, testkit.Unique(t)),
+			doc(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: a}]}}`))
 		return err != nil, "the pod is admitted"
 	})
 	wants(t, err, nil, ReasonDenied)
@@ -297,7 +322,8 @@ func TestNoAnswer(t *testing.T) {
 	fault.Off()
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
 	wants(t, err, ErrExists, ReasonAlreadyExists)
-	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.heard, ",") != strings.Join(want, ",") {
+	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.heard, ",") != strings.Join(want,
+		",") {
 		t.Errorf("the observer heard %v, want %v", f.heard, want)
 	}
 

@@ -14,7 +14,8 @@ import (
 // It is a JSON patch, never an apply: on an object that the same manager applies, an apply of the finalizer alone
 // would drop everything else. It takes the right to patch the resource; the one on its finalizers subresource
 // does not do.
-func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, name string) (*unstructured.Unstructured, error) {
+func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, name string) (*unstructured.Unstructured,
+	error) {
 	have := obj.GetFinalizers()
 	if slices.Contains(have, name) {
 		return obj, nil
@@ -34,7 +35,8 @@ func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.U
 
 // SwapFinalizer puts the finalizer name in the place of the one named old, in one request, so that the object is never
 // without; where it bears name already, old just goes. The rest is as for AddFinalizer.
-func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old, name string) (*unstructured.Unstructured, error) {
+func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old, name string) (*unstructured.Unstructured,
+	error) {
 	have := obj.GetFinalizers()
 	at := slices.Index(have, old)
 	if at < 0 {
@@ -56,7 +58,8 @@ func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.
 // RemoveFinalizer takes the finalizers of these names off obj, as it was read, leaves all others, and returns it as
 // stored; without a request where none is there. The last finalizer of an object that is being deleted lets it go.
 // ErrConflict: obj changed since; read it again. ErrGone: it is not there any more, so nothing is left to do.
-func (c *Client) RemoveFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, names ...string) (*unstructured.Unstructured, error) {
+func (c *Client) RemoveFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured,
+	names ...string) (*unstructured.Unstructured, error) {
 	p := patchOf(obj)
 	for at, have := range slices.Backward(obj.GetFinalizers()) { // so that indexes stay right
 		if slices.Contains(names, have) {

@@ -28,11 +28,16 @@ var immutables = []struct {
 	stands, changed                  string
 	fields                           string // as InvalidFields gives them
 }{
-	{"a StatefulSet's service", "apps", "v1", "statefulsets", workloadOf("StatefulSet", "serviceName: a", "web"), workloadOf("StatefulSet", "serviceName: b", "web"), "spec"},
-	{"a StatefulSet's selector", "apps", "v1", "statefulsets", workloadOf("StatefulSet", "serviceName: a", "web"), workloadOf("StatefulSet", "serviceName: a", "other"), "spec"},
-	{"a Deployment's selector", "apps", "v1", "deployments", workloadOf("Deployment", "replicas: 1", "web"), workloadOf("Deployment", "replicas: 1", "other"), "spec.selector"},
-	{"a DaemonSet's selector", "apps", "v1", "daemonsets", workloadOf("DaemonSet", "minReadySeconds: 1", "web"), workloadOf("DaemonSet", "minReadySeconds: 1", "other"), "spec.selector"},
-	{"a ReplicaSet's selector", "apps", "v1", "replicasets", workloadOf("ReplicaSet", "replicas: 1", "web"), workloadOf("ReplicaSet", "replicas: 1", "other"), "spec.selector"},
+	{"a StatefulSet's service", "apps", "v1", "statefulsets", workloadOf("StatefulSet", "serviceName: a", "web"),
+		workloadOf("StatefulSet", "serviceName: b", "web"), "spec"},
+	{"a StatefulSet's selector", "apps", "v1", "statefulsets", workloadOf("StatefulSet", "serviceName: a", "web"),
+		workloadOf("StatefulSet", "serviceName: a", "other"), "spec"},
+	{"a Deployment's selector", "apps", "v1", "deployments", workloadOf("Deployment", "replicas: 1", "web"),
+		workloadOf("Deployment", "replicas: 1", "other"), "spec.selector"},
+	{"a DaemonSet's selector", "apps", "v1", "daemonsets", workloadOf("DaemonSet", "minReadySeconds: 1", "web"),
+		workloadOf("DaemonSet", "minReadySeconds: 1", "other"), "spec.selector"},
+	{"a ReplicaSet's selector", "apps", "v1", "replicasets", workloadOf("ReplicaSet", "replicas: 1", "web"),
+		workloadOf("ReplicaSet", "replicas: 1", "other"), "spec.selector"},
 	{"a Job's template", "batch", "v1", "jobs", jobOf("completions: 1", "a"), jobOf("completions: 1", "b"), "spec.template"},
 	{"a Job's completions", "batch", "v1", "jobs", jobOf("completions: 1", "a"), jobOf("completions: 2", "a"), "spec.completions"},
 	{"a Pod's environment", "", "v1", "pods", podOf("Never", "1"), podOf("Never", "2"), "spec"},
@@ -40,44 +45,63 @@ var immutables = []struct {
 	{"a Service's address", "", "v1", "services", serviceOf("None"), serviceOf("10.0.0.78"), "spec.ipFamilyPolicy spec.ipFamilies[1]"},
 	{"a claim's storage class", "", "v1", "persistentvolumeclaims", claimOf("a", "1Gi"), claimOf("b", "1Gi"), "spec"},
 	{"a claim that shrinks", "", "v1", "persistentvolumeclaims", claimOf("a", "2Gi"), claimOf("a", "1Gi"), "spec"},
-	{"a Secret that is immutable", "", "v1", "secrets", `{apiVersion: v1, kind: Secret, metadata: {name: web}, immutable: true, data: {a: YQ==}}`,
+	{"a Secret that is immutable", "", "v1", "secrets",
+		`{apiVersion: v1, kind: Secret, metadata: {name: web}, immutable: true, data: {a: YQ==}}`,
 		`{apiVersion: v1, kind: Secret, metadata: {name: web}, immutable: true, data: {a: Yg==}}`, "data"},
 	{"a Secret's type", "", "v1", "secrets", `{apiVersion: v1, kind: Secret, metadata: {name: web}, type: example.com/a}`,
 		`{apiVersion: v1, kind: Secret, metadata: {name: web}, type: example.com/b}`, "type"},
-	{"a ConfigMap that is immutable", "", "v1", "configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: a}}`,
+	{"a ConfigMap that is immutable", "", "v1", "configmaps",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: a}}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: b}}`, "data"},
-	{"a ConfigMap that is to be mutable again", "", "v1", "configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true}`,
+	{"a ConfigMap that is to be mutable again", "", "v1", "configmaps",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true}`,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: false}`, "immutable"},
-	{"a RoleBinding's role", "rbac.authorization.k8s.io", "v1", "rolebindings", bindingOf("RoleBinding", "web", "view"), bindingOf("RoleBinding", "web", "edit"), "roleRef"},
-	{"a ClusterRoleBinding's role", "rbac.authorization.k8s.io", "v1", "clusterrolebindings", bindingOf("ClusterRoleBinding", "NAME", "view"), bindingOf("ClusterRoleBinding", "NAME", "edit"), "roleRef"},
-	{"a StorageClass's parameters", "storage.k8s.io", "v1", "storageclasses", storageOf("a", "Delete"), storageOf("b", "Delete"), "parameters"},
-	{"a StorageClass's reclaim policy", "storage.k8s.io", "v1", "storageclasses", storageOf("a", "Delete"), storageOf("a", "Retain"), "reclaimPolicy"},
-	{"a volume's source, under a name that is none", "", "v1", "persistentvolumes", volumeOf("a"), volumeOf("b"), "spec.persistentvolumesource"},
-	{"an IngressClass's controller", "networking.k8s.io", "v1", "ingressclasses", clusterOf("networking.k8s.io/v1", "IngressClass", "spec: {controller: example.com/a}"),
+	{"a RoleBinding's role", "rbac.authorization.k8s.io", "v1", "rolebindings", bindingOf("RoleBinding", "web", "view"),
+		bindingOf("RoleBinding", "web", "edit"), "roleRef"},
+	{"a ClusterRoleBinding's role", "rbac.authorization.k8s.io", "v1", "clusterrolebindings", bindingOf("ClusterRoleBinding", "NAME", "view"),
+		bindingOf("ClusterRoleBinding", "NAME", "edit"), "roleRef"},
+	{"a StorageClass's parameters", "storage.k8s.io", "v1", "storageclasses", storageOf("a", "Delete"), storageOf("b", "Delete"),
+		"parameters"},
+	{"a StorageClass's reclaim policy", "storage.k8s.io", "v1", "storageclasses", storageOf("a", "Delete"), storageOf("a", "Retain"),
+		"reclaimPolicy"},
+	{"a volume's source, under a name that is none", "", "v1", "persistentvolumes", volumeOf("a"), volumeOf("b"),
+		"spec.persistentvolumesource"},
+	{"an IngressClass's controller", "networking.k8s.io", "v1", "ingressclasses", clusterOf("networking.k8s.io/v1", "IngressClass",
+		"spec: {controller: example.com/a}"),
 		clusterOf("networking.k8s.io/v1", "IngressClass", "spec: {controller: example.com/b}"), "spec.controller"},
-	{"a CSIDriver, under a name that is none", "storage.k8s.io", "v1", "csidrivers", clusterOf("storage.k8s.io/v1", "CSIDriver", "spec: {attachRequired: true}"),
+	{"a CSIDriver, under a name that is none", "storage.k8s.io", "v1", "csidrivers", clusterOf("storage.k8s.io/v1", "CSIDriver",
+		"spec: {attachRequired: true}"),
 		clusterOf("storage.k8s.io/v1", "CSIDriver", "spec: {attachRequired: false}"), "spec.attachedRequired"},
 	{"a PriorityClass's value", "scheduling.k8s.io", "v1", "priorityclasses", clusterOf("scheduling.k8s.io/v1", "PriorityClass", "value: 1"),
 		clusterOf("scheduling.k8s.io/v1", "PriorityClass", "value: 2"), "value"},
-	{"a RuntimeClass's handler", "node.k8s.io", "v1", "runtimeclasses", clusterOf("node.k8s.io/v1", "RuntimeClass", "handler: a"), clusterOf("node.k8s.io/v1", "RuntimeClass", "handler: b"), "handler"},
-	{"an EndpointSlice's address type", "discovery.k8s.io", "v1", "endpointslices", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web}, addressType: IPv4, endpoints: []}`,
+	{"a RuntimeClass's handler", "node.k8s.io", "v1", "runtimeclasses", clusterOf("node.k8s.io/v1", "RuntimeClass", "handler: a"),
+		clusterOf("node.k8s.io/v1", "RuntimeClass", "handler: b"), "handler"},
+	{"an EndpointSlice's address type", "discovery.k8s.io", "v1", "endpointslices",
+		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web}, addressType: IPv4, endpoints: []}`,
 		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web}, addressType: IPv6, endpoints: []}`, "addressType"},
-	{"a VolumeAttachment", "storage.k8s.io", "v1", "volumeattachments", clusterOf("storage.k8s.io/v1", "VolumeAttachment", "spec: {attacher: a.example.com, nodeName: a, source: {persistentVolumeName: a}}"),
-		clusterOf("storage.k8s.io/v1", "VolumeAttachment", "spec: {attacher: b.example.com, nodeName: a, source: {persistentVolumeName: a}}"), "spec"},
-	{"a VolumeAttributesClass", "storage.k8s.io", "v1", "volumeattributesclasses", clusterOf("storage.k8s.io/v1", "VolumeAttributesClass", "driverName: a.example.com, parameters: {a: a}"),
+	{"a VolumeAttachment", "storage.k8s.io", "v1", "volumeattachments", clusterOf("storage.k8s.io/v1", "VolumeAttachment",
+		"spec: {attacher: a.example.com, nodeName: a, source: {persistentVolumeName: a}}"),
+		clusterOf("storage.k8s.io/v1", "VolumeAttachment", "spec: {attacher: b.example.com, nodeName: a, source: {persistentVolumeName: a}}"),
+		"spec"},
+	{"a VolumeAttributesClass", "storage.k8s.io", "v1", "volumeattributesclasses", clusterOf("storage.k8s.io/v1", "VolumeAttributesClass",
+		"driverName: a.example.com, parameters: {a: a}"),
 		clusterOf("storage.k8s.io/v1", "VolumeAttributesClass", "driverName: a.example.com, parameters: {a: b}"), "parameters"},
-	{"a ResourceClaim", "resource.k8s.io", "v1", "resourceclaims", `{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: web}, spec: {devices: {requests: [{name: a, exactly: {deviceClassName: a}}]}}}`,
+	{"a ResourceClaim", "resource.k8s.io", "v1", "resourceclaims",
+		`{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: web}, spec: {devices: {requests: [{name: a, exactly: {deviceClassName: a}}]}}}`,
 		`{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: web}, spec: {devices: {requests: [{name: b, exactly: {deviceClassName: a}}]}}}`, "spec"},
-	{"a transition rule of a CRD", "tools.example.com", "v1", "widgets", `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: web}, spec: {sealed: a}}`,
+	{"a transition rule of a CRD", "tools.example.com", "v1", "widgets",
+		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: web}, spec: {sealed: a}}`,
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: web}, spec: {sealed: b}}`, "spec.sealed"},
 }
 
 func jobOf(spec, image string) string {
-	return `{apiVersion: batch/v1, kind: Job, metadata: {name: web}, spec: {` + spec + `, template: {spec: {restartPolicy: Never, containers: [{name: a, image: ` + image + `}]}}}}`
+	return `{apiVersion: batch/v1, kind: Job, metadata: {name: web}, spec: {` + spec +
+		`, template: {spec: {restartPolicy: Never, containers: [{name: a, image: ` + image + `}]}}}}`
 }
 
 func podOf(policy, value string) string {
-	return `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {restartPolicy: ` + policy + `, containers: [{name: a, image: a, env: [{name: A, value: "` + value + `"}]}]}}`
+	return `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {restartPolicy: ` + policy +
+		`, containers: [{name: a, image: a, env: [{name: A, value: "` + value + `"}]}]}}`
 }
 
 func serviceOf(address string) string {
@@ -85,19 +109,23 @@ func serviceOf(address string) string {
 }
 
 func claimOf(class, size string) string {
-	return `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, spec: {storageClassName: ` + class + `, accessModes: [ReadWriteOnce], resources: {requests: {storage: ` + size + `}}}}`
+	return `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, spec: {storageClassName: ` + class +
+		`, accessModes: [ReadWriteOnce], resources: {requests: {storage: ` + size + `}}}}`
 }
 
 func bindingOf(kind, name, role string) string {
-	return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ` + kind + `, metadata: {name: ` + name + `}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ` + role + `}}`
+	return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ` + kind + `, metadata: {name: ` + name +
+		`}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ` + role + `}}`
 }
 
 func storageOf(parameter, reclaim string) string {
-	return clusterOf("storage.k8s.io/v1", "StorageClass", "provisioner: a.example.com, parameters: {a: "+parameter+"}, reclaimPolicy: "+reclaim)
+	return clusterOf("storage.k8s.io/v1", "StorageClass",
+		"provisioner: a.example.com, parameters: {a: "+parameter+"}, reclaimPolicy: "+reclaim)
 }
 
 func volumeOf(path string) string {
-	return clusterOf("v1", "PersistentVolume", "spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: a, hostPath: {path: /"+path+"}}")
+	return clusterOf("v1", "PersistentVolume",
+		"spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: a, hostPath: {path: /"+path+"}}")
 }
 
 func clusterOf(apiVersion, kind, rest string) string {
@@ -160,12 +188,21 @@ func TestDenialsNameNoField(t *testing.T) {
 		want   string
 	}{
 		{"a policy", policy("  validations: [{expression: 'false', message: frozen}]"), 422, ReasonRejected},
-		{"a policy that calls it invalid", policy("  validations: [{expression: 'false', message: frozen, reason: Invalid}]"), 422, ReasonRejected},
-		{"a policy that calls it forbidden", policy("  validations: [{expression: 'false', message: frozen, reason: Forbidden}]"), 403, ReasonDenied},
-		{"a policy that writes as the API server does", policy("  validations: [{expression: 'false', messageExpression: " + fmt.Sprintf("%q", claims) + "}]"), 422, ReasonRejected},
+		{"a policy that calls it invalid", policy("  validations: [{expression: 'false', message: frozen, reason: Invalid}]"), 422,
+			ReasonRejected},
+		{"a policy that calls it forbidden", policy("  validations: [{expression: 'false', message: frozen, reason: Forbidden}]"), 403,
+			ReasonDenied},
+		{"a policy that writes as the API server does", policy("  validations: [{expression: 'false', messageExpression: " +
+			fmt.Sprintf("%q", claims) + "}]"), 422, ReasonRejected},
 		{"a policy that fails", policy("  validations: [{expression: 'object.spec.nope == 1'}]"), 422, ReasonRejected},
-		{"a webhook that answers with causes", func(t *testing.T, ns string) { testkit.Webhook(t, ns, "Validating", "UPDATE", "statefulsets", forged) }, 422, ReasonRejected},
-		{"a mutating webhook that answers with causes", func(t *testing.T, ns string) { testkit.Webhook(t, ns, "Mutating", "UPDATE", "statefulsets", forged) }, 422, ReasonRejected},
+		{"a webhook that answers with causes", func(t *testing.T, ns string) {
+			testkit.Webhook(t, ns, "Validating", "UPDATE", "statefulsets",
+				forged)
+		}, 422, ReasonRejected},
+		{"a mutating webhook that answers with causes", func(t *testing.T, ns string) {
+			testkit.Webhook(t, ns, "Mutating", "UPDATE",
+				"statefulsets", forged)
+		}, 422, ReasonRejected},
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {

@@ -105,7 +105,8 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 func TestFinalizerRights(t *testing.T) {
 	admin := setup(t)
 	made := admin.create(admin.target(configMaps, "a"), configMap)
-	f := setupFor(t, testkit.User(t, "finalizer", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps/finalizers"}, Verbs: []string{"patch", "update"}}))
+	f := setupFor(t, testkit.User(t, "finalizer", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps/finalizers"},
+		Verbs: []string{"patch", "update"}}))
 	_, err := f.c.AddFinalizer(t.Context(), admin.target(configMaps, "a"), made, "example.com/hold")
 	wants(t, err, nil, ReasonForbidden)
 	says(t, err, "needs: patch configmaps in namespace "+admin.ns)
@@ -230,7 +231,8 @@ func TestReleaseSoleManager(t *testing.T) {
 func TestReleaseCustomResource(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")
-	live := f.create(tg, `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, labels: {tools.example.com/app: a}}, spec: {text: a}}`)
+	live := f.create(tg,
+		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, labels: {tools.example.com/app: a}}, spec: {text: a}}`)
 	if err := f.c.Release(t.Context(), tg, live, Marks{Labels: []string{"tools.example.com/app"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 //
 // The object must be the one that was read: ErrConflict where its resourceVersion has moved on, ErrReplaced or
 // ErrGone where it is no longer there. Paths go through maps only: a merge patch cannot enter lists.
-func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path) (*unstructured.Unstructured, error) {
+func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVersion string,
+	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
 	if c.dry != nil {
 		if out := c.dry.without(t, paths); out != nil {
 			return out, nil
@@ -29,11 +30,13 @@ func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVers
 
 // DryRunNull is Null as far as the store, which it leaves as it is: what the API server or admission puts back is in the
 // object that it returns.
-func (c *Client) DryRunNull(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path) (*unstructured.Unstructured, error) {
+func (c *Client) DryRunNull(ctx context.Context, t Target, uid types.UID, resourceVersion string,
+	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
 	return c.null(ctx, t, uid, resourceVersion, paths, []string{metav1.DryRunAll})
 }
 
-func (c *Client) null(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path, dryRun []string) (*unstructured.Unstructured, error) {
+func (c *Client) null(ctx context.Context, t Target, uid types.UID, resourceVersion string, paths []fieldpath.Path,
+	dryRun []string) (*unstructured.Unstructured, error) {
 	o := op{verb: "patch", doing: "removing fields from", needs: "patch"}
 	body, err := nulls(paths)
 	if err == nil {

@@ -56,8 +56,10 @@ func shown(err error, reason string, words redact.Words) string {
 }
 
 // causeTypes are those of the API server. A webhook may send any text for one.
-var causeTypes = []metav1.CauseType{metav1.CauseTypeFieldValueNotFound, metav1.CauseTypeFieldValueRequired, metav1.CauseTypeFieldValueDuplicate,
-	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeForbidden, metav1.CauseTypeTooLong, metav1.CauseTypeTooMany,
+var causeTypes = []metav1.CauseType{metav1.CauseTypeFieldValueNotFound, metav1.CauseTypeFieldValueRequired,
+	metav1.CauseTypeFieldValueDuplicate,
+	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeForbidden, metav1.CauseTypeTooLong,
+	metav1.CauseTypeTooMany,
 	metav1.CauseTypeInternal, metav1.CauseTypeTypeInvalid}
 
 // shownCauses returns "spec.replicas: FieldValueInvalid" for each field that was refused.

@@ -21,7 +21,8 @@ import (
 // subresource of custom resources takes the metadata from the object that it finds, so a uid in the request binds
 // nothing there: ErrReplaced then says that another object's status was written. Its own next status mends it. A
 // resourceVersion would bind, at the price of a conflict with every other writer of the object.
-func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind string, subresource bool, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
+func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind string, subresource bool, uid types.UID,
+	status map[string]any) (*unstructured.Unstructured, error) {
 	obj := map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}
 	o := statusOp("apply", subresource)
 	out, err := c.applyTo(ctx, o, t, uid, "", obj, false)
@@ -38,7 +39,8 @@ func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind str
 //
 // The object must be the one that was read: ErrConflict where its resourceVersion has moved on, ErrReplaced or
 // ErrGone where it is no longer there.
-func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, resourceVersion string, uid types.UID, status map[string]any) (*unstructured.Unstructured, error) {
+func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, resourceVersion string, uid types.UID,
+	status map[string]any) (*unstructured.Unstructured, error) {
 	o := statusOp("patch", subresource)
 	body := map[string]any{"status": status}
 	if err := precondition(body, uid, resourceVersion); err != nil {
@@ -56,7 +58,8 @@ func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, re
 // as stored; without a request where that is nothing. What other managers have applied too stays. It is an apply under
 // that manager's name that has nothing: managedFields cannot be written by way of a subresource, and the right to write
 // the status is all that is needed.
-func (c *Client) WithdrawStatus(ctx context.Context, t Target, live *unstructured.Unstructured, subresource bool, before string) (*unstructured.Unstructured, error) {
+func (c *Client) WithdrawStatus(ctx context.Context, t Target, live *unstructured.Unstructured, subresource bool,
+	before string) (*unstructured.Unstructured, error) {
 	o := statusOp("apply", subresource)
 	has := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == before && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == o.sub

@@ -63,7 +63,8 @@ func TestApplyStatus(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	// And an apply of the main resource leaves the status alone, even if it has one in it.
-	out = f.apply(tg, made.GetUID(), `{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}, status: {phase: Down}}`)
+	out = f.apply(tg, made.GetUID(),
+		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}, status: {phase: Down}}`)
 	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
 		t.Errorf("status after an apply of the main resource (-want +got):\n%s", diff)
 	}

@@ -17,7 +17,8 @@ import (
 // subresources, such as the status, stay as they are.
 //
 // ErrConflict: live changed since it was read, in whatever way; read it again. ErrGone, ErrReplaced: as for Apply.
-func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured, former []string) (*unstructured.Unstructured, error) {
+func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured, former []string) (*unstructured.Unstructured,
+	error) {
 	entries, ok := takenOver(live, c.manager, former)
 	if !ok {
 		return live, nil

@@ -106,7 +106,8 @@ func checkTakenOver(f *fixture, manager string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if got, want := managers(taken), []string{manager + " Update status", ours + " Apply ", "other Update "}; !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+	if got, want := managers(taken), []string{manager + " Update status", ours + " Apply ", "other Update "}; !slices.Equal(got,
+		slices.Sorted(slices.Values(want))) {
 		f.Fatalf("managers are %v, want %v", got, want)
 	}
 	if status == "" || entry(taken, manager, metav1.ManagedFieldsOperationUpdate, "status") != status {
@@ -184,7 +185,8 @@ func TestTakeOverFromOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := f.apply(tg, live.GetUID(), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [`+reference+`}]}, data: {mine: "1"}}`)
+	out := f.apply(tg, live.GetUID(),
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [`+reference+`}]}, data: {mine: "1"}}`)
 	refs := out.GetOwnerReferences()
 	if len(refs) != 1 || refs[0].BlockOwnerDeletion != nil || refs[0].Controller == nil || field(t, out, "data", "theirs") != nil {
 		t.Errorf("references are %v, data is %v", refs, out.Object["data"])
@@ -261,11 +263,13 @@ func TestUnmark(t *testing.T) {
 	owner := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}`)
 	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {old/hash: h, other: x}, annotations: {old/owner: o, other: x},
 	  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: `+string(owner.GetUID())+`}]}, data: {mine: "1"}}`)
-	out, err := f.c.Unmark(t.Context(), tg, made, Marks{OwnerUID: owner.GetUID(), Labels: []string{"old/hash", "absent"}, Annotations: []string{"old/owner"}})
+	out, err := f.c.Unmark(t.Context(), tg, made, Marks{OwnerUID: owner.GetUID(), Labels: []string{"old/hash", "absent"},
+		Annotations: []string{"old/owner"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out.GetAnnotations()) != 1 || len(out.GetLabels()) != 1 || len(out.GetOwnerReferences()) != 0 || field(t, out, "data", "mine") != "1" {
+	if len(out.GetAnnotations()) != 1 || len(out.GetLabels()) != 1 || len(out.GetOwnerReferences()) != 0 ||
+		field(t, out, "data", "mine") != "1" {
 		t.Errorf("the object is %v", out.Object)
 	}
 	f.heard = nil
@@ -277,7 +281,8 @@ func TestUnmark(t *testing.T) {
 func TestSwapFinalizer(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
-	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/other, example.com/old, example.com/last]}}`)
+	made := f.create(tg,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/other, example.com/old, example.com/last]}}`)
 	out, err := f.c.SwapFinalizer(t.Context(), tg, made, "example.com/old", "example.com/new")
 	if err != nil || !slices.Equal(out.GetFinalizers(), []string{"example.com/other", "example.com/new", "example.com/last"}) {
 		t.Fatalf("finalizers are %v, %v", out.GetFinalizers(), err)

@@ -24,16 +24,19 @@ func TestTakenOver(t *testing.T) {
 		   {manager: kubectl, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {'f:b': {}}}]`,
 			`[{manager: operator, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {'f:a': {}, 'f:b': {}}}]`},
 		{"subresources, others, our own updates and what is of no known format stay", `[{manager: helm, operation: Update, subresource: status, fieldsType: FieldsV1, fieldsV1: {'f:s': {}}},
-		   {manager: operator, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:o': {}}}, {manager: helm, operation: Update, fieldsType: FieldsV2},
+		   {manager: operator, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:o': {}}},
+		   {manager: helm, operation: Update, fieldsType: FieldsV2},
 		   {manager: helm, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:a': {}}}, {manager: other, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:t': {}}}]`,
 			`[{manager: operator, operation: Apply, fieldsType: FieldsV1, fieldsV1: {'f:a': {}}}, {manager: helm, operation: Update, subresource: status, fieldsType: FieldsV1, fieldsV1: {'f:s': {}}},
-		   {manager: operator, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:o': {}}}, {manager: helm, operation: Update, fieldsType: FieldsV2},
+		   {manager: operator, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:o': {}}},
+		   {manager: helm, operation: Update, fieldsType: FieldsV2},
 		   {manager: other, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:t': {}}}]`},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			object := func(entries string) *unstructured.Unstructured {
 				var u unstructured.Unstructured
-				if err := yaml.Unmarshal([]byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, managedFields: `+entries+`}}`), &u.Object); err != nil {
+				if err := yaml.Unmarshal([]byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, managedFields: `+entries+`}}`),
+					&u.Object); err != nil {
 					t.Fatal(err)
 				}
 				return &u

@@ -49,7 +49,8 @@ func (c *Client) Apply(ctx context.Context, t Target, uid types.UID, obj map[str
 
 // ApplyAt is Apply to the object as it was read: ErrConflict where its resourceVersion has moved on, and then nothing is
 // changed. It is for what is only right as long as nobody else has written.
-func (c *Client) ApplyAt(ctx context.Context, t Target, uid types.UID, resourceVersion string, obj map[string]any) (*unstructured.Unstructured, error) {
+func (c *Client) ApplyAt(ctx context.Context, t Target, uid types.UID, resourceVersion string,
+	obj map[string]any) (*unstructured.Unstructured, error) {
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, resourceVersion, obj, false)
 }
 
@@ -59,7 +60,8 @@ func (c *Client) DryRunApply(ctx context.Context, t Target, uid types.UID, obj m
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying (dry run)", needs: "patch"}, t, uid, "", obj, true)
 }
 
-func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, resourceVersion string, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
+func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, resourceVersion string, obj map[string]any,
+	dryRun bool) (*unstructured.Unstructured, error) {
 	if uid == "" {
 		return nil, &Error{Verb: o.verb, Target: t, Err: errNoUID, op: o}
 	}

@@ -159,7 +159,8 @@ func TestDryRunApply(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	live := f.create(tg, configMap)
-	out, err := f.c.DryRunApply(t.Context(), tg, live.GetUID(), doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
+	out, err := f.c.DryRunApply(t.Context(), tg, live.GetUID(),
+		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +297,8 @@ func TestApplyNumbersAndText(t *testing.T) {
 func TestSecondController(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
-	testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
+	testkit.Apply(t, f.ns,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
 	_, err := f.c.Apply(t.Context(), tg, f.get(tg).GetUID(), doc(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: other, uid: other, controller: true}]}}`))
 	wants(t, err, nil, ReasonRejected)
@@ -308,7 +310,8 @@ func TestNull(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {mine: "1"}}, data: {mine: "1"}}`)
 	before := entry(made, ours, metav1.ManagedFieldsOperationApply, "")
-	live := testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit", `{"metadata": {"labels": {"a.b/c": "x"}}, "data": {"theirs": "1", "mine": "1"}}`)
+	live := testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit",
+		`{"metadata": {"labels": {"a.b/c": "x"}}, "data": {"theirs": "1", "mine": "1"}}`)
 
 	paths := parse(".data.theirs", ".metadata.labels['a.b/c']")
 	_, err := f.c.Null(t.Context(), tg, live.GetUID(), made.GetResourceVersion(), paths)
@@ -351,7 +354,8 @@ func TestNullOfAnotherObject(t *testing.T) {
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
 	wants(t, err, ErrGone, ReasonNotFound)
-	for _, bad := range []struct{ uid, rv, path string }{{"", "1", ".data"}, {"u", "", ".data"}, {"u", "1", ".spec.list[0]"}, {"u", "1", ".spec.list[name=a]"}} {
+	for _, bad := range []struct{ uid, rv, path string }{{"", "1", ".data"}, {"u", "", ".data"}, {"u", "1", ".spec.list[0]"},
+		{"u", "1", ".spec.list[name=a]"}} {
 		f.heard = nil
 		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.heard) > 0 {
 			t.Errorf("%+v was sent", bad)
@@ -361,7 +365,8 @@ func TestNullOfAnotherObject(t *testing.T) {
 
 func TestClusterScoped(t *testing.T) {
 	f := setup(t)
-	tg := Target{GVR: schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}, Name: testkit.Unique(t)}
+	tg := Target{GVR: schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"},
+		Name: testkit.Unique(t)}
 	obj := doc(t, `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 5}`)
 	made, err := f.c.Create(t.Context(), tg, obj)
 	if err != nil {

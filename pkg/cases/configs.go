@@ -126,7 +126,8 @@ func (cc *loaded) watching(c *testCase, gvk string, matches func(pipeline.Compil
 	case len(found) == 0:
 		return pipeline.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
 	case len(found) > 1:
-		return pipeline.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: say which is meant with operator: %s", found[0].Pipeline.Name, found[1].Pipeline.Name, found[0].Pipeline.Name)
+		return pipeline.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: say which is meant with operator: %s", found[0].Pipeline.Name,
+			found[1].Pipeline.Name, found[0].Pipeline.Name)
 	}
 	return found[0], nil
 }

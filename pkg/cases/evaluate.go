@@ -58,7 +58,8 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
 		}
 	}
 	gvk := given.GroupVersionKind()
-	operator, err := cc.watching(c, gvk.Kind+" of "+gvk.GroupVersion().String(), func(o pipeline.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
+	operator, err := cc.watching(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
+		func(o pipeline.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
 	if err != nil {
 		return came{}, c.mistake("upstream", "%s", err)
 	}
@@ -145,7 +146,8 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 	asked := p.Config.Watch.NamespaceSelector
 	if c.namespaceLabels == nil || asked == nil {
 		if c.namespaceLabels != nil {
-			return false, c.mistake("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels say nothing: leave them out", p.Name)
+			return false, c.mistake("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels say nothing: leave them out",
+				p.Name)
 		}
 		return true, nil
 	}
@@ -164,7 +166,8 @@ func (c *testCase) givenInputs(p *pipeline.Pipeline, upstream *unstructured.Unst
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
 			return nil, c.mistake("inputs", "inputs[%d] is no object: it needs apiVersion, kind and metadata.name", i)
 		}
-		read := slices.ContainsFunc(p.Inputs, func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
+		read := slices.ContainsFunc(p.Inputs,
+			func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
 		if !read {
 			return nil, c.mistake("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
 		}

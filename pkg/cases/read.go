@@ -54,7 +54,8 @@ type liveEntry struct {
 
 // The keys of a case file, by where they stand.
 var (
-	fileKeys       = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels", "now", "expect"}
+	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels",
+		"now", "expect"}
 	liveKeys       = []string{"object", "applied", "upstream", "changes", "by", "immutable"}
 	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
 	downstreamKeys = []string{"state", "message", "document", "fields"}

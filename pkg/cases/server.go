@@ -217,7 +217,8 @@ func metadataSchema() spec.Schema {
 		"labels": *spec.MapProperty(text()), "annotations": *spec.MapProperty(text()),
 		"ownerReferences": *keyed, "finalizers": *set, "generation": *spec.Int64Property(),
 	}}}
-	for _, name := range []string{"name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink"} {
+	for _, name := range []string{"name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+		"selfLink"} {
 		m.Properties[name] = *text()
 	}
 	m.Properties["deletionGracePeriodSeconds"] = *spec.Int64Property()

@@ -102,7 +102,8 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 	same("after the apply")
 
 	patch := `{"metadata":{"annotations":{"tools.example.com/theirs":"yes"},"labels":{"platform.example.com/managed-by":"them","tools.example.com/managed-by":"them"}}}`
-	if actual, err = client.Patch(t.Context(), document.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "them"}); err != nil {
+	if actual, err = client.Patch(t.Context(), document.GetName(), types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "them"}); err != nil {
 		t.Fatal(err)
 	}
 	changed := played.DeepCopy()
@@ -119,7 +120,8 @@ func compareServers(t *testing.T, source kinds.Source, kind *kinds.Kind, documen
 	}
 	same("after somebody's write")
 
-	if actual, err = client.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
+	if actual, err = client.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: manager,
+		Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if played, err = s.apply(played, document.Object, manager); err != nil {

@@ -21,7 +21,9 @@ type configFlags struct {
 func (f *configFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
-	flags.StringArrayVar(&f.set, "set", nil, "Override one value: OPERATOR:.path=value, the value as YAML; may be repeated. Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
+	flags.StringArrayVar(&f.set, "set", nil,
+		"Override one value: OPERATOR:.path=value, the value as YAML; may be repeated. "+
+			"Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
 	completeFiles(cmd, "config", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
 }

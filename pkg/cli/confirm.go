@@ -68,7 +68,8 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if o.digest == "" {
-		return usagef("required flag --digest is not set: the waiting operator tells the digest in its log, its event and /readyz, and so does corollary plan")
+		return usagef("required flag --digest is not set: the waiting operator tells the digest in its log, its event and /readyz, and so " +
+			"does corollary plan")
 	}
 	cfg, err := o.connection.rest()
 	if err != nil {
@@ -94,7 +95,8 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 		confirmable := f.Guard != nil && f.Guard.Confirm != nil
 		switch {
 		case slices.Contains(wanted, f.Metadata.Name) && !confirmable:
-			return nil, usagef("operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config instead", f.Metadata.Name)
+			return nil, usagef("operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config "+
+				"instead", f.Metadata.Name)
 		case slices.Contains(wanted, f.Metadata.Name) || len(wanted) == 0 && confirmable:
 			chosen = append(chosen, f)
 		}
@@ -127,6 +129,7 @@ func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, 
 	if err != nil {
 		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)
 	}
-	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s\n", f.Metadata.Name, digest, at.Key, at.Namespace, at.ConfigMap)
+	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s\n", f.Metadata.Name, digest, at.Key,
+		at.Namespace, at.ConfigMap)
 	return err
 }

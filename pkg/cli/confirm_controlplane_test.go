@@ -24,7 +24,8 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 		"--set", "widgets:.guard={maxChanged: 20%, minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{
 		"--set", `widgets:.downstreams[name=config].template="metadata: {name: {{ .metadata.name }}}\ndata: {color: light-{{ .spec.color }}}"`})
-	running := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address", "0"})
+	running := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address",
+		"0"})
 
 	first := start(t, testkit.Config(), slices.Concat([]string{"run", "--health-probe-bind-address", "0"}, running, guarded)...)
 	for i := range 3 {
@@ -38,8 +39,10 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 	})
 
 	cfg := testkit.User(t, "second", // what is needed beside the config's own rights
-		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets", "widgets/status"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets", "widgets/status"},
+			Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch",
+			"delete"}},
 		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
 	second := start(t, cfg, slices.Concat([]string{"run", "--health-probe-bind-address", health}, running, changed)...)
@@ -59,7 +62,8 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 	if len(digest) != 2 {
 		t.Fatalf("no digest is told: %s", text)
 	}
-	if code, out := run(t, append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...); code != 0 || !strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
+	if code, out := run(t, append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...); code != 0 ||
+		!strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	other, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "confirmations").Object, "data", "other")

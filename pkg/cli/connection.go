@@ -36,9 +36,11 @@ func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
 	if namespaceUsage == "" {
 		names.ContextOverrideFlags.Namespace.LongName = ""
 	}
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; else $KUBECONFIG, ~/.kube/config, or a pod's service account")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "",
+		"Path to the kubeconfig file; else $KUBECONFIG, ~/.kube/config, or a pod's service account")
 	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
-	flags.Float32Var(&c.qps, "kube-api-qps", -1, "Requests per second to the API server; -1: no limit of our own, since the server's priority and fairness shares its capacity out better")
+	flags.Float32Var(&c.qps, "kube-api-qps", -1,
+		"Requests per second to the API server; -1: no limit of our own, since the server's priority and fairness shares its capacity out better")
 	flags.IntVar(&c.burst, "kube-api-burst", 0, "Requests that may exceed --kube-api-qps for a moment; 0: twice the rate")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "namespace" { // which means something else to each command
@@ -62,7 +64,8 @@ func (c *connection) rest() (*rest.Config, error) {
 	cfg, err := c.loader().ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
-		return nil, usagef("no API server is configured: KUBECONFIG is %s, which is not there or names no cluster: add --kubeconfig FILE, or mend it",
+		return nil, usagef("no API server is configured: KUBECONFIG is %s, which is not there or names no cluster: add --kubeconfig FILE, or "+
+			"mend it",
 			os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err):
 		return nil, usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")
@@ -71,7 +74,8 @@ func (c *connection) rest() (*rest.Config, error) {
 	}
 	if as := c.overrides.AuthInfo; as.Impersonate != "" {
 		// A pod's own configuration knows nothing of --as; unheeded it would mean more rights than were asked for.
-		cfg.Impersonate = rest.ImpersonationConfig{UserName: as.Impersonate, UID: as.ImpersonateUID, Groups: as.ImpersonateGroups, Extra: as.ImpersonateUserExtra}
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: as.Impersonate, UID: as.ImpersonateUID, Groups: as.ImpersonateGroups,
+			Extra: as.ImpersonateUserExtra}
 	}
 	cfg.QPS, cfg.Burst = c.qps, c.burst
 	if cfg.QPS == 0 {

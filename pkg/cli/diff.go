@@ -46,7 +46,8 @@ func diffDocuments(before, after map[string]any, words redact.Words) []fieldDiff
 }
 
 // serverKept is the metadata that the API server keeps.
-var serverKept = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation", "managedFields", "resourceVersion",
+var serverKept = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation",
+	"managedFields", "resourceVersion",
 	"selfLink", "uid"}
 
 // authored is a document less what no author writes.
@@ -124,7 +125,8 @@ func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
 
 // knownKeys name the items of lists in Kubernetes' own kinds, and of most others.
 var knownKeys = [][]string{
-	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"}, {"mountPath"}, {"devicePath"}, {"type"}, {"key"}, {"ip"},
+	{"name"}, {"containerPort", "protocol"}, {"containerPort"}, {"port", "protocol"}, {"port"}, {"mountPath"}, {"devicePath"}, {"type"},
+	{"key"}, {"ip"},
 	{"uid"}, {"topologyKey", "whenUnsatisfiable"}, {"host"}, {"path"},
 }
 

@@ -18,7 +18,8 @@ func TestDiff(t *testing.T) {
 		if text := c.Section("words"); text != "" {
 			words = redact.NewWords(text)
 		}
-		printDiffs(&out, painter{on: strings.Contains(c.Section("color"), "always")}, "", diffDocuments(document(t, c.Section("before")), document(t, c.Section("after")), words))
+		printDiffs(&out, painter{on: strings.Contains(c.Section("color"), "always")}, "", diffDocuments(document(t, c.Section("before")),
+			document(t, c.Section("after")), words))
 		c.Want(t, "diff", strings.ReplaceAll(out.String(), "\x1b", "^"))
 		if secret := strings.TrimSpace(c.Section("secret")); secret != "" && strings.Contains(out.String(), secret) {
 			t.Errorf("the value %s is shown", secret)
@@ -37,16 +38,19 @@ func document(t *testing.T, text string) map[string]any {
 
 // TestMaskedDocument: a Secret's values are hidden wherever they stand, and nothing else is.
 func TestMaskedDocument(t *testing.T) {
-	secret := document(t, `{apiVersion: v1, kind: Secret, metadata: {name: p, annotations: {last: '{"data": {"k": "aHVudGVyMg=="}}', other: x}}, data: {k: aHVudGVyMg==}}`)
+	secret := document(t,
+		`{apiVersion: v1, kind: Secret, metadata: {name: p, annotations: {last: '{"data": {"k": "aHVudGVyMg=="}}', other: x}}, data: {k: aHVudGVyMg==}}`)
 	out, err := yaml.Marshal(redact.NewWords("data k metadata annotations last other").Document(secret))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "apiVersion: v1\ndata:\n  k: (masked)\nkind: Secret\nmetadata:\n  annotations:\n    last: (masked)\n    other: (masked)\n  name: p\n"
+	want := "apiVersion: v1\ndata:\n  k: (masked)\nkind: Secret\nmetadata:\n  annotations:\n    last: (masked)\n    other: (masked)\n  " +
+		"name: p\n"
 	if string(out) != want {
 		t.Errorf("masked is\n%s", out)
 	}
-	if other := document(t, `{apiVersion: v1, kind: ConfigMap, data: {k: v}}`); redact.Words(nil).Document(other)["data"].(map[string]any)["k"] != "v" {
+	if other := document(t,
+		`{apiVersion: v1, kind: ConfigMap, data: {k: v}}`); redact.Words(nil).Document(other)["data"].(map[string]any)["k"] != "v" {
 		t.Error("a ConfigMap is masked")
 	}
 }

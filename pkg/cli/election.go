@@ -30,10 +30,14 @@ func (e *election) bind(flags *pflag.FlagSet) {
 	usual := leadership.DefaultTimings()
 	flags.BoolVar(&e.enabled, "leader-elect", false, "Let one of several processes write at a time; the others stand by with warm caches")
 	flags.StringVar(&e.name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
-	flags.StringVar(&e.namespace, "leader-election-namespace", "", "Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
-	flags.DurationVar(&e.timings.LeaseDuration, "leader-election-lease-duration", usual.LeaseDuration, "How long the others wait for a leader that does not renew the Lease; whole seconds")
-	flags.DurationVar(&e.timings.RenewDeadline, "leader-election-renew-deadline", usual.RenewDeadline, "How long after its last renewal a leader still writes; shorter than the lease duration")
-	flags.DurationVar(&e.timings.RetryPeriod, "leader-election-retry-period", usual.RetryPeriod, "How often the leader renews the Lease; 1.2 times that is shorter than the renew deadline")
+	flags.StringVar(&e.namespace, "leader-election-namespace", "",
+		"Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
+	flags.DurationVar(&e.timings.LeaseDuration, "leader-election-lease-duration", usual.LeaseDuration,
+		"How long the others wait for a leader that does not renew the Lease; whole seconds")
+	flags.DurationVar(&e.timings.RenewDeadline, "leader-election-renew-deadline", usual.RenewDeadline,
+		"How long after its last renewal a leader still writes; shorter than the lease duration")
+	flags.DurationVar(&e.timings.RetryPeriod, "leader-election-retry-period", usual.RetryPeriod,
+		"How often the leader renews the Lease; 1.2 times that is shorter than the renew deadline")
 }
 
 // check refuses what cannot be meant.
@@ -83,7 +87,8 @@ func (e *election) candidate(cfg *rest.Config, fallback string, logger logr.Logg
 		c.namespace = fallback
 	}
 	var err error
-	c.Election, err = leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.name, Timings: e.timings, Record: c.record, Log: logger.WithName("leaderelection")})
+	c.Election, err = leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.name, Timings: e.timings, Record: c.record,
+		Log: logger.WithName("leaderelection")})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the election of a leader: %w", err)
 	}
@@ -97,7 +102,8 @@ func (c *candidate) record(note string) {
 		return
 	}
 	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: c.namespace, Name: c.lease}
-	engine.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect", "%s", note)
+	engine.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect",
+		"%s", note)
 }
 
 // guarded returns the configurations for what the operators do and for events.

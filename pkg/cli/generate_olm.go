@@ -45,12 +45,14 @@ configs with serviceAccount are refused.`,
 	o.configs.bind(cmd)
 	bindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.samples, "filename", "f", nil, "File or directory with custom resources that a console offers to begin with; may be repeated")
+	flags.StringArrayVarP(&o.samples, "filename", "f", nil,
+		"File or directory with custom resources that a console offers to begin with; may be repeated")
 	flags.StringVar(&o.bundle.Package, "package", "", "Name of the package, and of all that the bundle installs")
 	flags.StringVar(&o.bundle.Version, "version", "", "Version of the package, such as 1.2.3")
 	flags.StringVar(&o.bundle.Image, "image", "", "Container image of Corollary")
 	flags.StringSliceVar(&o.bundle.Channels, "channels", []string{"stable"}, "Channels that offer the bundle, the default one first")
-	flags.StringVar(&o.bundle.Replaces, "replaces", "", "Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
+	flags.StringVar(&o.bundle.Replaces, "replaces", "",
+		"Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
 	flags.StringVar(&o.dir, "dir", "", "Directory to write into")
 	flags.BoolVar(&o.force, "force", false, "Write over files that are there")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")

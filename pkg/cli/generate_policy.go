@@ -54,7 +54,8 @@ number.`,
 	bindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.accounts, "service-account", nil, "NAMESPACE/NAME of a ServiceAccount that operators work as; may be repeated")
-	flags.StringVar(&o.prefix, "name-prefix", "", "Text before the names of policies and bindings: they are the cluster's, and two teams may have operators of one name")
+	flags.StringVar(&o.prefix, "name-prefix", "",
+		"Text before the names of policies and bindings: they are the cluster's, and two teams may have operators of one name")
 	flags.StringArrayVar(&o.users, "allow-user", nil, "Name of another user who may write marks; may be repeated")
 	return cmd
 }
@@ -83,7 +84,8 @@ func (o *generatePolicyOptions) run() error {
 	if len(all) == 0 {
 		return fmt.Errorf("there is nothing to refuse: no config has a rule that a policy could hold, nor is it known who writes the marks")
 	}
-	text, err := manifests("What the API server shall refuse for "+strings.Join(operators, ", ")+": made of the configs by corollary generate policy.", all)
+	text, err := manifests("What the API server shall refuse for "+strings.Join(operators,
+		", ")+": made of the configs by corollary generate policy.", all)
 	if err != nil {
 		return err
 	}

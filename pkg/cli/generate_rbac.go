@@ -54,7 +54,8 @@ left there.`,
 	flags.StringVar(&o.name, "name", "corollary", "What the names of roles and bindings begin with")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "Namespace that the process runs in; there is no default")
 	flags.StringVar(&o.account, "service-account", "", "Name of the ServiceAccount that it runs as; by default --name")
-	flags.StringVar(&o.lease, "leader-election-id", "", "Name of its Lease, as \"corollary run\" has it; without one there is no leader election")
+	flags.StringVar(&o.lease, "leader-election-id", "",
+		"Name of its Lease, as \"corollary run\" has it; without one there is no leader election")
 	return cmd
 }
 
@@ -97,7 +98,8 @@ func (o *generateRBACOptions) run() error {
 		return err
 	}
 	writeNotes(o.streams, rights.Notes)
-	text, err := manifests("What corollary run needs for "+strings.Join(names(files), ", ")+": made of the configs by corollary generate rbac.",
+	text, err := manifests("What corollary run needs for "+strings.Join(names(files),
+		", ")+": made of the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
 	if err != nil {
 		return err

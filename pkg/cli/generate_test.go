@@ -38,8 +38,9 @@ spec:
 		}
 		return note
 	}
-	if got, want := compare("schema: {openAPIV3Schema: {type: object, properties: {"+spec+"}}}"), "note: the definition of WebApp lacks subresources.status, .status.availableReplicas, .status.conditions, "+
-		".status.downstreams, .status.observedGeneration, .status.url\n"; got != want {
+	if got, want := compare("schema: {openAPIV3Schema: {type: object, properties: {"+spec+"}}}"),
+		"note: the definition of WebApp lacks subresources.status, .status.availableReplicas, .status.conditions, "+
+			".status.downstreams, .status.observedGeneration, .status.url\n"; got != want {
 		t.Errorf("before:\n%s\nwant\n%s", got, want)
 	}
 	pasted := strings.Replace(printed, "    properties:\n", "    type: object\n    properties:\n      "+spec+"\n", 1)

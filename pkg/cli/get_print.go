@@ -84,7 +84,8 @@ func (p *rowPrinter) text(r row) {
 }
 
 func (p *rowPrinter) json(r row) error {
-	out := jsonRow{Operator: r.operator, Upstream: jsonOf(r.upstream), Downstream: r.downstream, Object: jsonOf(r.object), State: r.state, Reason: r.reason}
+	out := jsonRow{Operator: r.operator, Upstream: jsonOf(r.upstream), Downstream: r.downstream, Object: jsonOf(r.object), State: r.state,
+		Reason: r.reason}
 	if !r.created.IsZero() {
 		out.Created = r.created.Format(time.RFC3339)
 	}

@@ -121,7 +121,8 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		if c.State == pipeline.StateUnwanted && c.Live == nil {
 			continue
 		}
-		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(c), created: createdAt(c.Live)}
+		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(c),
+			created: createdAt(c.Live)}
 		switch {
 		case c.Failure != nil:
 			r.reason = c.Failure.Reason + ": " + c.Failure.Message
@@ -139,7 +140,8 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 		rows = append(rows, r)
 	}
 	for _, r := range f.Forgotten {
-		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r), state: string(pipeline.StateLeftover),
+		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r),
+			state:  string(pipeline.StateLeftover),
 			reason: "the config does not have this downstream any more, or of another kind" + toDelete(forgottenRef(r))})
 	}
 	return append(rows, left...)
@@ -149,8 +151,10 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 func leftRows(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) []row {
 	var rows []row
 	for _, c := range f.Left {
-		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(pipeline.StateLeftover), created: createdAt(c.Live),
-			reason: "it is left of an earlier " + pl.Upstream.GVK.Kind + " of this name, which is gone: delete it, or let adoptionPolicy: IfUnowned take it over"})
+		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c),
+			state: string(pipeline.StateLeftover), created: createdAt(c.Live),
+			reason: "it is left of an earlier " + pl.Upstream.GVK.Kind +
+				" of this name, which is gone: delete it, or let adoptionPolicy: IfUnowned take it over"})
 	}
 	return rows
 }

@@ -37,7 +37,8 @@ var (
 )
 
 func timings(lease, deadline, retry time.Duration) []string {
-	return []string{"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", deadline.String(), "--leader-election-retry-period", retry.String()}
+	return []string{"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", deadline.String(),
+		"--leader-election-retry-period", retry.String()}
 }
 
 // member is one of several processes in an election. Everything it does, it does as a user of its own, by which the API
@@ -51,7 +52,8 @@ type member struct {
 func startMember(t *testing.T, cfg *rest.Config, ns, name string, args ...string) *member {
 	t.Helper()
 	user := name + "-of-" + ns
-	args = append([]string{"--as", user, "--as-group", "system:masters", "-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, args...)
+	args = append([]string{"--as", user, "--as-group", "system:masters", "-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"},
+		args...)
 	return &member{process: startRun(t, cfg, ns, args...), user: user}
 }
 
@@ -198,7 +200,8 @@ func (l *load) stop() {
 }
 
 func applyWidget(ctx context.Context, client dynamic.ResourceInterface, name, color string) error {
-	body := fmt.Sprintf(`{"apiVersion": "tools.example.com/v1", "kind": "Widget", "metadata": {"name": %q}, "spec": {"color": %q}}`, name, color)
+	body := fmt.Sprintf(`{"apiVersion": "tools.example.com/v1", "kind": "Widget", "metadata": {"name": %q}, "spec": {"color": %q}}`,
+		name, color)
 	force := true
 	_, err := client.Patch(ctx, name, types.ApplyPatchType, []byte(body), metav1.PatchOptions{FieldManager: "test", Force: &force})
 	return err

@@ -124,7 +124,8 @@ func TestLeaderThatIsCutOff(t *testing.T) {
 	}
 	t.Logf("cut off, it ended after %s", time.Since(broken).Round(time.Millisecond))
 	text := p.leader.text(t)
-	if strings.Count(text, "nothing is written until it is") != 1 || !strings.Contains(text, "it could not be renewed within "+renewDeadline.String()) {
+	if strings.Count(text, "nothing is written until it is") != 1 ||
+		!strings.Contains(text, "it could not be renewed within "+renewDeadline.String()) {
 		t.Errorf("it does not say what happened:\n%s", text)
 	}
 	if n := strings.Count(text, "an action failed and is tried again"); n > workers {

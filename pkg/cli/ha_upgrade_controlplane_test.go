@@ -34,11 +34,14 @@ func buildPrevious(t *testing.T) string {
 		}
 		return nil
 	}
-	if err := shell("mkdir " + source + " && cd ../.. && git archive -o " + source + ".tar " + previousVersion + " && tar -xf " + source + ".tar -C " + source); err != nil {
+	if err := shell("mkdir " + source + " && cd ../.. && git archive -o " + source + ".tar " + previousVersion + " && tar -xf " + source +
+		".tar -C " + source); err != nil {
 		t.Logf("the checkout does not have the previous version, so that this is an upgrade from the present one: %v", err)
 		source = "../.."
 	}
-	if err := shell("cd " + source + " && GOWORK=off GOFLAGS=-mod=readonly go build -buildvcs=false -ldflags '-s -w -X github.com/corollary-dev/corollary/pkg/cli.Version=previous' -o " + binary + " ./cmd/corollary"); err != nil {
+	if err := shell("cd " + source +
+		" && GOWORK=off GOFLAGS=-mod=readonly go build -buildvcs=false -ldflags '-s -w -X " +
+		"github.com/corollary-dev/corollary/pkg/cli.Version=previous' -o " + binary + " ./cmd/corollary"); err != nil {
 		t.Fatal(err)
 	}
 	return binary
@@ -48,9 +51,10 @@ func buildPrevious(t *testing.T) string {
 func startReplica(t *testing.T, binary, ns, name string, election ...string) *member {
 	t.Helper()
 	user, health := name+"-of-"+ns, testkit.FreeAddress(t)
-	m := &member{user: user, process: startBinary(t, binary, testkit.Config(), false, append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
-		"--metrics-bind-address", "0", "--health-probe-bind-address", health, "--as", user, "--as-group", "system:masters",
-		"-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, election...)...)}
+	m := &member{user: user, process: startBinary(t, binary, testkit.Config(), false,
+		append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
+			"--metrics-bind-address", "0", "--health-probe-bind-address", health, "--as", user, "--as-group", "system:masters",
+			"-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, election...)...)}
 	testkit.Eventually(t, patience, func() (bool, string) {
 		code, text := answer(t, "http://"+health+"/readyz")
 		return code == http.StatusOK, text
@@ -72,7 +76,8 @@ func TestRollingUpgrade(t *testing.T) {
 	old = append(old, startReplica(t, binary, ns, "old-2"))
 	for i := range resting {
 		for _, name := range []string{"resting", "harmed"} {
-			testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: %s-%d}, spec: {color: grey}}", name, i))
+			testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: %s-%d}, spec: {color: grey}}", name,
+				i))
 		}
 	}
 	eventuallySettled(t, ns)

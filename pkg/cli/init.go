@@ -87,8 +87,10 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of a kind that is there")
 	flags.StringArrayVar(&o.from, "from", nil, "File with manifests, or - for standard input; may be repeated")
 	flags.StringArrayVar(&o.holes, "hole", nil, "Value that the custom resource gives: [DOWNSTREAM:]PATH=FIELD; may be repeated")
-	flags.StringVar(&o.name, "name", "", "Text that stands for the custom resource's name in the manifests (default: what their names begin with)")
-	flags.StringVar(&o.domain, "domain", "", "Domain of the keys that mark objects in the cluster (default: asked for on a terminal, else the kind's group)")
+	flags.StringVar(&o.name, "name", "",
+		"Text that stands for the custom resource's name in the manifests (default: what their names begin with)")
+	flags.StringVar(&o.domain, "domain", "",
+		"Domain of the keys that mark objects in the cluster (default: asked for on a terminal, else the kind's group)")
 	flags.StringVar(&o.dir, "dir", ".", "Directory to write to")
 	flags.BoolVar(&o.force, "force", false, "Overwrite files that are there")
 	bindCRDs(cmd, &o.crds)

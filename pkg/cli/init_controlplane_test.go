@@ -33,12 +33,14 @@ func TestInitIsAccepted(t *testing.T) {
 		}
 	}
 	code, out := run(t, "init", "--kind", "Initiated.v1.platform.example.com", "--from", "service.json", "--from", "others.yaml", "--name", ns,
-		"--hole", "clusterRole:.rules=rules", "--hole", "service:.spec.ports[0].port=net.port", "--hole", ".spec.template.spec.containers[0].resources.limits.cpu=cpu")
+		"--hole", "clusterRole:.rules=rules", "--hole", "service:.spec.ports[0].port=net.port", "--hole",
+		".spec.template.spec.containers[0].resources.limits.cpu=cpu")
 	if code != 0 {
 		t.Fatalf("init: exit code %d\n%s", code, out)
 	}
 	testkit.InstallCRDs(t, file(t, "crd.yaml"))
-	if code, out := run(t, "check", "-c", "operator.yaml", "--live", "--kubeconfig", testkit.Kubeconfig(t)); code != 0 || !strings.Contains(out, "no errors, 0 warnings") {
+	if code, out := run(t, "check", "-c", "operator.yaml", "--live", "--kubeconfig", testkit.Kubeconfig(t)); code != 0 ||
+		!strings.Contains(out, "no errors, 0 warnings") {
 		t.Errorf("check: exit code %d\n%s", code, out)
 	}
 	testkit.Apply(t, ns, file(t, "cr.yaml"))

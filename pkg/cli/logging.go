@@ -19,9 +19,10 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	o.BindFlags(flags)
 	_ = flags.Set(stacktraceFlag, "panic")
 	for name, says := range map[string][2]string{
-		"zap-devel":         {"false", "For people at a terminal: the console encoder, at level debug"},
-		"zap-encoder":       {"json", "Form of the log: json or console"},
-		"zap-log-level":     {"info", "Least level that is logged: debug, info, error, panic, or a number above 0 for more than debug, at most 7"},
+		"zap-devel":   {"false", "For people at a terminal: the console encoder, at level debug"},
+		"zap-encoder": {"json", "Form of the log: json or console"},
+		"zap-log-level": {"info",
+			"Least level that is logged: debug, info, error, panic, or a number above 0 for more than debug, at most 7"},
 		stacktraceFlag:      {"panic", "Least level that is logged with a stack trace: info, error or panic"},
 		"zap-time-encoding": {"rfc3339", "Form of the times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano"},
 	} {

@@ -19,7 +19,8 @@ func (o *runOptions) newManager(cfg *rest.Config, logger logr.Logger) (manager.M
 		HealthProbeBindAddress: o.probes,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s; 0 turns either off): %w", o.metrics, o.probes, err)
+		return nil, fmt.Errorf("preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s; 0 turns either off): %w", o.metrics,
+			o.probes, err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health check: %w", err)

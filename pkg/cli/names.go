@@ -67,7 +67,8 @@ func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 }
 
 func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {
-	if slices.ContainsFunc(n.served, func(k *namedKind) bool { return k.gvk.GroupKind() == gvk.GroupKind() }) || slices.Contains(n.missing, gvk) {
+	if slices.ContainsFunc(n.served, func(k *namedKind) bool { return k.gvk.GroupKind() == gvk.GroupKind() }) ||
+		slices.Contains(n.missing, gvk) {
 		return
 	}
 	for _, r := range served.APIResources {

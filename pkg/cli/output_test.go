@@ -9,7 +9,8 @@ import (
 
 // texts are strings that a careless encoder or parser makes something else of.
 var texts = []any{"", " ", "~", "null", "true", "on", "y", "n", "=", "*a", "&a", "!a", "%a", "@a", "`a", "- a", "a: b", "a #b", "#",
-	"0777", "0o17", "1_000", "1e3", ".inf", ".nan", "1.10", "2026-11-20", "12:30:45", "a\x00b", "\t", "\n", "a\nb", "a\n", "a\n\n", "\n---\nkind: Secret",
+	"0777", "0o17", "1_000", "1e3", ".inf", ".nan", "1.10", "2026-11-20", "12:30:45", "a\x00b", "\t", "\n", "a\nb", "a\n", "a\n\n",
+	"\n---\nkind: Secret",
 	" a\n b", "{{ .x }}", "🙂", "\u2028", "\ufeffa", "\u0085", `\`, `"`, "'"}
 
 // TestPrintedIsReadBack: whoever pipes the output on gets the values that were printed, in both formats.

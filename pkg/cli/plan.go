@@ -61,7 +61,8 @@ template reads a Secret.`,
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.against.files, "against", nil, "The config as it is now: show what going from it to -c would do; a file or directory, may be repeated")
+	flags.StringArrayVar(&o.against.files, "against", nil,
+		"The config as it is now: show what going from it to -c would do; a file or directory, may be repeated")
 	completeFiles(cmd, "against", "yaml", "yml")
 	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
 	flags.BoolVar(&o.noDiff, "no-diff", false, "Leave out the fields: a line for each object")

@@ -84,7 +84,8 @@ func (t *transition) noteFinalizer() {
 	}
 	name := old.Config.Conventions.Finalizer
 	if n := t.old.FinalizerHolders(name); n > 0 {
-		t.line.note("operator %s: %d upstreams have the finalizer %s, which the new config does not name: run refuses to reload it until conventions.previous.finalizer is %s",
+		t.line.note("operator %s: %d upstreams have the finalizer %s, which the new config does not name: run refuses to reload it until "+
+			"conventions.previous.finalizer is %s",
 			changed.Name, n, name, name)
 	}
 }

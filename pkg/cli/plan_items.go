@@ -118,7 +118,8 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
 	}
 	for _, r := range f.Forgotten {
 		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread, object: forgottenRef(r),
-			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name) + toDelete(forgottenRef(r))}
+			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name) +
+				toDelete(forgottenRef(r))}
 		if err := p.add(item); err != nil {
 			return err
 		}
@@ -147,7 +148,8 @@ func toDelete(o objectRef) string {
 }
 
 func forgottenRef(r engine.Forgotten) objectRef {
-	return objectRef{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}, string(r.UID)}
+	return objectRef{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName},
+		string(r.UID)}
 }
 
 // invalidity says which rules refuse an upstream.

@@ -134,9 +134,11 @@ func (t *planText) end(counts map[string]int) error {
 	var parts []string
 	for _, c := range []struct{ action, text string }{
 		{string(engine.ChangeCreate), "to create"}, {string(engine.ChangeUpdate), "to update"}, {string(engine.ChangeRepair), "to repair"},
-		{string(engine.ChangeRecreate), "to recreate"}, {string(engine.ChangeSupersede), "superseded, to delete"}, {string(engine.ChangeDelete), "to delete"},
+		{string(engine.ChangeRecreate), "to recreate"}, {string(engine.ChangeSupersede), "superseded, to delete"},
+		{string(engine.ChangeDelete), "to delete"},
 		{string(engine.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"}, {string(engine.ChangeRefuse), "refused"},
-		{string(engine.ChangeConflict), "in conflict"}, {string(engine.ChangeWait), "waiting"}, {string(engine.ChangeLeave), "left alone"}, {actionLeftover, "left over"},
+		{string(engine.ChangeConflict), "in conflict"}, {string(engine.ChangeWait), "waiting"}, {string(engine.ChangeLeave), "left alone"},
+		{actionLeftover, "left over"},
 	} {
 		if n := counts[c.action]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, c.text))

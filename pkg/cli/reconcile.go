@@ -133,7 +133,9 @@ func annotationsOf(files []*config.File, k *namedKind) ([]string, error) {
 	case len(keys) > 0:
 		return keys, nil
 	case len(without) > 0:
-		return nil, fmt.Errorf("%s names no annotation to ask by: add conventions.reconcile.annotation, and have run load it", strings.Join(without, ", "))
+		return nil, fmt.Errorf("%s names no annotation to ask by: add conventions.reconcile.annotation, and have run load it",
+			strings.Join(without, ", "))
 	}
-	return nil, fmt.Errorf("%s is no upstream of these configs; ask for a look at the object that it follows from (corollary why tells which)", k)
+	return nil, fmt.Errorf("%s is no upstream of these configs; ask for a look at the object that it follows from (corollary why tells which)",
+		k)
 }

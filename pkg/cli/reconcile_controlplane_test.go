@@ -32,7 +32,8 @@ func TestReconcileAsks(t *testing.T) {
 	ns, config := testkit.Namespace(t), withReconcile(t)
 	testkit.Apply(t, ns, blueWidget)
 	last := ""
-	for _, args := range [][]string{{"widget", "one"}, {"widgets/one"}, {"Widget", "one"}, {"widgets.tools.example.com", "one"}, {"widget.v1.tools.example.com/one"}} {
+	for _, args := range [][]string{{"widget", "one"}, {"widgets/one"}, {"Widget", "one"}, {"widgets.tools.example.com", "one"},
+		{"widget.v1.tools.example.com/one"}} {
 		code, out := run(t, append([]string{"reconcile", "-c", config, "-n", ns}, args...)...)
 		value := testkit.Get(t, widgets, ns, "one").GetAnnotations()["tools.example.com/look"]
 		if _, err := time.Parse(time.RFC3339Nano, value); code != 0 || err != nil || value == last || !strings.Contains(out, value) {

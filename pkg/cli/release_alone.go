@@ -24,9 +24,12 @@ type alone struct {
 }
 
 func (a *alone) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&a.lease, "leader-election-id", "", "Name of the Lease of \"corollary run\": wait for it and hold it, so that no process writes meanwhile")
-	flags.StringVar(&a.namespace, "leader-election-namespace", "", "Namespace of that Lease, and of the Deployment; by default the kubeconfig's or the pod's own")
-	flags.StringVar(&a.deployment, "scale-down", "", "Name of the Deployment of \"corollary run\": scale it to 0 first, for good. Afterwards the Lease is deleted")
+	flags.StringVar(&a.lease, "leader-election-id", "",
+		"Name of the Lease of \"corollary run\": wait for it and hold it, so that no process writes meanwhile")
+	flags.StringVar(&a.namespace, "leader-election-namespace", "",
+		"Namespace of that Lease, and of the Deployment; by default the kubeconfig's or the pod's own")
+	flags.StringVar(&a.deployment, "scale-down", "",
+		"Name of the Deployment of \"corollary run\": scale it to 0 first, for good. Afterwards the Lease is deleted")
 }
 
 // check refuses what cannot be meant.

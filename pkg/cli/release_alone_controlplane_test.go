@@ -24,21 +24,24 @@ func uninstaller(t *testing.T, verbs ...string) *rest.Config {
 	return testkit.User(t, "uninstaller",
 		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"list", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{leases.Group}, Resources: []string{"leases"}, Verbs: verbs},
-		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"patch"}, ResourceNames: []string{"operator"}})
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"patch"},
+			ResourceNames: []string{"operator"}})
 }
 
 // led is a namespace in which an operator leads and holds a Widget by its finalizer.
 func led(t *testing.T) (ns string, leader *process) {
 	t.Helper()
 	ns = testkit.Namespace(t)
-	leader = startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "operator", "-n", ns, "--set", "widgets:.deletion.wait=true"})...)
+	leader = startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "operator",
+		"-n", ns, "--set", "widgets:.deletion.wait=true"})...)
 	testkit.Apply(t, ns, blueWidget)
 	testkit.Eventually(t, patience, func() (bool, string) { return finalizersOf(t, ns, "one") == 1, "there is no finalizer" })
 	return ns, leader
 }
 
 func releaseIn(ns string, args ...string) []string {
-	return append([]string{"release", "-c", operatorFile, "-n", ns, "--leader-election-id", "operator", "--leader-election-namespace", ns}, args...)
+	return append([]string{"release", "-c", operatorFile, "-n", ns, "--leader-election-id", "operator", "--leader-election-namespace", ns},
+		args...)
 }
 
 // TestReleaseTakesTheProcessesAway: release scales the Deployment to 0, waits until the leader has let go of the Lease, and
@@ -88,8 +91,10 @@ func TestReleaseHoldsTheLease(t *testing.T) {
 func TestReleaseBeforeAnybodyLed(t *testing.T) {
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, strings.Replace(blueWidget, "name: one", "name: one, finalizers: [tools.example.com/cleanup]", 1))
-	r := startWriting(t, uninstaller(t, "get", "create", "update", "delete"), releaseIn(ns, "--scale-down", "operator", "-c", "testdata/errors/gadgets.yaml", "--set", "gadgets:.conventions.finalizer=tools.example.com/gadgets")...)
-	if code := r.wait(t); code != 0 || !strings.Contains(r.text(t), "has no kind Gadget") || !strings.Contains(r.text(t), "there is no Deployment "+ns+"/operator") || finalizersOf(t, ns, "one") > 0 {
+	r := startWriting(t, uninstaller(t, "get", "create", "update", "delete"), releaseIn(ns, "--scale-down", "operator", "-c",
+		"testdata/errors/gadgets.yaml", "--set", "gadgets:.conventions.finalizer=tools.example.com/gadgets")...)
+	if code := r.wait(t); code != 0 || !strings.Contains(r.text(t), "has no kind Gadget") ||
+		!strings.Contains(r.text(t), "there is no Deployment "+ns+"/operator") || finalizersOf(t, ns, "one") > 0 {
 		t.Errorf("exit code %d\n%s", code, r.text(t))
 	}
 	if testkit.Find(t, leases, ns, "operator") != nil {
@@ -103,7 +108,8 @@ func TestReleaseMayNotTakeTheLease(t *testing.T) {
 	testkit.Apply(t, ns, strings.Replace(blueWidget, "name: one", "name: one, finalizers: [tools.example.com/cleanup]", 1))
 	for _, verbs := range [][]string{{"create", "update"}, {"get", "update"}} {
 		r := startWriting(t, uninstaller(t, verbs...), releaseIn(ns)...)
-		if code := r.wait(t); code != 1 || !strings.Contains(r.text(t), "taking Lease "+ns+"/operator: ") || !strings.Contains(r.text(t), "cannot ") {
+		if code := r.wait(t); code != 1 || !strings.Contains(r.text(t), "taking Lease "+ns+"/operator: ") ||
+			!strings.Contains(r.text(t), "cannot ") {
 			t.Errorf("%v: exit code %d\n%s", verbs, code, r.text(t))
 		}
 	}

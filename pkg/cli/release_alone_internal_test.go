@@ -34,11 +34,13 @@ func TestDiscard(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			removed := false
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				code, body := row.get, fmt.Sprintf(`{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "lease", "resourceVersion": "7"}, "spec": {"holderIdentity": %q}}`, row.holder)
+				code, body := row.get,
+					fmt.Sprintf(`{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "lease", "resourceVersion": "7"}, "spec": {"holderIdentity": %q}}`, row.holder)
 				if r.Method == http.MethodDelete {
 					removed, code = true, row.remove
 					var options metav1.DeleteOptions
-					if err := json.NewDecoder(r.Body).Decode(&options); err != nil || options.Preconditions == nil || *options.Preconditions.ResourceVersion != "7" {
+					if err := json.NewDecoder(r.Body).Decode(&options); err != nil || options.Preconditions == nil ||
+						*options.Preconditions.ResourceVersion != "7" {
 						t.Errorf("it is deleted whatever it is by then: %+v (%v)", options, err)
 					}
 				}

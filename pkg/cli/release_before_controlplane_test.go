@@ -23,12 +23,16 @@ func TestReleaseTakesFinalizersOffHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
-	before := "deletion:\n  before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true', targetNamespaces: {from: Any}}\n"
-	if err := os.WriteFile(conf, []byte(strings.Replace(string(text), "owner: {reference: true}", "owner: {annotation: tools.example.com/owner}", 1)+before), 0o600); err != nil {
+	before := "deletion:\n  before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true', targetNamespaces: " +
+		"{from: Any}}\n"
+	if err := os.WriteFile(conf,
+		[]byte(strings.Replace(string(text), "owner: {reference: true}", "owner: {annotation: tools.example.com/owner}", 1)+before),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	made := func(name, labels, owner string) string {
-		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", labels: {" + labels + "}, annotations: {tools.example.com/owner: " + owner +
+		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", labels: {" + labels +
+			"}, annotations: {tools.example.com/owner: " + owner +
 			"}, finalizers: [tools.example.com/cleanup, tools.example.com/other]}}"
 	}
 	const ours = "tools.example.com/managed-by: widgets"

@@ -32,7 +32,8 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	}
 	d := newDam(t, before)
 	r := &member{user: "release-of-" + ns}
-	r.process = startWriting(t, &rest.Config{Host: d.URL}, "release", "-c", operatorFile, "-n", ns, "--as", r.user, "--as-group", "system:masters",
+	r.process = startWriting(t, &rest.Config{Host: d.URL}, "release", "-c", operatorFile, "-n", ns, "--as", r.user, "--as-group",
+		"system:masters",
 		"--leader-election-id", "widgets-leader", "--leader-election-namespace", ns)
 	select {
 	case <-d.full:
@@ -41,7 +42,8 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	}
 	r.signal(t, syscall.SIGSTOP)
 	d.open() // the answer waits for it to go on
-	operator := startMember(t, testkit.Config(), ns, "second", slices.Concat(steadyElection, []string{"--set", "widgets:.deletion.wait=true"})...)
+	operator := startMember(t, testkit.Config(), ns, "second",
+		slices.Concat(steadyElection, []string{"--set", "widgets:.deletion.wait=true"})...)
 	eventuallySays(t, operator.process, `"msg":"starting"`) // from then on it is half of our patience at most
 	eventuallyLeads(t, operator)
 	allHeld := func() (bool, string) {
@@ -59,7 +61,8 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	text := r.text(t)
-	if !strings.Contains(text, "Error: the Lease "+ns+"/widgets-leader was lost: ") || !strings.Contains(text, " upstreams released") || strings.Contains(text, "goroutine ") {
+	if !strings.Contains(text, "Error: the Lease "+ns+"/widgets-leader was lost: ") || !strings.Contains(text, " upstreams released") ||
+		strings.Contains(text, "goroutine ") {
 		t.Errorf("it does not say what happened, or panics:\n%s", text)
 	}
 	t.Logf("it ended %s after it went on:\n%s", time.Since(thawed).Round(time.Millisecond), text)

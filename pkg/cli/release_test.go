@@ -46,7 +46,8 @@ func (s *stubServer) answer(r *http.Request) (int, any) {
 }
 
 func failure(code int, reason, token string) object {
-	return object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason, "metadata": object{"continue": token}}
+	return object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
+		"metadata": object{"continue": token}}
 }
 
 func widget(name string) object {
@@ -115,7 +116,8 @@ func TestReleaseGoesOnPastFailures(t *testing.T) {
 		},
 	}
 	code, out := s.release(t, good)
-	if code != 1 || !strings.Contains(out, "2 upstreams released") || !strings.Contains(out, "apps/b") || !strings.Contains(out, "Error: 1 failure") {
+	if code != 1 || !strings.Contains(out, "2 upstreams released") || !strings.Contains(out, "apps/b") ||
+		!strings.Contains(out, "Error: 1 failure") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if got := fmt.Sprint(s.patches); got != "[a b c]" {
@@ -158,11 +160,15 @@ func TestReleaseByConfigs(t *testing.T) {
 		{"a config that cannot be read may hide a finalizer", []string{"missing.yaml", "-c", good}, 1, "missing.yaml: cannot be read", 1},
 		{"without a watch nothing can be found", []string{good, "--set", "widgets:.watch.kind="}, 1, "watch.kind", 0},
 		{"no finalizer, nothing to do", []string{good, "--set", "widgets:.conventions.finalizer="}, 0, "operator widgets has no finalizer", 0},
-		{"a finalizer that cannot be read is no finalizer that is missing", []string{good, "--set", "widgets:.conventions.finalizer=[a]"}, 1, "conventions.finalizer", 0},
-		{"a kind that is not served is probably another cluster", []string{good, "--set", "widgets:.watch.kind=Gadget"}, 1, "has no kind Gadget", 0},
-		{"each namespace is listed by itself, as the rights may be", []string{good, "--set", "widgets:.watch.namespaces=[a, b]"}, 0, "0 upstreams released", 2},
+		{"a finalizer that cannot be read is no finalizer that is missing", []string{good, "--set", "widgets:.conventions.finalizer=[a]"}, 1,
+			"conventions.finalizer", 0},
+		{"a kind that is not served is probably another cluster", []string{good, "--set", "widgets:.watch.kind=Gadget"}, 1, "has no kind Gadget",
+			0},
+		{"each namespace is listed by itself, as the rights may be", []string{good, "--set", "widgets:.watch.namespaces=[a, b]"}, 0,
+			"0 upstreams released", 2},
 		{"-n narrows", []string{good, "--set", "widgets:.watch.namespaces=[a, b]", "-n", "b"}, 0, "0 upstreams released", 1},
-		{"-n widens nothing", []string{good, "--set", "widgets:.watch.namespaces=[a, b]", "-n", "c"}, 1, "namespace c is not among those that it watches", 0},
+		{"-n widens nothing", []string{good, "--set", "widgets:.watch.namespaces=[a, b]", "-n", "c"}, 1,
+			"namespace c is not among those that it watches", 0},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			s := &stubServer{list: empty, patch: released}
@@ -177,7 +183,8 @@ func TestReleaseByConfigs(t *testing.T) {
 // TestReleaseHeedsTheNameBefore: an upstream that was not looked at since the finalizer was renamed bears the one before.
 func TestReleaseHeedsTheNameBefore(t *testing.T) {
 	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
-	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set", "widgets:.conventions.previous.finalizer=tools.example.com/cleanup")
+	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set",
+		"widgets:.conventions.previous.finalizer=tools.example.com/cleanup")
 	if code != 0 || !strings.Contains(out, "a: finalizer tools.example.com/cleanup removed") || !strings.Contains(out, "1 upstream released") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -30,7 +30,8 @@ func (r *releaser) before(ctx context.Context, f *config.File, client *apply.Cli
 	if err != nil {
 		return err
 	}
-	one := &release{releaser: r, gvr: kind.GVR, finalizers: f.Conventions.Finalizers(), client: client, count: &r.hooks, selector: constantLabels(f).String()}
+	one := &release{releaser: r, gvr: kind.GVR, finalizers: f.Conventions.Finalizers(), client: client, count: &r.hooks,
+		selector: constantLabels(f).String()}
 	if namespace != "" {
 		one.of = func(u *unstructured.Unstructured) bool { return ownerNamespace(f, u) == namespace }
 	}

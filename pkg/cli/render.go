@@ -62,7 +62,8 @@ What only an API server knows is left out or stands for itself:
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "File with custom resources, a directory of them, or - for standard input; may be repeated")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil,
+		"File with custom resources, a directory of them, or - for standard input; may be repeated")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")
 	flags.StringArrayVar(&o.inputs, "inputs", nil, "File with objects that stand for the inputs, or a directory of them; may be repeated")
 	completeFiles(cmd, "inputs", "yaml", "yml", "json")

@@ -107,7 +107,8 @@ func (r *checkReport) write(w io.Writer) {
 	r.writeHoles(w)
 	if r.status != "" {
 		if r.optional {
-			fmt.Fprintln(w, "  optional: to record what the API server or admission makes of downstreams, so that a restart costs no apply, add to the upstream's CustomResourceDefinition:")
+			fmt.Fprintln(w, "  optional: to record what the API server or admission makes of downstreams, so that a restart costs no apply, add "+
+				"to the upstream's CustomResourceDefinition:")
 		} else {
 			fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
 		}

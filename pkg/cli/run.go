@@ -79,7 +79,8 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags.IntVar(&o.workers, "workers", 4, "How many upstreams of each operator are worked on at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
-	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second, "How often configs are loaded again beside being watched; 0: they are loaded at the start only")
+	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
+		"How often configs are loaded again beside being watched; 0: they are loaded at the start only")
 	o.election.bind(flags)
 	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; what is watched is up to the configs")
 	bindLogging(cmd, &o.logging)
@@ -146,7 +147,8 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO, options engine.Options) error {
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO,
+	options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)

@@ -159,7 +159,8 @@ func TestRunNeedsNoMoreRights(t *testing.T) {
 	cfg := testkit.User(t, "operator",
 		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch",
+			"delete"}})
 	p := startRun(t, cfg, ns, "--set", "widgets:.events=None")
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
@@ -172,7 +173,8 @@ func TestRunNeedsNoMoreRights(t *testing.T) {
 	}
 }
 
-// TestRunRefusesWithEveryError: if no config is good, run fails with errors of loading, of templates and of types that only the API server's schema shows.
+// TestRunRefusesWithEveryError: if no config is good, run fails with errors of loading, of templates and of types that
+// only the API server's schema shows.
 func TestRunRefusesWithEveryError(t *testing.T) {
 	p := start(t, testkit.Config(), "run", "-c", "testdata/errors/untyped.yaml", "-c", "testdata/errors/strict.yaml")
 	if code := p.wait(t); code != 1 {
@@ -197,7 +199,8 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 	ns := testkit.Namespace(t)
 	metrics, health := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	p := startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{
-		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed", "-n", ns})...)
+		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed",
+		"-n", ns})...)
 	for _, url := range []string{"http://" + health + "/healthz", "http://" + health + "/readyz", "http://" + metrics + "/metrics"} {
 		testkit.Eventually(t, patience, func() (bool, string) {
 			response, err := http.Get(url)
@@ -263,7 +266,8 @@ func TestRunElects(t *testing.T) {
 	for address, status := range map[string]string{metrics: "1", others: "0"} {
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, text := answer(t, "http://"+address+"/metrics")
-			return strings.Contains(text, "\nleader_election_master_status{name=\"widgets-leader\"} "+status+"\n"), "its metrics do not say who leads:\n" + text
+			return strings.Contains(text, "\nleader_election_master_status{name=\"widgets-leader\"} "+status+"\n"),
+				"its metrics do not say who leads:\n" + text
 		})
 	}
 	standby.interrupt(t)
@@ -311,15 +315,18 @@ func TestRunWaitsForAKind(t *testing.T) {
 func TestCheckLive(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, testkit.User(t, "nobody")))
 	code, out := run(t, "check", "--live", "-c", operatorFile)
-	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n", "downstream config: ConfigMap (v1): namespaced, typed\n"} {
+	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n",
+		"downstream config: ConfigMap (v1): namespaced, typed\n"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, %q wanted in:\n%s", code, want, out)
 		}
 	}
-	if code, out := run(t, "check", "--live", "-c", "testdata/errors/untyped.yaml"); code != 1 || !strings.Contains(out, "did you mean color?") {
+	if code, out := run(t, "check", "--live", "-c", "testdata/errors/untyped.yaml"); code != 1 ||
+		!strings.Contains(out, "did you mean color?") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if code, out := run(t, "check", "--live", "-c", "testdata/errors/gadgets.yaml"); code != 0 || !strings.Contains(out, "the API server has no kind Gadget") {
+	if code, out := run(t, "check", "--live", "-c", "testdata/errors/gadgets.yaml"); code != 0 ||
+		!strings.Contains(out, "the API server has no kind Gadget") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

@@ -82,7 +82,8 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 	}
 	silent := now.Sub(l.RenewTime.Time)
 	if silent > time.Duration(*l.LeaseDurationSeconds)*time.Second {
-		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago", *l.HolderIdentity, at, since, duration.HumanDuration(silent))
+		return fmt.Sprintf("corollary run is not running: %s held Lease %s%s and last renewed it %s ago", *l.HolderIdentity, at, since,
+			duration.HumanDuration(silent))
 	}
 	return fmt.Sprintf("corollary run is running: %s holds Lease %s%s", *l.HolderIdentity, at, since)
 }

@@ -18,13 +18,17 @@ func TestLeaseText(t *testing.T) {
 		want   string
 		reason string
 	}{
-		{coordinationv1.LeaseSpec{HolderIdentity: &pod, AcquireTime: ago(time.Hour), RenewTime: ago(2 * time.Second), LeaseDurationSeconds: &seconds},
+		{coordinationv1.LeaseSpec{HolderIdentity: &pod, AcquireTime: ago(time.Hour), RenewTime: ago(2 * time.Second),
+			LeaseDurationSeconds: &seconds},
 			"corollary run is running: app-1 holds Lease ns/app since 2026-11-22T14:00:00Z", "it renews"},
-		{coordinationv1.LeaseSpec{HolderIdentity: &pod, AcquireTime: ago(time.Hour), RenewTime: ago(5 * time.Minute), LeaseDurationSeconds: &seconds},
+		{coordinationv1.LeaseSpec{HolderIdentity: &pod, AcquireTime: ago(time.Hour), RenewTime: ago(5 * time.Minute),
+			LeaseDurationSeconds: &seconds},
 			"corollary run is not running: app-1 held Lease ns/app since 2026-11-22T14:00:00Z and last renewed it 5m ago", "it died"},
-		{coordinationv1.LeaseSpec{HolderIdentity: &none, RenewTime: ago(time.Second)}, "corollary run is not running: nobody holds Lease ns/app", "it stopped and gave the Lease back"},
+		{coordinationv1.LeaseSpec{HolderIdentity: &none, RenewTime: ago(time.Second)}, "corollary run is not running: nobody holds Lease ns/app",
+			"it stopped and gave the Lease back"},
 		{coordinationv1.LeaseSpec{}, "corollary run is not running: nobody holds Lease ns/app", "an empty Lease"},
-		{coordinationv1.LeaseSpec{HolderIdentity: &pod}, "whether corollary run is running is not known: Lease ns/app has no renewTime or no leaseDurationSeconds", "somebody else's Lease"},
+		{coordinationv1.LeaseSpec{HolderIdentity: &pod},
+			"whether corollary run is running is not known: Lease ns/app has no renewTime or no leaseDurationSeconds", "somebody else's Lease"},
 	} {
 		if got := leaseText("ns/app", test.lease, now); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)

@@ -90,7 +90,8 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"test", "../../examples/configs/hello"},
 		{"generate", "crd-status", "-c", config}, {"generate", "rbac", "-c", config, "-n", "apps"}, {"generate", "argocd-health", "-c", config},
 		{"generate", "policy", "-c", config, "--service-account", "a/b"},
-		{"generate", "crd-validations", "-c", "../../examples/configs/webapp/operator.yaml", "--crds", "../../examples/configs/webapp/crd.yaml"}, {"schema"}, {"version"}, {"completion", "bash"}, {"help"},
+		{"generate", "crd-validations", "-c", "../../examples/configs/webapp/operator.yaml", "--crds", "../../examples/configs/webapp/crd.yaml"},
+		{"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
 		if code, out := run(t, args...); code != 0 {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)

@@ -54,7 +54,8 @@ func TestCommandsTellNoSecret(t *testing.T) {
 	}
 	secrets := testkit.Secrets()
 	for upstream, value := range secrets {
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+"}, data: {color: '"+base64.StdEncoding.EncodeToString(value)+"'}}")
+		testkit.Apply(t, ns,
+			"{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+"}, data: {color: '"+base64.StdEncoding.EncodeToString(value)+"'}}")
 		testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: "+upstream+"}, spec: {size: 1}}")
 	}
 	tellsNothing := func() {
@@ -73,7 +74,8 @@ func TestCommandsTellNoSecret(t *testing.T) {
 				}
 				if leaked := testkit.Leaked(out, value); len(leaked) > 0 {
 					at := strings.Index(out, leaked[0])
-					t.Errorf("%v tells %d pieces of %s, such as %q: …%s", command, len(leaked), upstream, leaked[0], out[max(0, at-300):min(len(out), at+100)])
+					t.Errorf("%v tells %d pieces of %s, such as %q: …%s", command, len(leaked), upstream, leaked[0],
+						out[max(0, at-300):min(len(out), at+100)])
 				}
 			}
 		}

@@ -95,7 +95,8 @@ func settle(t *testing.T, ns string, configs ...string) {
 	p.wait(t)
 }
 
-// TestSurveyCommands runs the cases of plan, why and get: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command tells of
+// TestSurveyCommands runs the cases of plan, why and get: operator*.yaml settle what is in before.yaml, after.yaml is
+// applied, and a command tells of
 // it.
 func TestSurveyCommands(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
@@ -162,8 +163,10 @@ func TestPlanAsJSON(t *testing.T) {
 	if len(plan.Items) != 1 || plan.Counts["create"] != 1 {
 		t.Fatalf("the plan is %+v", plan)
 	}
-	if i := plan.Items[0]; i.Operator != "widgets" || i.Downstream != "config" || i.APIVersion != "v1" || i.Kind != "ConfigMap" || i.Namespace != ns || i.Name != "one" ||
-		i.Action != "create" || i.State != "Create" || i.Upstream.Kind != "Widget" || i.Upstream.UID == "" || len(i.Differences) == 0 || i.Before != nil || i.After == nil {
+	if i := plan.Items[0]; i.Operator != "widgets" || i.Downstream != "config" || i.APIVersion != "v1" || i.Kind != "ConfigMap" ||
+		i.Namespace != ns || i.Name != "one" ||
+		i.Action != "create" || i.State != "Create" || i.Upstream.Kind != "Widget" || i.Upstream.UID == "" || len(i.Differences) == 0 ||
+		i.Before != nil || i.After == nil {
 		t.Errorf("the item is %+v", i)
 	}
 }
@@ -171,7 +174,8 @@ func TestPlanAsJSON(t *testing.T) {
 // TestPlanFails: exit code 1 is for what kept the plan from being made.
 func TestPlanFails(t *testing.T) {
 	ns := testkit.Namespace(t)
-	stranger := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"list"}})
+	stranger := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"},
+		Verbs: []string{"list"}})
 	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, stranger))
 	for _, c := range []struct {
 		reason string

@@ -75,7 +75,8 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engin
 
 // each opens the operators one after the other, so that no more than one's caches are in memory, and has work do with
 // them.
-func each(ctx context.Context, s *engine.Surveyor, files []*config.File, note func(format string, args ...any), work func(*engine.Survey) error) error {
+func each(ctx context.Context, s *engine.Surveyor, files []*config.File, note func(format string, args ...any),
+	work func(*engine.Survey) error) error {
 	for _, file := range files {
 		noteMode(file, note)
 		v, err := s.Open(ctx, file)

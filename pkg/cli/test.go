@@ -55,9 +55,11 @@ The exit code is 1 where a case fails.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.test(cmd.Context(), args) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.runner.Configs, "config", "c", nil, "Config file or directory for cases that name none (default: the nearest "+cases.NearestConfig+", from the case upward); may be repeated")
+	flags.StringArrayVarP(&o.runner.Configs, "config", "c", nil,
+		"Config file or directory for cases that name none (default: the nearest "+cases.NearestConfig+", from the case upward); may be repeated")
 	completeFiles(cmd, "config", "yaml", "yml")
-	flags.StringArrayVar(&o.runner.CRDs, "crds", nil, "File or directory with CustomResourceDefinitions, for cases that name none; may be repeated")
+	flags.StringArrayVar(&o.runner.CRDs, "crds", nil,
+		"File or directory with CustomResourceDefinitions, for cases that name none; may be repeated")
 	completeFiles(cmd, "crds", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
 	flags.BoolVar(&o.runner.Update, "update", false, "Write what comes out into the expectations of the cases")

@@ -87,7 +87,8 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &explanation{options: o, cfg: cfg, files: files, names: names, asked: objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
+	w := &explanation{options: o, cfg: cfg, files: files, names: names,
+		asked:  objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
 		client: client, told: map[string]bool{}, noted: map[int]bool{}}
 	w.teller = o.teller(w.asked)
 	if err := w.explain(ctx, k, object); err != nil {

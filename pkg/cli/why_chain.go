@@ -59,7 +59,8 @@ func (w *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 	known := related || found
 	met, err := w.stranger(ctx, k, !known)
 	if err == nil && !known && !met {
-		w.teller.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it", w.asked))
+		w.teller.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it",
+			w.asked))
 	}
 	return err
 }

@@ -19,7 +19,8 @@ func (w *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c engine
 	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return
 	}
-	object, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace, Name: c.Target.Name})
+	object, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,
+		Name: c.Target.Name})
 	if err != nil {
 		return
 	}
@@ -41,7 +42,10 @@ func holdersOf(object *unstructured.Unstructured) (texts []string) {
 
 // writersOf names the managers of an object's own fields, the last one to write first.
 func writersOf(entries []metav1.ManagedFieldsEntry) []string {
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" || e.Manager == "" })
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource != "" ||
+			e.Manager == ""
+	})
 	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
 		if a.Time == nil || b.Time == nil {
 			return 0

@@ -20,9 +20,12 @@ func TestHoldersOf(t *testing.T) {
 		owners  []metav1.OwnerReference
 		want    []string
 	}{
-		{"the last to write is the one to ask first", []metav1.ManagedFieldsEntry{at("helm", "", 1), at("kubectl-edit", "", 2)}, nil, []string{"was written by kubectl-edit, helm"}},
-		{"who applies and updates is one", []metav1.ManagedFieldsEntry{at("helm", "", 2), at("helm", "", 1)}, nil, []string{"was written by helm"}},
-		{"a status is its controller's, whosever the object is", []metav1.ManagedFieldsEntry{at("kube-controller-manager", "status", 3), at("helm", "", 1)}, nil, []string{"was written by helm"}},
+		{"the last to write is the one to ask first", []metav1.ManagedFieldsEntry{at("helm", "", 1), at("kubectl-edit", "", 2)}, nil,
+			[]string{"was written by kubectl-edit, helm"}},
+		{"who applies and updates is one", []metav1.ManagedFieldsEntry{at("helm", "", 2), at("helm", "", 1)}, nil,
+			[]string{"was written by helm"}},
+		{"a status is its controller's, whosever the object is", []metav1.ManagedFieldsEntry{at("kube-controller-manager", "status", 3),
+			at("helm", "", 1)}, nil, []string{"was written by helm"}},
 		{"the API server may be configured not to tell", nil, nil, nil},
 		{"an owner makes it again", nil, []metav1.OwnerReference{{Kind: "Deployment", Name: "web"}}, []string{"is owned by Deployment web"}},
 	} {

@@ -28,7 +28,8 @@ func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *engine
 		w.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
 	}
 	for _, r := range f.Forgotten {
-		w.teller.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of another kind", forgottenRef(r), r.Name))
+		w.teller.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of "+
+			"another kind", forgottenRef(r), r.Name))
 	}
 }
 
@@ -94,7 +95,8 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 }
 
 // downstream explains one object. What the status says of it stands beside what is decided now.
-func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string, brief bool) {
+func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string,
+	brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
 	asked := item.object.gvk.GroupKind() == w.asked.gvk.GroupKind() && item.object.at == w.asked.at
 	w.teller.object(item, asked)

@@ -19,10 +19,13 @@ func TestConditionTexts(t *testing.T) {
 		conditions []any
 		want       []string
 	}{
-		{"one without a message ends with its reason", []any{condition("Ready", "True", "Ready", "")}, []string{"condition Ready is True: Ready"}},
-		{"what two say alike is said once", []any{condition("Stalled", "True", "Conflict", "app: taken"), condition("Ready", "False", "Conflict", "app: taken")},
+		{"one without a message ends with its reason", []any{condition("Ready", "True", "Ready", "")},
+			[]string{"condition Ready is True: Ready"}},
+		{"what two say alike is said once", []any{condition("Stalled", "True", "Conflict", "app: taken"), condition("Ready", "False", "Conflict",
+			"app: taken")},
 			[]string{"condition Ready is False, Stalled is True: Conflict: app: taken"}},
-		{"those of others are theirs to explain", []any{condition("Synced", "True", "Ok", ""), condition("Valid", "True", "Valid", "")}, []string{"condition Valid is True: Valid"}},
+		{"those of others are theirs to explain", []any{condition("Synced", "True", "Ok", ""), condition("Valid", "True", "Valid", "")},
+			[]string{"condition Valid is True: Valid"}},
 		{"what is no condition is passed over", []any{"text"}, []string{}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

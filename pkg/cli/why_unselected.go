@@ -60,7 +60,8 @@ func (w *explanation) passedOver(ctx context.Context, f *config.File, upstream *
 	}
 	have, err := w.namespaceLabels(ctx, ns)
 	if err != nil {
-		return append(reasons, fmt.Sprintf("%s may not fit namespace %s, which cannot be read: %s", place("watch.namespaceSelector"), ns, apply.Classify(err).Message))
+		return append(reasons, fmt.Sprintf("%s may not fit namespace %s, which cannot be read: %s", place("watch.namespaceSelector"), ns,
+			apply.Classify(err).Message))
 	}
 	for _, r := range unmet(watch.NamespaceSelector, have) {
 		reasons = append(reasons, fmt.Sprintf("its namespace %s has %s; %s wants %s", ns, r.found, place("watch.namespaceSelector"), r.wanted))

@@ -94,7 +94,8 @@ func (f *File) where(path string) string {
 // each would undo the other for ever. Where no object can be an upstream of both, they share none.
 func (f *File) sharedStatus(other *File) Errors {
 	kind := groupKind(f.Watch.APIVersion, f.Watch.Kind)
-	if f.Watch.Kind == "" || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled || f.Watch.disjoint(&other.Watch) {
+	if f.Watch.Kind == "" || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled ||
+		f.Watch.disjoint(&other.Watch) {
 		return nil
 	}
 	var errs Errors
@@ -103,14 +104,16 @@ func (f *File) sharedStatus(other *File) Errors {
 		theirs := other.Status.Conditions.all()
 		i := slices.IndexFunc(theirs, func(o named) bool { return o.conditionType == c.conditionType })
 		if c.conditionType != "" && i >= 0 {
-			errs = append(errs, f.Errorf("status.conditions."+c.key, "choose another type, or watch other namespaces or labels", "the condition %q is written by %s too, and %s",
+			errs = append(errs, f.Errorf("status.conditions."+c.key, "choose another type, or watch other namespaces or labels",
+				"the condition %q is written by %s too, and %s",
 				c.conditionType, other.where("status.conditions."+theirs[i].key), both))
 		}
 	}
 	for _, p := range f.Status.paths() {
 		for _, o := range other.Status.paths() {
 			if p.path.Overlaps(o.path) {
-				errs = append(errs, f.Errorf(p.at, "choose another path, or watch other namespaces or labels", "%s overlaps %s, which is written by %s, and %s",
+				errs = append(errs, f.Errorf(p.at, "choose another path, or watch other namespaces or labels",
+					"%s overlaps %s, which is written by %s, and %s",
 					p.path, o.path, other.where(o.at), both))
 			}
 		}

@@ -41,7 +41,8 @@ status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
 // digestFiles are the files of an operator, by name.
 var digestFiles = map[string]string{
 	"app.yaml": digestApp,
-	"conv":     "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {labels: {tools.example.com/by: x, tools.example.com/a: b}}\n",
+	"conv": "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {labels: {tools.example.com/by: x, " +
+		"tools.example.com/a: b}}\n",
 	"web.tmpl": "metadata: {}\n",
 	"job.tmpl": "metadata: {name: x}\n",
 }
@@ -72,14 +73,19 @@ func TestDigest(t *testing.T) {
 		{reason: "the same text", same: true},
 		{reason: "a comment", file: "app.yaml", old: "metadata:", new: "# note\nmetadata:", same: true},
 		{reason: "the order of keys", file: "app.yaml", old: "a: 1, b: {c: [x, y]}", new: "b: {c: [x, y]}, a: 1", same: true},
-		{reason: "a default that is written out", file: "app.yaml", old: "kind: ConfigMap\n", new: "kind: ConfigMap\n    when: \"true\"\n", same: true},
+		{reason: "a default that is written out", file: "app.yaml", old: "kind: ConfigMap\n", new: "kind: ConfigMap\n    when: \"true\"\n",
+			same: true},
 		{reason: "a confirmation", file: "app.yaml", old: "confirmed: abc", new: "confirmed: def", same: true},
-		{reason: "an inline template instead of a file of that text", file: "app.yaml", old: "templateFile: web.tmpl", new: `template: "metadata: {}\n"`, same: true},
-		{reason: "the hook's template inline", file: "app.yaml", old: "templateFile: job.tmpl", new: `template: "metadata: {name: x}\n"`, same: true},
+		{reason: "an inline template instead of a file of that text", file: "app.yaml", old: "templateFile: web.tmpl",
+			new: `template: "metadata: {}\n"`, same: true},
+		{reason: "the hook's template inline", file: "app.yaml", old: "templateFile: job.tmpl", new: `template: "metadata: {name: x}\n"`,
+			same: true},
 		{reason: "shared conventions written out", file: "app.yaml", old: "conventionsFile: conv\n", new: "", inline: true, same: true},
 		{reason: "a label's value that an override repeats", set: "app:.conventions.labels['tools.example.com/a']=b", same: true},
-		{reason: "the order of keys in the shared file", file: "conv", old: "tools.example.com/by: x, tools.example.com/a: b", new: "tools.example.com/a: b, tools.example.com/by: x", same: true},
-		{reason: "a value that moves to the shared file", file: "conv", old: "{labels", new: "{finalizer: tools.example.com/cleanup, labels", same: true},
+		{reason: "the order of keys in the shared file", file: "conv", old: "tools.example.com/by: x, tools.example.com/a: b",
+			new: "tools.example.com/a: b, tools.example.com/by: x", same: true},
+		{reason: "a value that moves to the shared file", file: "conv", old: "{labels", new: "{finalizer: tools.example.com/cleanup, labels",
+			same: true},
 		{reason: "a parameter", file: "app.yaml", old: "a: 1", new: "a: 2"},
 		{reason: "the order of a list", file: "app.yaml", old: "[x, y]", new: "[y, x]"},
 		{reason: "the type of a value", file: "app.yaml", old: "a: 1", new: `a: "1"`},
@@ -101,7 +107,8 @@ func TestDigest(t *testing.T) {
 			files[tc.file] = strings.Replace(files[tc.file], tc.old, tc.new, 1)
 		}
 		if tc.inline {
-			files["app.yaml"] = strings.Replace(files["app.yaml"], "conventions:\n", "conventions:\n  labels: {tools.example.com/by: x, tools.example.com/a: b}\n", 1)
+			files["app.yaml"] = strings.Replace(files["app.yaml"], "conventions:\n",
+				"conventions:\n  labels: {tools.example.com/by: x, tools.example.com/a: b}\n", 1)
 		}
 		var set []string
 		if tc.set != "" {

@@ -27,12 +27,17 @@ func TestDisjoint(t *testing.T) {
 		{"another value of one label", Watch{LabelSelector: selector("team", "a")}, Watch{LabelSelector: selector("team", "b")}, true},
 		{"other labels", Watch{LabelSelector: selector("team", "a")}, Watch{LabelSelector: selector("app", "b")}, false},
 		{"one selects all", Watch{LabelSelector: selector("team", "a")}, Watch{LabelSelector: &metav1.LabelSelector{}}, false},
-		{"there and not there", Watch{LabelSelector: expression("x", metav1.LabelSelectorOpExists)}, Watch{LabelSelector: expression("x", metav1.LabelSelectorOpDoesNotExist)}, true},
-		{"a value and not there", Watch{LabelSelector: selector("x", "a")}, Watch{LabelSelector: expression("x", metav1.LabelSelectorOpDoesNotExist)}, true},
-		{"in and not in", Watch{LabelSelector: expression("x", metav1.LabelSelectorOpIn, "a", "b")}, Watch{LabelSelector: expression("x", metav1.LabelSelectorOpNotIn, "b", "a", "c")}, true},
-		{"there, but none of some", Watch{LabelSelector: expression("x", metav1.LabelSelectorOpExists)}, Watch{LabelSelector: expression("x", metav1.LabelSelectorOpNotIn, "a")}, false},
+		{"there and not there", Watch{LabelSelector: expression("x", metav1.LabelSelectorOpExists)},
+			Watch{LabelSelector: expression("x", metav1.LabelSelectorOpDoesNotExist)}, true},
+		{"a value and not there", Watch{LabelSelector: selector("x", "a")},
+			Watch{LabelSelector: expression("x", metav1.LabelSelectorOpDoesNotExist)}, true},
+		{"in and not in", Watch{LabelSelector: expression("x", metav1.LabelSelectorOpIn, "a", "b")},
+			Watch{LabelSelector: expression("x", metav1.LabelSelectorOpNotIn, "b", "a", "c")}, true},
+		{"there, but none of some", Watch{LabelSelector: expression("x", metav1.LabelSelectorOpExists)},
+			Watch{LabelSelector: expression("x", metav1.LabelSelectorOpNotIn, "a")}, false},
 		{"labels of namespaces", Watch{NamespaceSelector: selector("team", "a")}, Watch{NamespaceSelector: selector("team", "b")}, true},
-		{"labels of the object are not those of its namespace", Watch{NamespaceSelector: selector("team", "a")}, Watch{LabelSelector: selector("team", "b")}, false},
+		{"labels of the object are not those of its namespace", Watch{NamespaceSelector: selector("team", "a")},
+			Watch{LabelSelector: selector("team", "b")}, false},
 	} {
 		if row.a.disjoint(&row.b) != row.want || row.b.disjoint(&row.a) != row.want {
 			t.Errorf("%s: disjoint is not %t", row.reason, row.want)
@@ -92,7 +97,8 @@ func randomSelector(r *rand.Rand) *metav1.LabelSelector {
 		s.MatchLabels = map[string]string{pick(keys): pick(values)}
 	}
 	for range r.IntN(3) {
-		e := metav1.LabelSelectorRequirement{Key: pick(keys), Operator: metav1.LabelSelectorOperator(pick([]string{"In", "NotIn", "Exists", "DoesNotExist"}))}
+		e := metav1.LabelSelectorRequirement{Key: pick(keys),
+			Operator: metav1.LabelSelectorOperator(pick([]string{"In", "NotIn", "Exists", "DoesNotExist"}))}
 		if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
 			for range 1 + r.IntN(2) {
 				e.Values = append(e.Values, pick(values))

@@ -109,7 +109,8 @@ func (f *File) identify(wanted string) *Error {
 	case kind == ConventionsKind && wanted == Kind:
 		return f.Errorf("kind", "name the file in an operator's conventionsFile", "the file holds conventions, not an operator")
 	case kind == Kind && wanted == ConventionsKind:
-		return f.Errorf("kind", "name a file of kind: "+ConventionsKind+" in the operator's conventionsFile", "the file holds an operator, not conventions")
+		return f.Errorf("kind", "name a file of kind: "+ConventionsKind+" in the operator's conventionsFile",
+			"the file holds an operator, not conventions")
 	case kind != wanted:
 		return f.Errorf("kind", "write kind: "+wanted, "%s, wanted %s", given(kind), wanted)
 	}

@@ -118,7 +118,8 @@ func TestOverrides(t *testing.T) {
 		},
 		Set: []string{
 			"app:.resyncPeriod=2h", "app:.conventions.labels['app.kubernetes.io/x']=part", "app:.downstreams[name=web].when=self.a == 'x=y'",
-			"app:.watch.namespaces=[a, b]", `app:.conventions.labels['tools.example.com/n']="1.10"`, "app:.parameters={big: 9007199254740993, f: 1.5}",
+			"app:.watch.namespaces=[a, b]", `app:.conventions.labels['tools.example.com/n']="1.10"`,
+			"app:.parameters={big: 9007199254740993, f: 1.5}",
 		},
 	})
 	if err := errs.Err(); err != nil {
@@ -190,7 +191,8 @@ func TestValid(t *testing.T) {
 	dir := t.TempDir()
 	good := fmt.Sprintf(minimal, "", "    template: x\n")
 	write(t, filepath.Join(dir, "a.yaml"), good)
-	write(t, filepath.Join(dir, "b.yaml"), strings.NewReplacer("app}", "b}", "fieldManager: app", "fieldManager: b", "kind: App", "kind: B", "events", "x").Replace(good)+"evnts: All\n")
+	write(t, filepath.Join(dir, "b.yaml"), strings.NewReplacer("app}", "b}", "fieldManager: app", "fieldManager: b", "kind: App", "kind: B",
+		"events", "x").Replace(good)+"evnts: All\n")
 	write(t, filepath.Join(dir, "c.yaml"), "- not\n- an operator\n")
 	files, errs := Load(Options{Files: []string{dir}})
 	if len(files) != 2 || len(errs) != 2 || !files[0].Valid() || files[1].Valid() {

@@ -78,7 +78,8 @@ func list(dir string) ([]string, *Error) {
 		out = append(out, path)
 	}
 	if len(out) == 0 {
-		return nil, &Error{File: dir, Problem: "the directory holds no *.yaml or *.yml", Mend: "name another, or the files themselves; folders in it are not read"}
+		return nil, &Error{File: dir, Problem: "the directory holds no *.yaml or *.yml",
+			Mend: "name another, or the files themselves; folders in it are not read"}
 	}
 	return out, nil
 }

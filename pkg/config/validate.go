@@ -64,7 +64,8 @@ func (v *validator) root() {
 		v.add("retry.minDelay", "write at least 1s", "%s is too short, a failure must wait", v.Retry.MinDelay)
 	}
 	if v.Retry.MaxDelay < v.Retry.MinDelay && v.Retry.MinDelay >= second {
-		v.add("retry.maxDelay", "write at least "+v.Retry.MinDelay.String(), "%s is less than minDelay, which is %s", v.Retry.MaxDelay, v.Retry.MinDelay)
+		v.add("retry.maxDelay", "write at least "+v.Retry.MinDelay.String(), "%s is less than minDelay, which is %s", v.Retry.MaxDelay,
+			v.Retry.MinDelay)
 	}
 	if v.ResyncPeriod != 0 && v.ResyncPeriod < minute {
 		v.add("resyncPeriod", "write at least 1m, or 0s for never", "%s is too short", v.ResyncPeriod)

@@ -165,7 +165,8 @@ func (v *validator) needs() {
 		v.add("conventions.owner.annotation", "add a key of your own: it names the owner instead", "required value is missing: %s", because)
 	}
 	if c.Finalizer == "" {
-		v.add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up", "required value is missing: %s", because)
+		v.add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up",
+			"required value is missing: %s", because)
 	}
 }
 

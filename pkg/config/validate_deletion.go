@@ -34,8 +34,10 @@ func (v *validator) holds(because string) {
 func (v *validator) recorded() {
 	switch {
 	case !*v.Status.Enabled:
-		v.add("status.enabled", "leave it out, or leave out deletion.before", "it is false, but deletion.before is given, whose outcome is recorded in the upstream's status")
+		v.add("status.enabled", "leave it out, or leave out deletion.before",
+			"it is false, but deletion.before is given, whose outcome is recorded in the upstream's status")
 	case v.Status.Downstreams == "":
-		v.add("status.downstreams", "add a path such as .status.downstreams", "it is missing, but deletion.before is given, whose outcome is recorded there")
+		v.add("status.downstreams", "add a path such as .status.downstreams",
+			"it is missing, but deletion.before is given, whose outcome is recorded there")
 	}
 }

@@ -31,10 +31,12 @@ func (v *validator) inputs() {
 }
 
 var (
-	objectName = syntax{"an object's name", "write small letters, digits, - and ., or give objectName, a CEL expression", validation.IsDNS1123Subdomain}
+	objectName = syntax{"an object's name", "write small letters, digits, - and ., or give objectName, a CEL expression",
+		validation.IsDNS1123Subdomain}
 	// An input's namespace is text that the API server is asked for, never what an upstream says: who may write
 	// upstreams could read any Secret otherwise.
-	inputNamespace = syntax{namespaceName.name, "write the namespace as fixed text, small letters, digits and -: an upstream can never choose it", namespaceName.check}
+	inputNamespace = syntax{namespaceName.name,
+		"write the namespace as fixed text, small letters, digits and -: an upstream can never choose it", namespaceName.check}
 )
 
 // freeNames are the API groups in whose kinds an object's name may hold more than a DNS name.

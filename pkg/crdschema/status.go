@@ -39,7 +39,8 @@ func list(key string, properties Node, required ...any) Node {
 
 // recordedItem is an item of the list of downstreams with every key that it can have.
 func recordedItem() Node {
-	items := status.RecordedList([]status.Recorded{{Name: "-", APIVersion: "-", Kind: "-", Namespace: "-", ObjectName: "-", UID: "-", Hash: "-", State: "-", Baseline: "-"}})
+	items := status.RecordedList([]status.Recorded{{Name: "-", APIVersion: "-", Kind: "-", Namespace: "-", ObjectName: "-", UID: "-",
+		Hash: "-", State: "-", Baseline: "-"}})
 	item, _ := items[0].(map[string]any)
 	return item
 }

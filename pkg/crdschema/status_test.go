@@ -21,10 +21,14 @@ func TestLacking(t *testing.T) {
 		reason string
 	}{
 		{"{type: object, x-kubernetes-preserve-unknown-fields: true}", nil, "anything can be stored"},
-		{"{type: object}", []string{".status.conditions", ".status.made", ".status.observedGeneration"}, "nothing can be stored: each is named once"},
-		{"{type: object, properties: {observedGeneration: {type: integer}, made: {type: object, properties: {}}, conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}",
+		{"{type: object}", []string{".status.conditions", ".status.made", ".status.observedGeneration"},
+			"nothing can be stored: each is named once"},
+		{"{type: object, properties: {observedGeneration: {type: integer}, made: {type: object, properties: {}}, conditions: {type: array, " +
+			"items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}",
 			[]string{".status.made.downstreams"}, "a list that stores anything is left alone, and the rest of a map is named"},
-		{"{type: object, properties: {observedGeneration: {type: integer}, made: {type: object, x-kubernetes-preserve-unknown-fields: true}, conditions: {type: array, items: {type: object, properties: {type: {type: string}, status: {type: string}, reason: {type: string}, message: {type: string}, lastTransitionTime: {type: string}}}}}}",
+		{"{type: object, properties: {observedGeneration: {type: integer}, made: {type: object, x-kubernetes-preserve-unknown-fields: true}, " +
+			"conditions: {type: array, items: {type: object, properties: {type: {type: string}, status: {type: string}, reason: {type: string}, " +
+			"message: {type: string}, lastTransitionTime: {type: string}}}}}}",
 			[]string{".status.conditions.observedGeneration"}, "items of a list take no step"},
 	} {
 		have := crdschema.Node{}

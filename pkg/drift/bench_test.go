@@ -124,11 +124,14 @@ func largeDeployment(t testing.TB) *unstructured.Unstructured {
 	}
 	app["env"] = env
 	u.SetOwnerReferences(nil)
-	owner := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Appoperator", "name": "web", "uid": "7e0c7d3e-90a5-4a4b-8f0d-0a2b1f7c0001", "controller": true}
+	owner := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Appoperator", "name": "web",
+		"uid": "7e0c7d3e-90a5-4a4b-8f0d-0a2b1f7c0001", "controller": true}
 	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{owner}
 	u.Object["metadata"].(map[string]any)["annotations"].(map[string]any)["tools.example.com/spec-hash"] = drift.Hash(drift.SHA256, nil)
-	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "replicas": int64(3), "availableReplicas": int64(3), "readyReplicas": int64(3), "updatedReplicas": int64(3),
-		"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "Deployment has minimum availability."}}}
+	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "replicas": int64(3), "availableReplicas": int64(3),
+		"readyReplicas": int64(3), "updatedReplicas": int64(3),
+		"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable",
+			"message": "Deployment has minimum availability."}}}
 	return u
 }
 
@@ -151,7 +154,8 @@ func TestHeapOfLive(t *testing.T) {
 		}
 		before := heap()
 		for i := range kept {
-			u := &unstructured.Unstructured{Object: parseJSON(t, []byte(strings.Replace(string(text), `"name":"web"`, fmt.Sprintf(`"name":"web-%d"`, i), 1)))}
+			u := &unstructured.Unstructured{Object: parseJSON(t,
+				[]byte(strings.Replace(string(text), `"name":"web"`, fmt.Sprintf(`"name":"web-%d"`, i), 1)))}
 			if kept[i], err = transform(u); err != nil {
 				t.Fatal(err)
 			}

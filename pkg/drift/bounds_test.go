@@ -17,29 +17,34 @@ import (
 // their writer likes.
 var attacks = map[string]func(n int) (desired, live map[string]any){
 	"items by key": func(n int) (map[string]any, map[string]any) {
-		return withItems(n, func(i int) any { return map[string]any{"name": fmt.Sprint("n", i), "v": int64(i)} }, func(i int) string { return fmt.Sprintf(`k:{"name":"n%d"}`, i) })
+		return withItems(n, func(i int) any { return map[string]any{"name": fmt.Sprint("n", i), "v": int64(i)} },
+			func(i int) string { return fmt.Sprintf(`k:{"name":"n%d"}`, i) })
 	},
 	"items by value": func(n int) (map[string]any, map[string]any) {
 		return withItems(n, func(i int) any { return fmt.Sprint("v", i) }, func(i int) string { return fmt.Sprintf(`v:"v%d"`, i) })
 	},
 	"names with escapes": func(n int) (map[string]any, map[string]any) {
-		return withItems(n, func(i int) any { return map[string]any{"name": fmt.Sprint("<", i)} }, func(i int) string { return fmt.Sprintf(`k:{"name":"<%d"}`, i) })
+		return withItems(n, func(i int) any { return map[string]any{"name": fmt.Sprint("<", i)} },
+			func(i int) string { return fmt.Sprintf(`k:{"name":"<%d"}`, i) })
 	},
 	"a key for each item": func(n int) (map[string]any, map[string]any) {
-		return withItems(n, func(i int) any { return map[string]any{fmt.Sprint("k", i): "x"} }, func(i int) string { return fmt.Sprintf(`k:{"k%d":"x"}`, i) })
+		return withItems(n, func(i int) any { return map[string]any{fmt.Sprint("k", i): "x"} },
+			func(i int) string { return fmt.Sprintf(`k:{"k%d":"x"}`, i) })
 	},
 	"a name of many keys": func(n int) (map[string]any, map[string]any) {
 		keys := make([]string, n)
 		for i := range keys {
 			keys[i] = fmt.Sprintf(`"k%d":"x"`, i)
 		}
-		return withItems(n, func(i int) any { return map[string]any{fmt.Sprint("k", i): "x"} }, func(i int) string { return "k:{" + strings.Join(keys[:min(i%2*n+1, n)], ",") + "}" })
+		return withItems(n, func(i int) any { return map[string]any{fmt.Sprint("k", i): "x"} },
+			func(i int) string { return "k:{" + strings.Join(keys[:min(i%2*n+1, n)], ",") + "}" })
 	},
 	"many managers": func(n int) (map[string]any, map[string]any) {
 		desired, live := withItems(n, func(i int) any { return fmt.Sprint("v", i) }, func(i int) string { return fmt.Sprintf(`v:"v%d"`, i) })
 		meta := live["metadata"].(map[string]any)
 		for i := range n {
-			meta["managedFields"] = append(meta["managedFields"].([]any), map[string]any{"manager": fmt.Sprint("m", i), "operation": "Apply", "time": "2026-11-20T00:00:00Z",
+			meta["managedFields"] = append(meta["managedFields"].([]any), map[string]any{"manager": fmt.Sprint("m", i), "operation": "Apply",
+				"time":     "2026-11-20T00:00:00Z",
 				"fieldsV1": map[string]any{"f:spec": map[string]any{"f:other": map[string]any{}}}})
 		}
 		return desired, live
@@ -62,7 +67,8 @@ func withItems(n int, item func(i int) any, name func(i int) string) (desired, l
 		owned[name(i)] = map[string]any{".": map[string]any{}}
 	}
 	object := func(list []any) map[string]any {
-		return map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": map[string]any{"items": list}}
+		return map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "a", "namespace": "b"},
+			"spec": map[string]any{"items": list}}
 	}
 	desired, live = object(want), object(have)
 	live["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "us", "operation": "Apply",

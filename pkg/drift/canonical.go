@@ -114,7 +114,8 @@ func canonicalNumber(v any, at *trail) (any, error) {
 	case json.Number:
 		return canonicalText(v.String(), at)
 	default:
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is no JSON value", v), Mend: "give a map, list, string, number or boolean"}
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is no JSON value", v),
+			Mend: "give a map, list, string, number or boolean"}
 	}
 }
 
@@ -135,10 +136,12 @@ func canonicalText(s string, at *trail) (any, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is no number that can be stored", s), Mend: "give a number, or quote it to make it a string"}
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is no number that can be stored", s),
+			Mend: "give a number, or quote it to make it a string"}
 	}
 	if isDigits(s) && strconv.FormatFloat(f, 'f', 0, 64) != s {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s), Mend: "quote it to make it a string"}
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s),
+			Mend: "quote it to make it a string"}
 	}
 	return canonicalFloat(f, at)
 }

@@ -64,7 +64,8 @@ func (d *differ) addPath(p fieldpath.Path, want, have any, held owners) {
 	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
 		want, have = Mask(want), Mask(have)
 	}
-	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()), Manager: held.lastWriter(d.es, d.our)})
+	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()),
+		Manager: held.lastWriter(d.es, d.our)})
 }
 
 func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) {

@@ -182,7 +182,8 @@ func pathsOf(v any, at []any) []([]any) {
 	var out [][]any
 	add := func(step, value any) {
 		path := append(slices.Clone(at), step)
-		if len(path) == 1 && (step == "apiVersion" || step == "kind" || step == "metadata") || len(path) == 2 && path[0] == "metadata" && step == "name" {
+		if len(path) == 1 && (step == "apiVersion" || step == "kind" || step == "metadata") || len(path) == 2 && path[0] == "metadata" &&
+			step == "name" {
 			if step != "metadata" {
 				return
 			}

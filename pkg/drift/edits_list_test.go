@@ -28,7 +28,8 @@ func edits(at place, want, have any) []edit {
 			edit{name + ", and our apply without the place by somebody else", thenOurs(c, at)})
 	}
 	for _, value := range append(alternatives(at, want, have), want) {
-		out = append(out, edit{"apply " + short(value), applied(at, value)}, edit{"apply the same and then " + short(value), applied(at, want, value)})
+		out = append(out, edit{"apply " + short(value), applied(at, value)}, edit{"apply the same and then " + short(value),
+			applied(at, want, value)})
 	}
 	out = append(out, edit{"wipe managedFields", updated(func(obj map[string]any) bool {
 		obj["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{}}

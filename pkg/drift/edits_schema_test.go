@@ -106,7 +106,8 @@ func (p place) String() string {
 }
 
 // systemOwned is what nobody applies in metadata within a template.
-var systemOwned = []string{"managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "resourceVersion", "generation", "ownerReferences"}
+var systemOwned = []string{"managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid",
+	"resourceVersion", "generation", "ownerReferences"}
 
 // places lists the fields below a schema. A type within itself is not followed.
 func (s typeOf) places(path []any, within []string) []place {
@@ -171,7 +172,8 @@ func (s typeOf) values() (empty, full []any) {
 	case "quantity":
 		return []any{"0"}, []any{"1000m", "2", "1Gi"}
 	default:
-		return []any{map[string]any{}, []any{}, ""}, []any{map[string]any{"a": map[string]any{"b": []any{}}}, map[string]any{"a": "b"}, []any{map[string]any{"a": ""}}}
+		return []any{map[string]any{}, []any{}, ""}, []any{map[string]any{"a": map[string]any{"b": []any{}}}, map[string]any{"a": "b"},
+			[]any{map[string]any{"a": ""}}}
 	}
 }
 

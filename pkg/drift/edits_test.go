@@ -187,7 +187,8 @@ func (o *edited) update(u *unstructured.Unstructured, c change, manager string) 
 	if !c(changed.Object) {
 		return nil, errNothingToDo
 	}
-	out, err := testkit.Dynamic(o.t).Resource(o.kind.gvr).Namespace(o.target.Namespace).Update(o.t.Context(), changed, metav1.UpdateOptions{FieldManager: manager})
+	out, err := testkit.Dynamic(o.t).Resource(o.kind.gvr).Namespace(o.target.Namespace).Update(o.t.Context(), changed,
+		metav1.UpdateOptions{FieldManager: manager})
 	o.wrote = o.wrote || err == nil
 	return out, err
 }

@@ -12,7 +12,8 @@ import (
 
 // TestFormer is about what other names than ours tell of an object: entries to take over, and marks of before.
 func TestFormer(t *testing.T) {
-	const object1 = "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {LABELS}, annotations: {ANNOTATIONS}, managedFields: [ENTRIES]}, data: {a: x, b: y}}"
+	const object1 = "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {LABELS}, annotations: {ANNOTATIONS}, managedFields: [ENTRIES]}, " +
+		"data: {a: x, b: y}}"
 	entry := func(manager, operation, more string) string {
 		return "{manager: " + manager + ", operation: " + operation + more + "}"
 	}
@@ -42,15 +43,19 @@ func TestFormer(t *testing.T) {
 			facts{Managed: true, Former: true, Outdated: true}},
 		{"an Update by the manager of before is taken over, too, though it is no apply of ours", "", "", entry("before", "Update", onlyA),
 			facts{Former: true, Outdated: true, Foreign: true}},
-		{"a manager to adopt from is another one until then, and no name of before", "", "", entry("now", "Apply", onlyA) + ", " + entry("helm", "Update", both),
+		{"a manager to adopt from is another one until then, and no name of before", "", "", entry("now", "Apply", onlyA) + ", " +
+			entry("helm", "Update", both),
 			facts{Managed: true, Former: true, CoOwned: true, Foreign: true}},
-		{"an entry for a subresource is left to its writer", "", "", entry("now", "Apply", both) + ", " + entry("helm", "Update", ", subresource: status"+both) +
+		{"an entry for a subresource is left to its writer", "", "", entry("now", "Apply", both) + ", " +
+			entry("helm", "Update", ", subresource: status"+both) +
 			", " + entry("before", "Apply", ", subresource: status"+both), facts{Managed: true, CoOwned: true}},
-		{"somebody else", "", "", entry("now", "Apply", onlyA) + ", " + entry("kubectl", "Update", both), facts{Managed: true, CoOwned: true, Foreign: true}},
+		{"somebody else", "", "", entry("now", "Apply", onlyA) + ", " + entry("kubectl", "Update", both),
+			facts{Managed: true, CoOwned: true, Foreign: true}},
 		{"an entry without a name is nobody's", "", "", entry("''", "Apply", both), facts{Foreign: true}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			l, err := view.Live(object(t, strings.NewReplacer("LABELS", test.labels, "ANNOTATIONS", test.annotations, "ENTRIES", test.entries).Replace(object1)))
+			l, err := view.Live(object(t, strings.NewReplacer("LABELS", test.labels, "ANNOTATIONS", test.annotations, "ENTRIES",
+				test.entries).Replace(object1)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +66,8 @@ func TestFormer(t *testing.T) {
 		})
 	}
 	nothing := drift.View{Manager: "now"}
-	l, err := nothing.Live(object(t, strings.NewReplacer("LABELS", "", "ANNOTATIONS", "", "ENTRIES", entry("''", "Apply", both)).Replace(object1)))
+	l, err := nothing.Live(object(t, strings.NewReplacer("LABELS", "", "ANNOTATIONS", "", "ENTRIES",
+		entry("''", "Apply", both)).Replace(object1)))
 	if err != nil || l.Former || l.Outdated || !l.Foreign || l.Hash != "" || l.OwnerMark != "" {
 		t.Errorf("a view without former names finds some: %+v, %v", l, err)
 	}
@@ -69,8 +75,11 @@ func TestFormer(t *testing.T) {
 
 // TestFormerInitial: an initial field that the manager of before set alone was set by us.
 func TestFormerInitial(t *testing.T) {
-	view := drift.View{Manager: "now", Previous: drift.Previous{Manager: "before"}, Initial: []fieldpath.Path{fieldpath.MustParse(".spec.replicas")}}
-	l, err := view.Live(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {managedFields: [{manager: before, operation: Apply, fieldsV1: {'f:spec': {'f:replicas': {}}}}]}, spec: {replicas: 3}}"))
+	view := drift.View{Manager: "now", Previous: drift.Previous{Manager: "before"},
+		Initial: []fieldpath.Path{fieldpath.MustParse(".spec.replicas")}}
+	l, err := view.Live(object(t,
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {managedFields: [{manager: before, operation: Apply, fieldsV1: {'f:spec': "+
+			"{'f:replicas': {}}}}]}, spec: {replicas: 3}}"))
 	if err != nil {
 		t.Fatal(err)
 	}

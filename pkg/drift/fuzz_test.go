@@ -24,7 +24,8 @@ func fuzzViews() []*drift.View {
 		{Manager: manager},
 		{
 			Manager: manager, Hash: drift.Key{Label: "a"}, OwnerAnnotation: "b", KeepWhole: true,
-			Initial: paths(".spec.replicas", ".spec.template.spec.containers[0].image", ".list[1].x", ".list[name=a]"), Exclusive: paths(".data", ".metadata.labels", ".list[name=a].m"),
+			Initial:   paths(".spec.replicas", ".spec.template.spec.containers[0].image", ".list[1].x", ".list[name=a]"),
+			Exclusive: paths(".data", ".metadata.labels", ".list[name=a].m"),
 		},
 		{
 			Manager: "nobody", Adopt: []string{"kubectl", "helm"},
@@ -48,10 +49,12 @@ func FuzzProject(f *testing.F) {
 		f.Add(text)
 	}
 	for _, fieldsV1 := range []string{
-		`null`, `[]`, `"x"`, `{}`, `{".":{}}`, `{"f:list":{}}`, `{"f:list":{"k:{\"name\":\"a\"}":{},"k:{\"name\":\"a\",\"n\":1}":{}}}`, `{"f:list":{"v:1":{},"i:1":{".":{}}}}`,
+		`null`, `[]`, `"x"`, `{}`, `{".":{}}`, `{"f:list":{}}`, `{"f:list":{"k:{\"name\":\"a\"}":{},"k:{\"name\":\"a\",\"n\":1}":{}}}`,
+		`{"f:list":{"v:1":{},"i:1":{".":{}}}}`,
 		`{"f:list":{"k:":{},"k:{":{},"k:{\"":{},"k:{\"a\":}":{},"k:{\"a\":1,}":{},"k:{,\"a\":1}":{},"v:\"\\u0061\"":{},"k:{\"n\\u0061me\":\"a\"}":{}}}`,
 	} {
-		f.Add([]byte(`{"metadata":{"managedFields":[{"manager":"` + manager + `","operation":"Apply","fieldsV1":` + fieldsV1 + `}]},"list":[{"name":"a","n":1,"m":{"x":"y"}},1,"a",null,[]],"data":{"a":"b"}}`))
+		f.Add([]byte(`{"metadata":{"managedFields":[{"manager":"` + manager + `","operation":"Apply","fieldsV1":` + fieldsV1 +
+			`}]},"list":[{"name":"a","n":1,"m":{"x":"y"}},1,"a",null,[]],"data":{"a":"b"}}`))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var obj map[string]any

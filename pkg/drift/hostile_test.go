@@ -50,13 +50,16 @@ func TestHostileManagedFields(t *testing.T) {
 	}
 	named := func(i int) any { return map[string]any{"name": fmt.Sprint(i), fmt.Sprint("k", i): int64(i)} }
 	for reason, u := range map[string]*unstructured.Unstructured{
-		"as many names as items": hostile(names(func(i int) string { return fmt.Sprintf(`k:{"name":"%d"}`, i) }), map[string]any{"list": items(named)}),
+		"as many names as items": hostile(names(func(i int) string { return fmt.Sprintf(`k:{"name":"%d"}`, i) }),
+			map[string]any{"list": items(named)}),
 		"each name by other key fields": hostile(names(func(i int) string { return fmt.Sprintf(`k:{"k%d":%d}`, i, i) }),
 			map[string]any{"list": items(named)}),
-		"each name needs parsing": hostile(names(func(i int) string { return fmt.Sprintf(`k:{"na\u006de":"%d"}`, i) }), map[string]any{"list": items(named)}),
+		"each name needs parsing": hostile(names(func(i int) string { return fmt.Sprintf(`k:{"na\u006de":"%d"}`, i) }),
+			map[string]any{"list": items(named)}),
 		"all items alike": hostile(names(func(i int) string { return "k:{" + strings.Repeat(" ", i%100) + `"name":"x"}` }),
 			map[string]any{"list": items(func(int) any { return map[string]any{"name": "x", "y": strings.Repeat("y", 50)} })}),
-		"a set":                  hostile(names(func(i int) string { return fmt.Sprintf(`v:"%d"`, i) }), map[string]any{"list": items(func(i int) any { return fmt.Sprint(i) })}),
+		"a set": hostile(names(func(i int) string { return fmt.Sprintf(`v:"%d"`, i) }),
+			map[string]any{"list": items(func(i int) any { return fmt.Sprint(i) })}),
 		"by number":              hostile(names(func(i int) string { return fmt.Sprintf("i:%d", i) }), map[string]any{"list": items(named)}),
 		"as deep as JSON goes":   hostile(deep(9_990, "f:a"), deep(9_990, "a")),
 		"deeper than the object": hostile(deep(9_990, "f:a"), deep(10, "a")),

@@ -41,7 +41,8 @@ func TestLive(t *testing.T) {
 	want := &drift.Live{
 		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "apps", Name: "web", UID: "u-1", ResourceVersion: "42", Generation: 7,
 		Hash: "v1-abc", OwnerMark: "mark",
-		Owners: []drift.OwnerRef{{Kind: "Appoperator", Name: "web", UID: "u-0", Controller: true}, {Kind: "ConfigMap", Name: "other", UID: "u-9"}},
+		Owners: []drift.OwnerRef{{Kind: "Appoperator", Name: "web", UID: "u-0", Controller: true},
+			{Kind: "ConfigMap", Name: "other", UID: "u-9"}},
 		Status: kstatus.InProgressStatus, StatusMessage: "Deployment generation is 7, but latest observed generation is 6",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -72,15 +73,23 @@ func TestLiveStatus(t *testing.T) {
 		object, message string
 		status          kstatus.Status
 	}{
-		"no status is no obstacle":          {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "", kstatus.CurrentStatus},
-		"a message of Current says nothing": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'True', message: fine}]}}", "", kstatus.CurrentStatus},
-		"not ready":                         {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'False', message: not yet}]}}", "not yet", kstatus.InProgressStatus},
-		"stalled":                           {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Stalled, status: 'True', message: never}]}}", "never", kstatus.FailedStatus},
-		"going":                             {"{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}", "Resource scheduled for deletion", kstatus.TerminatingStatus},
-		"generation is text":                {"{apiVersion: v1, kind: ConfigMap, metadata: {generation: x}}", "computing the status: ", kstatus.UnknownStatus},
-		"status is text":                    {"{apiVersion: apps/v1, kind: Deployment, status: x}", "computing the status: ", kstatus.UnknownStatus},
-		"conditions are a map":              {"{apiVersion: apps/v1, kind: Deployment, status: {conditions: {}}}", "computing the status: ", kstatus.UnknownStatus},
-		"metadata is a list":                {"{apiVersion: apps/v1, kind: Deployment, metadata: [x]}", "computing the status: ", kstatus.UnknownStatus},
+		"no status is no obstacle": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "", kstatus.CurrentStatus},
+		"a message of Current says nothing": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'True', " +
+			"message: fine}]}}", "", kstatus.CurrentStatus},
+		"not ready": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'False', " +
+			"message: not yet}]}}", "not yet", kstatus.InProgressStatus},
+		"stalled": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Stalled, status: 'True', " +
+			"message: never}]}}", "never", kstatus.FailedStatus},
+		"going": {"{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}",
+			"Resource scheduled for deletion", kstatus.TerminatingStatus},
+		"generation is text": {"{apiVersion: v1, kind: ConfigMap, metadata: {generation: x}}", "computing the status: ",
+			kstatus.UnknownStatus},
+		"status is text": {"{apiVersion: apps/v1, kind: Deployment, status: x}", "computing the status: ",
+			kstatus.UnknownStatus},
+		"conditions are a map": {"{apiVersion: apps/v1, kind: Deployment, status: {conditions: {}}}", "computing the status: ",
+			kstatus.UnknownStatus},
+		"metadata is a list": {"{apiVersion: apps/v1, kind: Deployment, metadata: [x]}", "computing the status: ",
+			kstatus.UnknownStatus},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			l, err := (&drift.View{Manager: manager}).Live(object(t, test.object))
@@ -136,14 +145,16 @@ func TestLiveIsAnObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.GetName() != "web" || m.GetNamespace() != "apps" || m.GetUID() != "u-1" || m.GetResourceVersion() != "42" || m.GetGeneration() != 7 || m.GetDeletionTimestamp() != nil {
+	if m.GetName() != "web" || m.GetNamespace() != "apps" || m.GetUID() != "u-1" || m.GetResourceVersion() != "42" || m.GetGeneration() != 7 ||
+		m.GetDeletionTimestamp() != nil {
 		t.Errorf("another identity: %+v", m)
 	}
 	refs := m.GetOwnerReferences()
 	if len(refs) != 2 || refs[0].UID != "u-0" || refs[0].Controller == nil || !*refs[0].Controller || refs[1].Controller != nil {
 		t.Errorf("other owners: %+v", refs)
 	}
-	if got, want := l.GetObjectKind().GroupVersionKind(), (schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}); got != want {
+	if got, want := l.GetObjectKind().GroupVersionKind(),
+		(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}); got != want {
 		t.Errorf("kind %s, want %s", got, want)
 	}
 	twin := l.DeepCopyObject().(*drift.Live)
@@ -152,7 +163,8 @@ func TestLiveIsAnObject(t *testing.T) {
 	}
 	twin.Kept["spec"].(map[string]any)["replicas"] = int64(5)
 	twin.Owners[0].Name, twin.Initial[0].Value.(map[string]any)["replicas"] = "x", int64(5)
-	if l.Kept["spec"].(map[string]any)["replicas"] != int64(1) || l.Owners[0].Name != "web" || l.Initial[0].Value.(map[string]any)["replicas"] != int64(1) {
+	if l.Kept["spec"].(map[string]any)["replicas"] != int64(1) || l.Owners[0].Name != "web" ||
+		l.Initial[0].Value.(map[string]any)["replicas"] != int64(1) {
 		t.Error("the copy shares memory")
 	}
 }

@@ -32,8 +32,10 @@ var marked = []struct {
 	reason, resource, yaml string
 }{
 	{"a built-in kind", "configmaps", "{apiVersion: v1, kind: ConfigMap, data: {key: value}}"},
-	{"a kind that a PUT may create", "roles", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"},
-	{"a kind with subresources", "deployments", `{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`},
+	{"a kind that a PUT may create", "roles",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"},
+	{"a kind with subresources", "deployments",
+		`{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`},
 	{"a custom kind", "typeds", "{apiVersion: drift.example.com/v1, kind: Typed, spec: {granular: {a: '1'}}}"},
 }
 
@@ -76,24 +78,30 @@ func forgeries(apiVersion string) map[string]string {
 	item, gone := `k:{\"uid\":\"`+ownerUID+`\"}`, `"f:gone":{}`
 	exact := fmt.Sprintf(`{"f:annotations":{".":{},"f:%s":{}},"f:ownerReferences":{".":{},"%s":{}}}`, markKey, item)
 	return map[string]string{
-		"as we have it":            entry(apiVersion, "", exact),
-		"of a version not served":  entry("v99", "", exact),
-		"of another group":         entry("batch/v1", "", exact),
-		"of no version":            entry("", "", exact),
-		"of a subresource":         entry(apiVersion, `,"subresource":"status"`, exact),
-		"of an unknown one":        entry(apiVersion, `,"subresource":"nothing"`, exact),
-		"twice":                    entry(apiVersion, "", exact) + "," + entry("v99", "", exact),
-		"with what is not there":   entry(apiVersion, "", fmt.Sprintf(`{%s,"f:annotations":{".":{},%s,"f:%s":{".":{},%s}},"f:ownerReferences":{".":{},%s,"%s":{".":{},%s}}}`, gone, gone, markKey, gone, gone, item, gone)),
-		"below what is there":      entry(apiVersion, "", fmt.Sprintf(`{"f:annotations":{"f:%s":{%s}},"f:ownerReferences":{"%s":{%s}}}`, markKey, gone, item, gone)),
-		"the whole lists":          entry(apiVersion, "", `{"f:annotations":{},"f:ownerReferences":{}}`),
-		"the whole of metadata":    entry(apiVersion, "", `{}`),
-		"by number":                entry(apiVersion, "", `{"f:ownerReferences":{"i:0":{}}}`),
-		"by value":                 entry(apiVersion, "", fmt.Sprintf(`{"f:ownerReferences":{"v:%s":{}}}`, `{\"uid\":\"`+ownerUID+`\"}`)),
-		"by more keys":             entry(apiVersion, "", fmt.Sprintf(`{"f:ownerReferences":{"k:{\"name\":\"owner\",\"uid\":\"%s\"}":{}}}`, ownerUID)),
-		"by an escaped key":        entry(apiVersion, "", fmt.Sprintf(`{"f:ownerReferences":{"k:{\"\\u0075id\":\"%s\"}":{}}}`, ownerUID)),
-		"beside the rest of it":    entry(apiVersion, "", strings.Replace(exact, `{"f:annotations"`, `{"f:labels":{"f:x":{}},"f:annotations"`, 1)),
-		"under another's name":     strings.Replace(entry(apiVersion, "", exact), manager, "somebody", 1),
-		"beside a foreign entry":   strings.Replace(entry(apiVersion, "", `{"f:labels":{"f:x":{}}}`), manager, "somebody", 1) + "," + entry(apiVersion, "", exact),
+		"as we have it":           entry(apiVersion, "", exact),
+		"of a version not served": entry("v99", "", exact),
+		"of another group":        entry("batch/v1", "", exact),
+		"of no version":           entry("", "", exact),
+		"of a subresource":        entry(apiVersion, `,"subresource":"status"`, exact),
+		"of an unknown one":       entry(apiVersion, `,"subresource":"nothing"`, exact),
+		"twice":                   entry(apiVersion, "", exact) + "," + entry("v99", "", exact),
+		"with what is not there": entry(apiVersion, "",
+			fmt.Sprintf(`{%s,"f:annotations":{".":{},%s,"f:%s":{".":{},%s}},"f:ownerReferences":{".":{},%s,"%s":{".":{},%s}}}`, gone, gone, markKey,
+				gone, gone, item, gone)),
+		"below what is there": entry(apiVersion, "", fmt.Sprintf(`{"f:annotations":{"f:%s":{%s}},"f:ownerReferences":{"%s":{%s}}}`, markKey,
+			gone, item, gone)),
+		"the whole lists":       entry(apiVersion, "", `{"f:annotations":{},"f:ownerReferences":{}}`),
+		"the whole of metadata": entry(apiVersion, "", `{}`),
+		"by number":             entry(apiVersion, "", `{"f:ownerReferences":{"i:0":{}}}`),
+		"by value":              entry(apiVersion, "", fmt.Sprintf(`{"f:ownerReferences":{"v:%s":{}}}`, `{\"uid\":\"`+ownerUID+`\"}`)),
+		"by more keys": entry(apiVersion, "", fmt.Sprintf(`{"f:ownerReferences":{"k:{\"name\":\"owner\",\"uid\":\"%s\"}":{}}}`,
+			ownerUID)),
+		"by an escaped key": entry(apiVersion, "", fmt.Sprintf(`{"f:ownerReferences":{"k:{\"\\u0075id\":\"%s\"}":{}}}`, ownerUID)),
+		"beside the rest of it": entry(apiVersion, "", strings.Replace(exact, `{"f:annotations"`, `{"f:labels":{"f:x":{}},"f:annotations"`,
+			1)),
+		"under another's name": strings.Replace(entry(apiVersion, "", exact), manager, "somebody", 1),
+		"beside a foreign entry": strings.Replace(entry(apiVersion, "", `{"f:labels":{"f:x":{}}}`), manager, "somebody", 1) + "," +
+			entry(apiVersion, "", exact),
 		"with an empty operation":  strings.Replace(entry(apiVersion, "", exact), `"Apply"`, `""`, 1),
 		"as an update by our name": strings.Replace(entry(apiVersion, "", exact), `"Apply"`, `"Update"`, 1),
 	}
@@ -154,7 +162,8 @@ func TestServerMarksOfNewObjects(t *testing.T) {
 	}
 }
 
-func create(t *testing.T, resource dynamic.ResourceInterface, u *unstructured.Unstructured, how, by string) (*unstructured.Unstructured, error) {
+func create(t *testing.T, resource dynamic.ResourceInterface, u *unstructured.Unstructured, how, by string) (*unstructured.Unstructured,
+	error) {
 	t.Helper()
 	switch how {
 	case "PUT":
@@ -173,7 +182,8 @@ func TestServerMarksOfWrites(t *testing.T) {
 	meta := fmt.Sprintf(`{"metadata":{"annotations":{%q:"a/b/%s"},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, markKey, ownerUID, ownerUID)
 	applied := strings.Replace(meta, `{"metadata"`, `{"apiVersion":"apps/v1","kind":"Deployment","metadata"`, 1)
 	withFields := strings.Replace(meta, `{"metadata":{`, `{"metadata":{"managedFields":[`+forgeries("apps/v1")["as we have it"]+`],`, 1)
-	jsonPatch := fmt.Sprintf(`[{"op":"add","path":"/metadata/annotations/%s","value":"a/b/%s"}]`, strings.ReplaceAll(markKey, "/", "~1"), ownerUID)
+	jsonPatch := fmt.Sprintf(`[{"op":"add","path":"/metadata/annotations/%s","value":"a/b/%s"}]`, strings.ReplaceAll(markKey, "/", "~1"),
+		ownerUID)
 	for _, row := range []struct {
 		name, reason string
 		kind         types.PatchType
@@ -187,7 +197,8 @@ func TestServerMarksOfWrites(t *testing.T) {
 		{"apply", "an apply by our name owns what it sends", types.ApplyPatchType, applied, "", "reference annotation"},
 		{"apply to the status", "its entry is another one", types.ApplyPatchType, applied, "status", ""},
 		{"patch of the status", "a status cannot bring managedFields", types.MergePatchType, withFields, "status", ""},
-		{"patch of the scale", "nor can a scale", types.MergePatchType, strings.Replace(withFields, "}}", `},"spec":{"replicas":3}}`, 1), "scale", ""},
+		{"patch of the scale", "nor can a scale", types.MergePatchType, strings.Replace(withFields, "}}", `},"spec":{"replicas":3}}`, 1),
+			"scale", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			u := testkit.Parse(t, marked[2].yaml)
@@ -217,7 +228,8 @@ func TestServerMarksOfWrites(t *testing.T) {
 			}
 			// A second write, to managedFields alone, does it: who may patch the object may write anything about it.
 			second := `{"metadata":{"managedFields":[` + forgeries("apps/v1")["as we have it"] + `]}}`
-			if got, err = resource.Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(second), o); err != nil || proof(t, got) != "reference annotation" {
+			if got, err = resource.Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(second), o); err != nil ||
+				proof(t, got) != "reference annotation" {
 				t.Errorf("a patch of managedFields proves %q: %v", proof(t, got), err)
 			}
 		})
@@ -251,7 +263,8 @@ func TestServerApplyTakesPatch(t *testing.T) {
 	}{
 		{[]string{"create"}, false}, {[]string{"create", "update"}, false}, {[]string{"patch"}, false}, {[]string{"create", "patch"}, true},
 	} {
-		cfg := testkit.User(t, strings.Join(row.verbs, "-"), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: row.verbs})
+		cfg := testkit.User(t, strings.Join(row.verbs, "-"), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
+			Verbs: row.verbs})
 		client, err := dynamic.NewForConfig(cfg)
 		if err != nil {
 			t.Fatal(err)

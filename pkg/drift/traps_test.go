@@ -16,9 +16,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-func merge(t *testing.T, ns, manager string, u *unstructured.Unstructured, patch string, subresources ...string) *unstructured.Unstructured {
+func merge(t *testing.T, ns, manager string, u *unstructured.Unstructured, patch string,
+	subresources ...string) *unstructured.Unstructured {
 	t.Helper()
-	got, err := resourceFor(t, ns, u.Object).Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, subresources...)
+	got, err := resourceFor(t, ns, u.Object).Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: manager}, subresources...)
 	if err != nil {
 		t.Fatalf("patching with %s: %v", patch, err)
 	}
@@ -109,10 +111,12 @@ func TestServerForeignWrites(t *testing.T) {
 		},
 		"order": {
 			reason: "turning our items round changes no owner, but the order counts", manager: "kubectl-edit",
-			patch: `{"spec":{"keyed":[{"name":"one","port":80},{"name":"two","port":80,"value":"x"}]}}`, drifted: true, changed: ".spec.keyed by " + manager,
+			patch: `{"spec":{"keyed":[{"name":"one","port":80},{"name":"two","port":80,"value":"x"}]}}`, drifted: true, changed: ".spec.keyed by " +
+				manager,
 		},
 		"removed set item": {
-			reason: "a value taken out of a set is missed", manager: "kubectl-edit", patch: `{"spec":{"set":["a","x"]}}`, drifted: true, foreign: true,
+			reason: "a value taken out of a set is missed", manager: "kubectl-edit", patch: `{"spec":{"set":["a","x"]}}`, drifted: true,
+			foreign: true,
 			changed: ".spec.set[0] by ",
 		},
 		"removed item": {
@@ -120,7 +124,8 @@ func TestServerForeignWrites(t *testing.T) {
 			drifted: true, changed: ".spec.keyed[name=two,port=80] by ",
 		},
 		"label": {
-			reason: "somebody's annotation is foreign and no drift", manager: "kubectl-edit", patch: `{"metadata":{"annotations":{"x":"y"}}}`, foreign: true,
+			reason: "somebody's annotation is foreign and no drift", manager: "kubectl-edit", patch: `{"metadata":{"annotations":{"x":"y"}}}`,
+			foreign: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +154,8 @@ func TestServerForeignWrites(t *testing.T) {
 // TestServerLost: the same value applied by another manager is co-owned, and leaving it out does not remove it.
 func TestServerLost(t *testing.T) {
 	ns := testkit.Namespace(t)
-	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: a}}, data: {one: "1", two: "2", three: "3"}}`))
+	desired := canonical(t,
+		parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: a}}, data: {one: "1", two: "2", three: "3"}}`))
 	apply(t, ns, manager, desired)
 	other := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {two: "2"}}`)
 	before := apply(t, ns, "other", other)
@@ -267,7 +273,8 @@ func TestServerInitial(t *testing.T) {
 	merge(t, ns, "autoscaler", u, `{"spec":{"replicas":7}}`, "scale")
 	scaled := get(t, ns, u)
 	check("after scaling", scaled, drift.InitialField{Others: true, Present: true, Value: int64(7)})
-	check("after an apply without it", apply(t, ns, manager, drift.Without(desired, v.Initial)), drift.InitialField{Others: true, Present: true, Value: int64(7)})
+	check("after an apply without it", apply(t, ns, manager, drift.Without(desired, v.Initial)),
+		drift.InitialField{Others: true, Present: true, Value: int64(7)})
 
 	alone := deployment("replicas: 3,")
 	alone["metadata"].(map[string]any)["name"] = "alone"
@@ -302,7 +309,8 @@ func TestServerNulls(t *testing.T) {
 func TestServerForgedEntry(t *testing.T) {
 	ns := testkit.Namespace(t)
 	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))
-	forged := &unstructured.Unstructured{Object: parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: slow, extra: x}}`)}
+	forged := &unstructured.Unstructured{Object: parse(t,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: slow, extra: x}}`)}
 	forged.Object["metadata"].(map[string]any)["managedFields"] = []any{parse(t, `{manager: `+manager+`, operation: Apply, apiVersion: v1, fieldsType: FieldsV1,
  fieldsV1: {"f:data": {"f:mode": {}, "f:absent": {'k:{"a":1}': {}}}}}`)}
 	u, err := resourceFor(t, ns, forged.Object).Create(t.Context(), forged, metav1.CreateOptions{FieldManager: "forger"})

@@ -74,9 +74,11 @@ func TestSet(t *testing.T) {
 		{reason: "a boolean on the way", obj: `{"a":true}`, path: ".a[0]", err: "setting .a[0]: .a is a boolean, not a list"},
 		{reason: "a list on the way", obj: `{"a":[]}`, path: ".a.b", err: "setting .a.b: .a is a list, not a map"},
 		{reason: "a map where a list is meant", obj: `{"a":{}}`, path: ".a[0].b", err: "setting .a[0].b: .a is a map, not a list"},
-		{reason: "a missing item is not made", obj: `{"a":[{"n":"x"}]}`, path: ".a[n=y].v", err: "setting .a[n=y].v: .a has no item [n=y] (it has 1 items)"},
+		{reason: "a missing item is not made", obj: `{"a":[{"n":"x"}]}`, path: ".a[n=y].v",
+			err: "setting .a[n=y].v: .a has no item [n=y] (it has 1 items)"},
 		{reason: "a missing last item is not made", obj: `{"a":[]}`, path: ".a[0]", err: "setting .a[0]: .a has no item [0] (it has 0 items)"},
-		{reason: "a missing list is not made, and nothing else either", obj: `{}`, path: ".a.b[0].c", err: "setting .a.b[0].c: . has no .a, and a list on the way is never made"},
+		{reason: "a missing list is not made, and nothing else either", obj: `{}`, path: ".a.b[0].c",
+			err: "setting .a.b[0].c: . has no .a, and a list on the way is never made"},
 		{reason: "a null item is not replaced", obj: `{"a":[null]}`, path: ".a[0].b", err: "setting .a[0].b: .a[0] is null, not a map"},
 		{reason: "an index into the root", obj: `{}`, path: "[0]", err: "setting [0]: . is a map, not a list"},
 	} {

@@ -153,7 +153,8 @@ func TestFit(t *testing.T) {
 			d := openDoor(t, "typed")
 			v := d.validations(t)
 			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(change(d.read(t, "typed.crd.yaml")), d.group, "fit."+d.group)), crd); err != nil {
+			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(change(d.read(t, "typed.crd.yaml")), d.group, "fit."+d.group)),
+				crd); err != nil {
 				t.Fatal(err)
 			}
 			pasted := crd.DeepCopy()

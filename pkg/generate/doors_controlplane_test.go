@@ -35,24 +35,29 @@ var doors = map[string][]doorCase{
 	"typed": {
 		{"valid", `{image: registry.example.com/web}`, ""},
 		{"all that there is", `{image: registry.example.com/web, tag: v1, replicas: 3, size: 5, ratio: 1.5, port: 80, memory: 1Gi, host: a.example.com, address: 10.1.2.3,
-			version: 1.9.9, node-pool: a, namespace: a, since: "2026-01-01T00:00:00Z", day: "2026-03-01", timeout: 90s, labels: {zone: a}, zones: [a, b],
+			version: 1.9.9, node-pool: a, namespace: a, since: "2026-01-01T00:00:00Z", day: "2026-03-01", timeout: 90s,
+			labels: {zone: a}, zones: [a, b],
 			times: ["2026-01-01T00:00:00Z"], weights: {a: 1, b: 5.5}, env: [{name: A, value: x}, {name: B, value: z}]}`, ""},
 		{"a param is a limit", `{image: registry.example.com/web, replicas: 21}`, "spec.replicas: Invalid value: at most 20 replicas"},
 		{"a message that is made", `{image: registry.example.com/web, replicas: 13}`, "Forbidden: not 13 replicas of registry.example.com/web"},
 		{"a param within an expression", `{image: web}`, "spec.image: Required value: wrong registry"},
 		{"a missing field is an error", `{}`, "error: no such key: image"},
-		{"no message: the rule is told", `{image: registry.example.com/web, tag: latest}`, "Invalid value: failed rule: !has(self.spec.tag) || self.spec.tag != 'latest'"},
+		{"no message: the rule is told", `{image: registry.example.com/web, tag: latest}`,
+			"Invalid value: failed rule: !has(self.spec.tag) || self.spec.tag != 'latest'"},
 		{"null counts as absent", `{image: registry.example.com/web, tag: null}`, ""},
 		{"an escaped name", `{image: registry.example.com/web, node-pool: a, namespace: b}`, "spec.node-pool: Invalid value: pool"},
 		{"an escaped name that is missing", `{image: registry.example.com/web, node-pool: a}`, "other words"},
-		{"a macro's variable called self", `{image: registry.example.com/web, env: [{name: A, value: x}, {name: B}]}`, "spec.env: Invalid value: bad: B"},
-		{"a message that gives an error", `{image: registry.example.com/web, env: [{name: A, value: ""}]}`, "spec.env: Invalid value: empty value"},
+		{"a macro's variable called self", `{image: registry.example.com/web, env: [{name: A, value: x}, {name: B}]}`,
+			"spec.env: Invalid value: bad: B"},
+		{"a message that gives an error", `{image: registry.example.com/web, env: [{name: A, value: ""}]}`,
+			"spec.env: Invalid value: empty value"},
 		{"a number or text", `{image: registry.example.com/web, port: ssh}`, "spec.port: Invalid value: port"},
 		{"a duration", `{image: registry.example.com/web, timeout: 30s}`, "Invalid value: too short: 30s"},
 		{"a time", `{image: registry.example.com/web, since: "2040-01-01T00:00:00Z"}`, "Invalid value: too late: 2040"},
 		{"a time with an offset", `{image: registry.example.com/web, since: "2030-01-01T01:00:00+02:00"}`, ""},
 		{"a day", `{image: registry.example.com/web, day: "2026-12-24"}`, "Invalid value: not in December"},
-		{"times in a list, and a variable called object", `{image: registry.example.com/web, times: ["2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z"]}`, "Invalid value: one is too late"},
+		{"times in a list, and a variable called object",
+			`{image: registry.example.com/web, times: ["2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z"]}`, "Invalid value: one is too late"},
 		{"whole numbers where fractions may be", `{image: registry.example.com/web, weights: {a: 3, b: 2}}`, "Invalid value: all too heavy"},
 		{"a key of a map", `{image: registry.example.com/web, labels: {zone: a, app: other}}`, "spec.labels[app]: Invalid value: app"},
 		{"a whole number for a fraction", `{image: registry.example.com/web, ratio: 1}`, ""},
@@ -71,9 +76,11 @@ var doors = map[string][]doorCase{
 		{"an address", `{image: registry.example.com/web, address: 192.168.0.1}`, "Invalid value: outside"},
 		{"a version", `{image: registry.example.com/web, version: 2.0.0}`, "Invalid value: too new"},
 		{"macros after one another", `{image: registry.example.com/web, env: [{name: B, value: x}]}`, "Invalid value: A is missing"},
-		{"a fraction that may be missing, by its key", `{image: registry.example.com/web, weights: {a: 5, b: 1}}`, "Invalid value: a is too heavy"},
+		{"a fraction that may be missing, by its key", `{image: registry.example.com/web, weights: {a: 5, b: 1}}`,
+			"Invalid value: a is too heavy"},
 		{"a key that may be missing, converted", `{image: registry.example.com/web, labels: {zone: nowhere}}`, "Invalid value: no zone"},
-		{"an escaped name that may be missing, converted", `{image: registry.example.com/web, node-pool: none, namespace: none}`, "Invalid value: no pool"},
+		{"an escaped name that may be missing, converted", `{image: registry.example.com/web, node-pool: none, namespace: none}`,
+			"Invalid value: no pool"},
 		{"times in a list, with two variables", `{image: registry.example.com/web, times: ["1999-01-01T00:00:00Z"]}`, "Invalid value: too early"},
 		{"the fields of a param", `{image: registry.example.com/web, size: -3}`, "Invalid value: too small"},
 	},
@@ -131,7 +138,8 @@ func TestDoors(t *testing.T) {
 					if len(failures) > 0 {
 						said = shortened(failures[0])
 					}
-					if c.want != "other words" && said != c.want && !strings.HasPrefix(c.want, "error: ") || !strings.HasPrefix(said, c.want) && c.want != "other words" {
+					if c.want != "other words" && said != c.want && !strings.HasPrefix(c.want, "error: ") || !strings.HasPrefix(said, c.want) &&
+						c.want != "other words" {
 						t.Errorf("the operator says %q, want %q", said, c.want)
 					}
 					_, err := testkit.TryApply(t, d.namespace, text)
@@ -282,7 +290,8 @@ func denial(t *testing.T, err error, policy string) string {
 		return ""
 	}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonInvalid || status.Status().Code != 422 || status.Status().Details == nil {
+	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonInvalid || status.Status().Code != 422 ||
+		status.Status().Details == nil {
 		t.Fatalf("no verdict: %v", err)
 	}
 	causes := status.Status().Details.Causes

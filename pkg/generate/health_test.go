@@ -47,23 +47,39 @@ func TestHealth(t *testing.T) {
 	}{
 		{reason: "ready", types: []status.Types{usual}, says: one(well), argo: "Healthy", flux: kstatus.CurrentStatus},
 		{reason: "ready, and only Ready has a name", types: []status.Types{few}, says: one(well), argo: "Healthy", flux: kstatus.CurrentStatus},
-		{reason: "on its way", types: []status.Types{usual}, says: one(wait), argo: "Progressing", message: "deployment: Available: 1/2", flux: kstatus.InProgressStatus},
-		{reason: "a refused request is tried again", types: []status.Types{few}, says: one(refused), argo: "Progressing", message: "deployment: no right", flux: kstatus.InProgressStatus},
-		{reason: "failed", types: []status.Types{usual}, says: one(broken), argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus},
-		{reason: "failed, told by the reason alone", types: []status.Types{few}, says: one(broken), argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus, otherwise: true},
-		{reason: "a conflict needs somebody", types: []status.Types{few}, says: one(conflict), argo: "Degraded", flux: kstatus.FailedStatus, otherwise: true},
-		{reason: "an invalid object", types: []status.Types{usual}, says: []status.Summary{{Invalid: []string{"at most 20"}}}, argo: "Degraded", message: "at most 20", flux: kstatus.FailedStatus},
-		{reason: "paused", types: []status.Types{usual}, says: one(paused), argo: "Suspended", message: "deployment: paused", flux: kstatus.InProgressStatus},
-		{reason: "paused while ready", types: []status.Types{usual}, says: one(resting), argo: "Suspended", message: "deployment: paused", flux: kstatus.CurrentStatus},
-		{reason: "nothing is written yet", types: []status.Types{usual}, argo: "Progressing", message: "operator a has not seen", flux: kstatus.InProgressStatus, otherwise: true},
-		{reason: "the status speaks of an older spec", types: []status.Types{usual}, says: one(well), seen: 1, argo: "Progressing", message: "operator a has not seen", flux: kstatus.InProgressStatus},
-		{reason: "a failure of an older spec says nothing", types: []status.Types{usual}, says: one(broken), seen: 1, argo: "Progressing", flux: kstatus.InProgressStatus},
-		{reason: "being deleted", types: []status.Types{usual}, says: one(well), deleting: true, argo: "Progressing", message: "it is being deleted", flux: kstatus.CurrentStatus, otherwise: true},
-		{reason: "stuck while being deleted", types: []status.Types{usual}, says: one(broken), deleting: true, argo: "Degraded", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "on its way", types: []status.Types{usual}, says: one(wait), argo: "Progressing", message: "deployment: Available: 1/2",
+			flux: kstatus.InProgressStatus},
+		{reason: "a refused request is tried again", types: []status.Types{few}, says: one(refused), argo: "Progressing",
+			message: "deployment: no right", flux: kstatus.InProgressStatus},
+		{reason: "failed", types: []status.Types{usual}, says: one(broken), argo: "Degraded", message: "deployment: quota",
+			flux: kstatus.FailedStatus},
+		{reason: "failed, told by the reason alone", types: []status.Types{few}, says: one(broken), argo: "Degraded",
+			message: "deployment: quota", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "a conflict needs somebody", types: []status.Types{few}, says: one(conflict), argo: "Degraded", flux: kstatus.FailedStatus,
+			otherwise: true},
+		{reason: "an invalid object", types: []status.Types{usual}, says: []status.Summary{{Invalid: []string{"at most 20"}}}, argo: "Degraded",
+			message: "at most 20", flux: kstatus.FailedStatus},
+		{reason: "paused", types: []status.Types{usual}, says: one(paused), argo: "Suspended", message: "deployment: paused",
+			flux: kstatus.InProgressStatus},
+		{reason: "paused while ready", types: []status.Types{usual}, says: one(resting), argo: "Suspended", message: "deployment: paused",
+			flux: kstatus.CurrentStatus},
+		{reason: "nothing is written yet", types: []status.Types{usual}, argo: "Progressing", message: "operator a has not seen",
+			flux: kstatus.InProgressStatus, otherwise: true},
+		{reason: "the status speaks of an older spec", types: []status.Types{usual}, says: one(well), seen: 1, argo: "Progressing",
+			message: "operator a has not seen", flux: kstatus.InProgressStatus},
+		{reason: "a failure of an older spec says nothing", types: []status.Types{usual}, says: one(broken), seen: 1, argo: "Progressing",
+			flux: kstatus.InProgressStatus},
+		{reason: "being deleted", types: []status.Types{usual}, says: one(well), deleting: true, argo: "Progressing",
+			message: "it is being deleted", flux: kstatus.CurrentStatus, otherwise: true},
+		{reason: "stuck while being deleted", types: []status.Types{usual}, says: one(broken), deleting: true, argo: "Degraded",
+			flux: kstatus.FailedStatus, otherwise: true},
 		{reason: "names of its own, one with a quote", types: []status.Types{own}, says: one(well), argo: "Healthy", flux: kstatus.CurrentStatus},
-		{reason: "names of its own, failed", types: []status.Types{own}, says: one(broken), argo: "Degraded", flux: kstatus.FailedStatus, otherwise: true},
-		{reason: "the worse of two operators counts", types: []status.Types{usual, own}, says: append(one(well), one(broken)...), argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus, otherwise: true},
-		{reason: "one of two has written nothing", types: []status.Types{usual, own}, says: one(well), argo: "Progressing", message: "operator b has not seen", flux: kstatus.InProgressStatus, otherwise: true},
+		{reason: "names of its own, failed", types: []status.Types{own}, says: one(broken), argo: "Degraded", flux: kstatus.FailedStatus,
+			otherwise: true},
+		{reason: "the worse of two operators counts", types: []status.Types{usual, own}, says: append(one(well), one(broken)...),
+			argo: "Degraded", message: "deployment: quota", flux: kstatus.FailedStatus, otherwise: true},
+		{reason: "one of two has written nothing", types: []status.Types{usual, own}, says: one(well), argo: "Progressing",
+			message: "operator b has not seen", flux: kstatus.InProgressStatus, otherwise: true},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			health := healthOf(t, row.types)
@@ -117,7 +133,8 @@ func spoken(t *testing.T, types []status.Types, says []status.Summary, seen int6
 	if seen == 0 {
 		seen = 2
 	}
-	object := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "App", "metadata": map[string]any{"name": "x", "generation": int64(2)}}
+	object := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "App", "metadata": map[string]any{"name": "x",
+		"generation": int64(2)}}
 	if deleting {
 		object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	}
@@ -145,7 +162,8 @@ func runLua(t *testing.T, script string, object *unstructured.Unstructured) (hea
 	t.Helper()
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer l.Close()
-	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase,
+		lua.TabLibName: lua.OpenTable} {
 		if err := l.CallByParam(lua.P{Fn: l.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
 			t.Fatal(err)
 		}
@@ -217,8 +235,9 @@ func TestHealthOfTheCoreGroup(t *testing.T) {
 		argo string
 		flux kstatus.Status
 	}{"True": {"Healthy", kstatus.CurrentStatus}, "False": {"Progressing", kstatus.InProgressStatus}} {
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "x"},
-			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": value, "reason": "Progressing"}}}}}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
+			"metadata": map[string]any{"name": "x"},
+			"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": value, "reason": "Progressing"}}}}}
 		if got, message := runLua(t, script, object); got != want.argo {
 			t.Errorf("Ready is %s: Argo CD: %s, %q; want %s", value, got, message, want.argo)
 		}

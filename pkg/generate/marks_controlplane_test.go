@@ -106,7 +106,8 @@ func newMarked(t *testing.T) *marked {
 	m.uid = up.GetUID()
 	// The operator works as a ServiceAccount, by a user who may act as everybody.
 	m.operating = rest.CopyConfig(testkit.Config())
-	m.operating.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + m.ns + ":operator", Groups: []string{"system:masters"}}
+	m.operating.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + m.ns + ":operator",
+		Groups: []string{"system:masters"}}
 	return m
 }
 
@@ -121,13 +122,15 @@ func (m *marked) enforce() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	policy, err := generate.MarksPolicy(compile(m.t, m.files[0], source), generate.MarksOptions{Accounts: []generate.Identity{{Namespace: m.ns, Name: "operator"}}})
+	policy, err := generate.MarksPolicy(compile(m.t, m.files[0], source),
+		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: m.ns, Name: "operator"}}})
 	if err != nil || len(policy.Notes) > 0 {
 		m.t.Fatal(err, policy.Notes)
 	}
 	apply(m.t, policy.Manifests)
 	testkit.Eventually(m.t, patience, func() (bool, string) {
-		err := m.create(m.t.Context(), "probe", m.fill(`"annotations": {"NAME.example.com/owner": "x"}`), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		err := m.create(m.t.Context(), "probe", m.fill(`"annotations": {"NAME.example.com/owner": "x"}`),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err) && m.refused(err), fmt.Sprintf("the policy is not in force: %v", err)
 	})
 }
@@ -174,7 +177,8 @@ func (m *marked) deployment(why string, ok func(u *unstructured.Unstructured) bo
 // refused tells whether the policy refuses a request, and fails the test where something else does.
 func (m *marked) refused(err error) bool {
 	m.t.Helper()
-	if err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is for operator "+m.name+" alone to set, change and take away")) {
+	if err != nil && (!apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "is for operator "+m.name+" alone to set, change and take away")) {
 		m.t.Errorf("not refused by the policy: %v", err)
 	}
 	return err != nil
@@ -236,7 +240,8 @@ func (m *marked) editing(plain string) {
 		{"without finalizer", `{"metadata": {"finalizers": null}}`, "", false},
 		{"the scale", `{"spec": {"replicas": 2}}`, "scale", false},
 		{"the status", `{"status": {"observedGeneration": 1}}`, "status", false},
-		{"an owner of another kind", `{"metadata": {"ownerReferences": [REFS, {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}]}}`, "", false},
+		{"an owner of another kind",
+			`{"metadata": {"ownerReferences": [REFS, {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}]}}`, "", false},
 		{"another hash", `{"metadata": {"annotations": {"NAME.example.com/hash": "x"}}}`, "", true},
 		{"no hash", `{"metadata": {"annotations": {"NAME.example.com/hash": null}}}`, "", true},
 		{"no hash, by way of the status", `{"metadata": {"annotations": {"NAME.example.com/hash": null}}}`, "status", true},
@@ -244,7 +249,8 @@ func (m *marked) editing(plain string) {
 		{"without a constant label", `{"metadata": {"labels": {"app.kubernetes.io/part-of": null}}}`, "", true},
 		{"another value", `{"metadata": {"labels": {"NAME.example.com/managed": "no"}}}`, "", true},
 		{"without owner", `{"metadata": {"ownerReferences": null}}`, "", true},
-		{"another upstream", `{"metadata": {"ownerReferences": [REFS, ` + strings.Replace(plain, `"name": "a"`, `"name": "b"`, 1) + `]}}`, "", true},
+		{"another upstream", `{"metadata": {"ownerReferences": [REFS, ` + strings.Replace(plain, `"name": "a"`, `"name": "b"`, 1) +
+			`]}}`, "", true},
 	} {
 		live := testkit.Get(m.t, deployments, m.ns, "a")
 		patch := strings.ReplaceAll(m.fill(c.patch), "REFS", reference(live))
@@ -280,11 +286,15 @@ func (m *marked) living() {
 	m.deployment("not made again", func(u *unstructured.Unstructured) bool { return u != nil && u.GetDeletionTimestamp() == nil })
 	// Orphaning: the garbage collector takes the owner reference away.
 	orphan := metav1.DeletePropagationOrphan
-	if err := testkit.Dynamic(t).Resource(apps).Namespace(m.ns).Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+	if err := testkit.Dynamic(t).Resource(apps).Namespace(m.ns).Delete(t.Context(), "a",
+		metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return testkit.Find(t, apps, m.ns, "a") == nil, "the upstream is still there"
 	})
-	m.deployment("its owner reference is not taken away", func(u *unstructured.Unstructured) bool { return u == nil || len(u.GetOwnerReferences()) == 0 })
+	m.deployment("its owner reference is not taken away", func(u *unstructured.Unstructured) bool {
+		return u == nil ||
+			len(u.GetOwnerReferences()) == 0
+	})
 }

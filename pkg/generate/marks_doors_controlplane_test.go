@@ -48,8 +48,10 @@ func TestMarksByEveryDoor(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}`)
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: Pod, metadata: {name: free}, spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
+	testkit.Apply(t, ns,
+		`{apiVersion: v1, kind: Pod, metadata: {name: free}, spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
+	testkit.Apply(t, ns,
+		`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
 	testkit.Apply(t, ns, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}},
   template: {metadata: {labels: {app: a}}, spec: {containers: [{name: app, image: app}]}}}}`)
 	enforceDoors(t, ns, name)
@@ -71,7 +73,8 @@ func TestMarksByEveryDoor(t *testing.T) {
 			return err
 		}},
 		"a Pod, by a Binding": {true, func(ctx context.Context) error {
-			_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "bindings"}).Namespace(ns).Create(ctx, bind("a", annotations), metav1.CreateOptions{})
+			_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "bindings"}).Namespace(ns).Create(ctx,
+				bind("a", annotations), metav1.CreateOptions{})
 			return err
 		}},
 		"no mark, by finalize": {false, func(ctx context.Context) error { return finalize(ctx, t, client, ns, none) }},
@@ -80,16 +83,19 @@ func TestMarksByEveryDoor(t *testing.T) {
 			return err
 		}},
 		"the scale": {false, func(ctx context.Context) error {
-			_, err := client.Resource(deployments).Namespace(ns).Patch(ctx, "a", "application/merge-patch+json", []byte(`{"spec": {"replicas": 2}}`), metav1.PatchOptions{}, "scale")
+			_, err := client.Resource(deployments).Namespace(ns).Patch(ctx, "a", "application/merge-patch+json", []byte(`{"spec": {"replicas": 2}}`),
+				metav1.PatchOptions{}, "scale")
 			return err
 		}},
 	} {
 		err := test.write(t.Context())
-		if refused := err != nil && strings.Contains(err.Error(), "is for operator "+name+" alone"); refused != test.refused || err != nil && !refused {
+		if refused := err != nil && strings.Contains(err.Error(), "is for operator "+name+" alone"); refused != test.refused || err != nil &&
+			!refused {
 			t.Errorf("%s: refused %v, want %v: %v", reason, refused, test.refused, err)
 		}
 	}
-	for _, u := range []*unstructured.Unstructured{testkit.Get(t, pods, ns, "a"), testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", ns)} {
+	for _, u := range []*unstructured.Unstructured{testkit.Get(t, pods, ns, "a"),
+		testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", ns)} {
 		if u.GetAnnotations()[name+".example.com/hash"] != "" {
 			t.Errorf("%s %s bears a forged mark", u.GetKind(), u.GetName())
 		}
@@ -119,7 +125,8 @@ func enforceDoors(t *testing.T, ns, name string) {
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	policy, err := generate.MarksPolicy(compile(t, files[0], source), generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
+	policy, err := generate.MarksPolicy(compile(t, files[0], source),
+		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +134,8 @@ func enforceDoors(t *testing.T, ns, name string) {
 	probe := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: probe, annotations: {%q: x}}, spec: {containers: [{name: app, image: app}]}}`, name+".example.com/owner")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		u := testkit.Parse(t, probe)
-		_, err := testkit.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(ns).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := testkit.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(ns).Create(t.Context(), u,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "is for operator "+name+" alone"), fmt.Sprintf("the policy is not in force: %v", err)
 	})
 }

@@ -96,7 +96,8 @@ func (b *bundle) configMap() (map[string]any, error) {
 	}
 	for name, text := range v.files {
 		if _, taken := data[name]; taken {
-			return nil, fmt.Errorf("%s would be mounted in the place of the config of operator %s: rename it", v.from[name], strings.TrimSuffix(name, ".yaml"))
+			return nil, fmt.Errorf("%s would be mounted in the place of the config of operator %s: rename it", v.from[name],
+				strings.TrimSuffix(name, ".yaml"))
 		}
 		data[name] = text
 	}
@@ -190,7 +191,8 @@ func (b *bundle) definitions() (map[string]any, error) {
 		case err != nil:
 			return nil, fmt.Errorf("looking for %s: %w", gvk.Kind, err)
 		}
-		b.notes = append(b.notes, fmt.Sprintf("the bundle requires that %s is there; it brings it where its CustomResourceDefinition is among --crds", gvk.Kind))
+		b.notes = append(b.notes,
+			fmt.Sprintf("the bundle requires that %s is there; it brings it where its CustomResourceDefinition is among --crds", gvk.Kind))
 		required = append(required, entry(gvk, resourceOf(known).String()))
 	}
 	out := map[string]any{}

@@ -15,7 +15,8 @@ func (b *bundle) install() (map[string]any, error) {
 				"OLM grants rights to the accounts that a bundle brings, in no namespace but its own or in the whole cluster")
 		}
 	}
-	rights, err := Rights(b.files, RBACOptions{Kinds: b.Kinds, Process: Identity{Namespace: bundleNamespace, Name: b.Package}, Lease: b.Package})
+	rights, err := Rights(b.files, RBACOptions{Kinds: b.Kinds, Process: Identity{Namespace: bundleNamespace, Name: b.Package},
+		Lease: b.Package})
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,9 @@ func (b *bundle) install() (map[string]any, error) {
 			continue
 		}
 		if g.Namespace != "" {
-			b.notes = append(b.notes, fmt.Sprintf("operator %s: OLM cannot grant rights in namespace %s alone, so they are granted in the whole cluster", g.Operator, g.Namespace))
+			b.notes = append(b.notes,
+				fmt.Sprintf("operator %s: OLM cannot grant rights in namespace %s alone, so they are granted in the whole cluster", g.Operator,
+					g.Namespace))
 		}
 		for _, rule := range g.rules() {
 			if !slices.ContainsFunc(cluster, func(have any) bool { return fmt.Sprint(have) == fmt.Sprint(rule) }) {

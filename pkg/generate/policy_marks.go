@@ -177,7 +177,8 @@ func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refus
 		ours = " && (variables.labelledBefore || variables.labelledAfter || " + controls + ")"
 	}
 	owners := func(side string) string {
-		return fmt.Sprintf("variables.%s.?ownerReferences.orValue([]).filter(r, r.kind == %q && %s%s)", side, up.Kind, inGroup(up.GroupKind()), ours)
+		return fmt.Sprintf("variables.%s.?ownerReferences.orValue([]).filter(r, r.kind == %q && %s%s)", side, up.Kind, inGroup(up.GroupKind()),
+			ours)
 	}
 	spec.Variables = append(spec.Variables,
 		admissionv1.Variable{Name: "ownersBefore", Expression: owners("before")},

@@ -207,7 +207,8 @@ func (s *ruleSet) conditions() []admissionv1.MatchCondition {
 }
 
 // unchangeable are the fields of metadata that no update changes, and the one that follows the spec.
-var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"}
+var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
+	"deletionGracePeriodSeconds"}
 
 // changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown tells that it
 // cannot be said.

@@ -66,7 +66,8 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if selected(rules, "namespaceSelector") != test.rules || selected(marks, "namespaceSelector") != test.marks || !selected(rules, "objectSelector") {
+		if selected(rules, "namespaceSelector") != test.rules || selected(marks, "namespaceSelector") != test.marks ||
+			!selected(rules, "objectSelector") {
 			t.Errorf("%s: the bindings are limited to %v and %v", test.reason, rules.Manifests[1].Object["spec"], marks.Manifests[1].Object["spec"])
 		}
 	}

@@ -134,7 +134,8 @@ func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 	if strings.HasSuffix(k.GVK.Kind, "Binding") {
 		verb, on = "bind", "the roles that it binds"
 	}
-	r.note(fmt.Sprintf("operator %s makes a %s: the API server lets it give no rights that %s has not itself, unless somebody grants it the verb %s on %s",
+	r.note(fmt.Sprintf("operator %s makes a %s: the API server lets it give no rights that %s has not itself, unless somebody grants it "+
+		"the verb %s on %s",
 		r.Metadata.Name, k.GVK.Kind, r.to, verb, on))
 }
 
@@ -244,7 +245,8 @@ func (d *derivation) release(op *config.Operator) error {
 	if err != nil {
 		return err
 	}
-	d.allow(d.Process, op.Metadata.Name, placesOf(op.Watch.Namespaces, up.Namespaced), of(resourceOf(up), "the finalizer of upstreams"), "list", "patch")
+	d.allow(d.Process, op.Metadata.Name, placesOf(op.Watch.Namespaces, up.Namespaced), of(resourceOf(up), "the finalizer of upstreams"),
+		"list", "patch")
 	b := op.Deletion.Before
 	if b == nil {
 		return nil
@@ -253,6 +255,7 @@ func (d *derivation) release(op *config.Operator) error {
 	if err != nil {
 		return err
 	}
-	d.allow(d.Process, op.Metadata.Name, targetPlaces(op, k, b.TargetNamespaces), of(resourceOf(k), "the finalizer of deletion.before"), "list", "patch")
+	d.allow(d.Process, op.Metadata.Name, targetPlaces(op, k, b.TargetNamespaces), of(resourceOf(k), "the finalizer of deletion.before"),
+		"list", "patch")
 	return nil
 }

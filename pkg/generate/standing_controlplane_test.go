@@ -24,7 +24,8 @@ func TestStanding(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "untyped")
 	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
-	testkit.Apply(t, d.namespace, strings.Replace(d.object("old", `{replicas: 21}`), "{name: old}", "{name: old, finalizers: [example.com/hold]}", 1))
+	testkit.Apply(t, d.namespace, strings.Replace(d.object("old", `{replicas: 21}`), "{name: old}",
+		"{name: old, finalizers: [example.com/hold]}", 1))
 	policy, err := generate.RulesPolicy(d.offline, "")
 	if err != nil {
 		t.Fatal(err)
@@ -48,14 +49,16 @@ func TestStanding(t *testing.T) {
 		if c.subresource != "" {
 			sub = []string{c.subresource}
 		}
-		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{}, sub...)
+		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(c.patch),
+			metav1.PatchOptions{}, sub...)
 		if got := denial(t, err, d.name+"-rules"); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
 		}
 	}
 	testkit.Delete(t, things, d.namespace, "old")
 	for _, patch := range []string{`{"spec": {"replicas": 30}}`, `{"metadata": {"finalizers": null}}`} {
-		if _, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			t.Errorf("while it is being deleted, %s: %v", patch, err)
 		}
 	}
@@ -72,9 +75,11 @@ func TestSelected(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "untyped")
 	d.offline.Config.Watch.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "trial"}}, {Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
+		{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "trial"}},
+		{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
 	labelled := func(name, tier string) error {
-		_, err := testkit.TryApply(t, d.namespace, strings.Replace(d.object(name, `{replicas: 21}`), "{name: "+name+"}", "{name: "+name+", labels: {tier: "+tier+"}}", 1))
+		_, err := testkit.TryApply(t, d.namespace, strings.Replace(d.object(name, `{replicas: 21}`), "{name: "+name+"}",
+			"{name: "+name+", labels: {tier: "+tier+"}}", 1))
 		return err
 	}
 	if err := labelled("old", "live"); err != nil {
@@ -128,7 +133,8 @@ func TestStandingInDefinition(t *testing.T) {
 		return apierrors.IsInvalid(err), fmt.Sprintf("the rules are not in force: %v", err)
 	})
 	patch := func(text string, sub ...string) error {
-		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(text), metav1.PatchOptions{}, sub...)
+		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(text),
+			metav1.PatchOptions{}, sub...)
 		return err
 	}
 	for _, err := range []error{patch(`{"metadata": {"labels": {"a": "b"}}}`), patch(`{"status": {"a": "b"}}`, "status")} {

@@ -44,8 +44,9 @@ func CRDValidations(list []*pipeline.Pipeline) ([]*Validations, error) {
 			all = append(all, &Validations{Kind: p.Upstream.GVK})
 		}
 		if kinds.IsBuiltin(p.Upstream.GVK.GroupKind()) {
-			all[i].Notes = append(all[i].Notes, fmt.Sprintf("the rules of operator %s are left out: %s is a kind of Kubernetes' own and has no CustomResourceDefinition: "+
-				"use generate policy", p.Name, p.Upstream.GVK.Kind))
+			all[i].Notes = append(all[i].Notes,
+				fmt.Sprintf("the rules of operator %s are left out: %s is a kind of Kubernetes' own and has no CustomResourceDefinition: "+
+					"use generate policy", p.Name, p.Upstream.GVK.Kind))
 			continue
 		}
 		if err := all[i].add(p); err != nil {

@@ -53,14 +53,17 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 		}
 		if r.MaxCost > maxRuleCost {
 			refused = append(refused, fmt.Sprintf("%s could cost %s as much as a rule may: give the lists, maps and texts that it reads maxItems, "+
-				"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i], times(r.MaxCost, maxRuleCost)))
+				"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i],
+				times(r.MaxCost, maxRuleCost)))
 		}
 		total = saturating(total, cost)
 		rules, from = append(rules, rule), append(from, v.from[i])
 	}
 	v.Rules, v.from = rules, from
 	if total > maxTotalCost && len(refused) == 0 {
-		refused = append(refused, fmt.Sprintf("the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength", times(total, maxTotalCost)))
+		refused = append(refused,
+			fmt.Sprintf("the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength",
+				times(total, maxTotalCost)))
 	}
 	return refused, nil
 }
@@ -101,7 +104,8 @@ func (v *Validations) structural(crd *apiextensionsv1.CustomResourceDefinition) 
 		return nil, fmt.Errorf("it has no schema of version %s", v.Kind.Version)
 	}
 	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[i].Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[i].Schema.OpenAPIV3Schema,
+		&internal, nil); err != nil {
 		return nil, err
 	}
 	return structuralschema.NewStructural(&internal)

@@ -178,7 +178,8 @@ func TestStandbyForOnceDoesNotWatch(t *testing.T) {
 			holder = ""
 		}
 		renewed := metav1.NewMicroTime(time.Unix(int64(reads), 0))
-		return true, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &renewed}}, nil
+		return true, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts,
+			RenewTime: &renewed}}, nil
 	})
 	client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, errors.New("no right to watch")

@@ -16,7 +16,8 @@ func (e *RefusedError) Error() string {
 	if e.After == 0 {
 		return fmt.Sprintf("not sent: this process does not hold the Lease %s", e.Lease)
 	}
-	return fmt.Sprintf("not sent: the Lease %s was last renewed %s ago, so that another process may lead", e.Lease, e.After.Round(time.Millisecond))
+	return fmt.Sprintf("not sent: the Lease %s was last renewed %s ago, so that another process may lead", e.Lease,
+		e.After.Round(time.Millisecond))
 }
 
 // LostError says how a tenure ended that was not given up.

@@ -51,7 +51,8 @@ func heldBy(holder string) resourcelock.LeaderElectionRecord {
 func testLock(leads bool) (*lock, *stored, *hands, *bool) {
 	tenure, clocks := testTenure(logr.Discard())
 	lease, abandoned := &stored{}, false
-	l := &lock{Interface: lease, tenure: tenure, standby: &standby{self: "self"}, record: func(string) {}, abandon: func() { abandoned = true }}
+	l := &lock{Interface: lease, tenure: tenure, standby: &standby{self: "self"}, record: func(string) {},
+		abandon: func() { abandoned = true }}
 	if leads {
 		_ = l.Create(context.Background(), heldBy("self"))
 	}
@@ -163,7 +164,8 @@ func TestLockEndsWhereTheLeaseIsGone(t *testing.T) {
 func TestStandbyWaitsForWhomItSaw(t *testing.T) {
 	for holder, waits := range map[string]bool{"another": true, "": false, "self": false} {
 		client := fake.NewClientset()
-		s := &standby{reads: client.CoordinationV1().Leases("apps"), watches: client.CoordinationV1().Leases("apps"), name: "lease", self: "self", retry: time.Millisecond}
+		s := &standby{reads: client.CoordinationV1().Leases("apps"), watches: client.CoordinationV1().Leases("apps"), name: "lease", self: "self",
+			retry: time.Millisecond}
 		record, lasts := heldBy(holder), time.Hour
 		if waits {
 			lasts = time.Second
@@ -247,7 +249,8 @@ func TestLockTellsWhyItWasRefused(t *testing.T) {
 		}
 	}
 	lost := &LostError{Lease: "apps/lease", Deadline: 4 * time.Second, Err: refused}
-	if text := lost.Error(); !strings.Contains(text, "could not be renewed within 4s") || !strings.Contains(text, "no right") || !apierrors.IsForbidden(lost) {
+	if text := lost.Error(); !strings.Contains(text, "could not be renewed within 4s") || !strings.Contains(text, "no right") ||
+		!apierrors.IsForbidden(lost) {
 		t.Error(text)
 	}
 }

@@ -34,7 +34,8 @@ type tenure struct {
 }
 
 func newTenure(lease string, deadline time.Duration, log logr.Logger) *tenure {
-	return &tenure{lease: lease, deadline: deadline, clock: now, log: log, elected: make(chan struct{}), renewed: make(chan struct{}), conns: map[*conn]struct{}{}}
+	return &tenure{lease: lease, deadline: deadline, clock: now, log: log, elected: make(chan struct{}), renewed: make(chan struct{}),
+		conns: map[*conn]struct{}{}}
 }
 
 // renew notes a renewal that succeeded, by when it was sent: how long its answer took does not prolong anything.

@@ -32,9 +32,11 @@ func (t Timings) Problem() string {
 	case t.RetryPeriod <= 0:
 		return fmt.Sprintf("retry-period is %s: it has to be longer than 0", t.RetryPeriod)
 	case t.LeaseDuration <= t.RenewDeadline:
-		return fmt.Sprintf("renew-deadline is %s: it has to be shorter than lease-duration, which is %s, so that the leader stops writing before another one starts", t.RenewDeadline, t.LeaseDuration)
+		return fmt.Sprintf("renew-deadline is %s: it has to be shorter than lease-duration, which is %s, so that the leader stops writing "+
+			"before another one starts", t.RenewDeadline, t.LeaseDuration)
 	case t.RenewDeadline <= jittered:
-		return fmt.Sprintf("retry-period is %s: %.1f times that has to be shorter than renew-deadline, which is %s, so that a renewal that failed can be tried again", t.RetryPeriod, leaderelection.JitterFactor, t.RenewDeadline)
+		return fmt.Sprintf("retry-period is %s: %.1f times that has to be shorter than renew-deadline, which is %s, so that a renewal that "+
+			"failed can be tried again", t.RetryPeriod, leaderelection.JitterFactor, t.RenewDeadline)
 	}
 	return ""
 }

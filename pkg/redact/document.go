@@ -6,7 +6,8 @@ import "slices"
 const Masked = "(masked)"
 
 // plainMetadata is what no value gets into. Annotations are not among it: kubectl repeats whole objects there.
-var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences", "finalizers"}
+var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences",
+	"finalizers"}
 
 // HoldsValues tells whether what stands at a path of a Secret, or of an object made with one, can be or hold a value. The
 // status is what the object's own controller writes.

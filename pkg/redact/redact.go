@@ -99,7 +99,8 @@ func (s *shown) Unwrap() error    { return s.err }
 type Words map[string]bool
 
 // ownWords are fields that every object has.
-const ownWords = "apiVersion kind metadata name namespace labels annotations ownerReferences finalizers uid resourceVersion spec data stringData"
+const ownWords = "apiVersion kind metadata name namespace labels annotations ownerReferences finalizers uid resourceVersion spec data " +
+	"stringData"
 
 // NewWords takes the words out of an author's texts. Fields that every object has are among them.
 func NewWords(texts ...string) Words {

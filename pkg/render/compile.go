@@ -80,8 +80,9 @@ func compile(text string, o Options, asText bool) (*compiler, error) {
 	}
 	o.Limits = o.Limits.withDefaults()
 	c := &compiler{
-		Template: &Template{options: o, name: name, position: newPosition(text), cache: newCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
-		asText:   asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
+		Template: &Template{options: o, name: name, position: newPosition(text), cache: newCache(o.Limits.CacheBytes),
+			textPos: map[*byte]parse.Pos{}},
+		asText: asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
 	}
 	c.pos = c.position
 	root := parse.New(name)

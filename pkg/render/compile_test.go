@@ -193,7 +193,8 @@ func TestDelimiters(t *testing.T) {
 
 func TestMarksInTheTemplate(t *testing.T) {
 	for _, text := range []string{
-		"a: \uE000", "a: \uE001", "a: \"\\uE000v0\\uE001\"", "a: \"\\ue001\"", "a: \"\\U0000E000\"", "# \uE000\na: 1", "{{ if .x }}a: \"\\uE000\"{{ end }}",
+		"a: \uE000", "a: \uE001", "a: \"\\uE000v0\\uE001\"", "a: \"\\ue001\"", "a: \"\\U0000E000\"", "# \uE000\na: 1",
+		"{{ if .x }}a: \"\\uE000\"{{ end }}",
 		"a: \xee{{ if true }}\x80\x80{{ end }}v0", "a: \xff",
 	} {
 		_, err := Compile(text, Options{})
@@ -246,7 +247,8 @@ func TestText(t *testing.T) {
 }
 
 func TestSameInputSameBytes(t *testing.T) {
-	tmpl := compiled(t, "a: {{ keys .m | join \",\" }}\nb: {{ toJson .m | quote }}\nc: |\n  {{- toYaml .m | nindent 2 }}\nd: \"{{ range $k, $v := .m }}{{ $k }}{{ end }}\"\ne: {{ values .m | join \",\" }}")
+	tmpl := compiled(t, "a: {{ keys .m | join \",\" }}\nb: {{ toJson .m | quote }}\nc: |\n  {{- toYaml .m | nindent 2 }}\nd: \"{{ range "+
+		"$k, $v := .m }}{{ $k }}{{ end }}\"\ne: {{ values .m | join \",\" }}")
 	many := m{}
 	for i := range 100 {
 		many[fmt.Sprint("k", i*7919%1000)] = int64(i)

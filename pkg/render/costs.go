@@ -47,7 +47,8 @@ var costs = func() map[string]cost {
 	add(constant, "trunc", "hasPrefix", "hasSuffix", "trim", "trimSuffix", "trimPrefix", "substr", "plural")
 	add(text(2), "abbrev", "abbrevboth", "lower", "upper", "title", "untitle", "initials")
 	add(text(3), "nospace", "swapcase", "snakecase", "camelcase", "kebabcase")
-	add(text1, "contains", "sha1sum", "sha256sum", "sha512sum", "adler32sum", "b64dec", "b32dec", "isAbs", "osIsAbs", "ext", "osExt", "base", "osBase")
+	add(text1, "contains", "sha1sum", "sha256sum", "sha512sum", "adler32sum", "b64dec", "b32dec", "isAbs", "osIsAbs", "ext", "osExt",
+		"base", "osBase")
 	add(text(2), "dir", "clean", "osDir", "osClean", "b64enc")
 	add(text(3), "b32enc", "regexQuoteMeta", "decryptAES")
 	add(text(4), "urlParse")

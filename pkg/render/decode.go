@@ -87,12 +87,14 @@ func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing", mend: "one document is needed; to have none, use the downstream's `when`"}
+		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing",
+			mend: "one document is needed; to have none, use the downstream's `when`"}
 	} else if err != nil {
 		return nil, err
 	}
 	if err := dec.Decode(&second); err == nil {
-		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents", mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
+		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents",
+			mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}

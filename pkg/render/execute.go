@@ -48,7 +48,8 @@ func (t *Template) document(r *run) (map[string]any, error) {
 	}
 	doc, ok := value.(map[string]any)
 	if !ok {
-		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders no mapping", mend: "the document must be one mapping, such as `spec: …`"}
+		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders no mapping",
+			mend: "the document must be one mapping, such as `spec: …`"}
 	}
 	return doc, nil
 }

@@ -257,7 +257,8 @@ func (f *filler) spliced(record int) (*site, any, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
 	if s.inText && !isEmpty(r.value) {
-		return s, nil, s.at(problemf("let the hole stand on lines of its own", "%s stands in text on another path through the template, and so gives text only", s.text))
+		return s, nil, s.at(problemf("let the hole stand on lines of its own",
+			"%s stands in text on another path through the template, and so gives text only", s.text))
 	}
 	value, err := f.copyValue(r.value)
 	return s, value, s.at(err)
@@ -290,5 +291,6 @@ func (f *filler) twice(e *entry, key string) error {
 			return s.at(problemf("leave one of the two out", "%s gives the key %q, which is there already", s.text, key))
 		}
 	}
-	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole", kind: "a key is given twice, once by a hole", mend: "leave one of the two out"}
+	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",
+		kind: "a key is given twice, once by a hole", mend: "leave one of the two out"}
 }

@@ -85,7 +85,8 @@ func (r *run) printf(format string, values ...any) (string, error) {
 	}
 	text := fmt.Sprintf(format, values...)
 	if strings.Contains(text, "%!") && misprinted(format, values) {
-		return "", problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q", short(format), short(text))
+		return "", problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q", short(format),
+			short(text))
 	}
 	return text, nil
 }

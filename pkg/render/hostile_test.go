@@ -26,14 +26,21 @@ var hostile = struct {
 }{
 	texts: []any{
 		"", "a", strings.Repeat("a ", 1<<19), strings.Repeat("x", 1<<20), strings.Repeat("\n", 1<<19), strings.Repeat("\x00\"", 1<<18),
-		strings.Repeat("\xff\xfe", 1<<18), strings.Repeat("é", 1<<18), "%1000000000d", strings.Repeat("%[1]999999d", 1<<10), strings.Repeat("%*d%[1]q", 1<<10),
-		"((a{100}){100}){10}", strings.Repeat("(", 1000) + strings.Repeat(")", 1000), "(a*)*(b|c*)*$", strings.Repeat(`\pL`, 1000), "(?i)" + strings.Repeat("[^a]", 900), "",
-		strings.Repeat("$0", 1<<17), strings.Repeat("[", 1<<18), "[" + strings.Repeat("{},", 1<<17) + "1]", strings.Repeat("a,", 1<<18), "1e999999999", strings.Repeat("9", 1<<19),
-		">=" + strings.Repeat("1.", 1<<18), "~1 || " + strings.Repeat("<2 || ", 1<<15) + "1", "http://" + strings.Repeat("%41", 1<<18), "../" + strings.Repeat("a/../", 1<<17),
+		strings.Repeat("\xff\xfe", 1<<18), strings.Repeat("é", 1<<18), "%1000000000d", strings.Repeat("%[1]999999d", 1<<10),
+		strings.Repeat("%*d%[1]q", 1<<10),
+		"((a{100}){100}){10}", strings.Repeat("(", 1000) + strings.Repeat(")", 1000), "(a*)*(b|c*)*$", strings.Repeat(`\pL`, 1000), "(?i)" +
+			strings.Repeat("[^a]", 900), "",
+		strings.Repeat("$0", 1<<17), strings.Repeat("[", 1<<18), "[" + strings.Repeat("{},", 1<<17) + "1]", strings.Repeat("a,", 1<<18),
+		"1e999999999", strings.Repeat("9", 1<<19),
+		">=" + strings.Repeat("1.", 1<<18), "~1 || " + strings.Repeat("<2 || ", 1<<15) + "1", "http://" + strings.Repeat("%41", 1<<18), "../" +
+			strings.Repeat("a/../", 1<<17),
 	},
-	numbers: []any{int64(0), int64(1), int64(-1), int64(7), int64(math.MinInt64), int64(math.MaxInt64), int64(math.MinInt64 + 1), int64(1e18), int64(1 << 20), math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, 0.5},
-	lists:   []any{l{}, l{nil}, many(100_000, int64(1)), many(100_000, "a"), many(1000, strings.Repeat("b", 1<<20)), nested(9000), distinct(50_000), many(50_000, m{"a": "b"})},
-	maps:    []any{m{}, m{"a": nil}, wide(50_000), m{"a": nested(9000)}, m{"scheme": strings.Repeat("\xff", 1<<20), "host": strings.Repeat("%", 1<<19)}, m{"a": many(1000, strings.Repeat("c", 1<<20))}},
+	numbers: []any{int64(0), int64(1), int64(-1), int64(7), int64(math.MinInt64), int64(math.MaxInt64), int64(math.MinInt64 + 1), int64(1e18),
+		int64(1 << 20), math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, 0.5},
+	lists: []any{l{}, l{nil}, many(100_000, int64(1)), many(100_000, "a"), many(1000, strings.Repeat("b", 1<<20)), nested(9000),
+		distinct(50_000), many(50_000, m{"a": "b"})},
+	maps: []any{m{}, m{"a": nil}, wide(50_000), m{"a": nested(9000)}, m{"scheme": strings.Repeat("\xff", 1<<20),
+		"host": strings.Repeat("%", 1<<19)}, m{"a": many(1000, strings.Repeat("c", 1<<20))}},
 }
 
 func many(n int, v any) l {
@@ -232,8 +239,10 @@ func TestHostileTemplates(t *testing.T) {
 	for i := range env {
 		env[i] = m{"name": fmt.Sprint("NAME_", i), "value": "v"}
 	}
-	up := m{"min": int64(math.MinInt64), "max": int64(math.MaxInt64), "n": int64(1e9), "env": env, "big": strings.Repeat("x y\n", 1<<18), "wide": wide(30_000),
-		"accents": strings.Repeat("é", 1<<18), "list": distinct(30_000), "text": strings.Repeat("a", 1<<19), "pattern": "(a*)*(b|c*)*$", "empty": "",
+	up := m{"min": int64(math.MinInt64), "max": int64(math.MaxInt64), "n": int64(1e9), "env": env, "big": strings.Repeat("x y\n", 1<<18),
+		"wide":    wide(30_000),
+		"accents": strings.Repeat("é", 1<<18), "list": distinct(30_000), "text": strings.Repeat("a", 1<<19), "pattern": "(a*)*(b|c*)*$",
+		"empty":   "",
 		"bracket": "[", "comment": many(60_000, "c"), "depth": many(20_000, "d"), "format": strings.Repeat("%[1]999999d", 100)}
 	for _, c := range []struct{ template, err, reason string }{
 		{"env:\n{{- range .env }}\n- name: {{ .name }}\n  value: {{ .value | quote }}\n{{- end }}", "more than", "a plain loop"},
@@ -275,7 +284,8 @@ func TestHostileTemplates(t *testing.T) {
 		{"{{ range .comment }}- {{ end }}a: 1", "", "dashes"},
 		{"a:\n{{ range .comment }} {{ end }}b: 1", "", "blanks"},
 		{"a:\n{{ range .comment }} {{ toYaml $.empty }}{{ end }}", "", "a line of holes"},
-		{"{{ define \"x\" }}{{ include \"y\" . }}{{ end }}{{ define \"y\" }}{{ include \"x\" . }}{{ end }}a: {{ include \"x\" . }}", "deep", "a cycle of includes"},
+		{"{{ define \"x\" }}{{ include \"y\" . }}{{ end }}{{ define \"y\" }}{{ include \"x\" . }}{{ end }}a: {{ include \"x\" . }}", "deep",
+			"a cycle of includes"},
 		{"{{ define \"x\" }}{{ .big }}{{ end }}a: {{ range until 100 }}{{ include \"x\" $ | trim }}{{ end }}", "more than", "includes"},
 		{"a: {{ derivePassword 1 \"long\" .text .text .text }}", "", "a password"},
 		{"a: [{{ range .list }}{{ derivePassword 1 \"long\" . . . }},{{ end }}]", "more than", "passwords"},

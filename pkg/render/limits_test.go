@@ -24,13 +24,16 @@ func TestBombs(t *testing.T) {
 		{"{{ $x := \"x\" }}{{ range until 100 }}{{ $x = printf \"%s%s\" $x $x }}{{ end }}a: {{ $x }}", "of text and values", "doubling"},
 		{"{{ $x := \"x\" }}{{ range until 1000 }}{{ $x = b64enc $x }}{{ end }}a: {{ $x }}", "of text and values", "growth by encoding"},
 		{"{{ $x := list 1 }}{{ range until 100 }}{{ $x = concat $x $x }}{{ end }}a: {{ $x }}", "of text and values", "doubling a list"},
-		{"{{ $x := dict }}{{ range until 100 }}{{ $x = dict \"a\" $x \"b\" $x }}{{ end }}a: {{ $x }}", "more than 100000 values", "a value that is large only when written out"},
-		{"{{ $x := dict }}{{ range until 100 }}{{ $x = dict \"a\" $x \"b\" $x }}{{ end }}a: {{ toJson $x | len }}", "of text and values", "the same, as text"},
+		{"{{ $x := dict }}{{ range until 100 }}{{ $x = dict \"a\" $x \"b\" $x }}{{ end }}a: {{ $x }}", "more than 100000 values",
+			"a value that is large only when written out"},
+		{"{{ $x := dict }}{{ range until 100 }}{{ $x = dict \"a\" $x \"b\" $x }}{{ end }}a: {{ toJson $x | len }}", "of text and values",
+			"the same, as text"},
 		{"a:{{ range until 90000 }}\n  " + strings.Repeat("x", 300) + "{{ end }}", "of text and values", "the author's own text"},
 		{"{{ define \"x\" }}{{ include \"x\" . }}{{ end }}a: {{ include \"x\" . }}", "deep", "recursion"},
 		{"{{ define \"x\" }}{{ template \"x\" . }}{{ end }}a: {{ template \"x\" . }}", "deep", "recursion"},
 		{"{{ define \"x\" }}{{ $a := include \"x\" . }}{{ $a }}{{ end }}a: {{ include \"x\" . | quote }}", "deep", "recursion"},
-		{"{{ define \"x\" }}{{ if gt (len .) 0 }}{{ template \"x\" (rest .) }}{{ template \"x\" (rest .) }}{{ end }}{{ end }}{{ template \"x\" (until 90) }}a: 1", "more than 500000 steps", "a tree of calls"},
+		{"{{ define \"x\" }}{{ if gt (len .) 0 }}{{ template \"x\" (rest .) }}{{ template \"x\" (rest .) }}{{ end }}{{ end }}{{ template " +
+			"\"x\" (until 90) }}a: 1", "more than 500000 steps", "a tree of calls"},
 		{"a: &a {b: 1}\n" + aliases(26), "more than 100000 values", "aliases of aliases"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -46,7 +49,8 @@ func TestBombs(t *testing.T) {
 }
 
 func TestFunctionThatTakesLongCounts(t *testing.T) {
-	tmpl, err := Compile("a: {{ range until 9 }}{{ derivePassword 1 \"long\" \"p\" \"u\" \"s\" }}{{ end }}", Options{Limits: Limits{Steps: 25_000}})
+	tmpl, err := Compile("a: {{ range until 9 }}{{ derivePassword 1 \"long\" \"p\" \"u\" \"s\" }}{{ end }}",
+		Options{Limits: Limits{Steps: 25_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +70,8 @@ func aliases(n int) string {
 
 func TestLargeValuesPass(t *testing.T) {
 	text := strings.Repeat("0123456789abcde\n", 1<<16)
-	for _, c := range []string{"a: {{ .v }}", "a: \"{{ .v }}\"", "a: |-\n  {{ .v }}", "a: |-\n{{ .v | indent 2 }}", "# {{ .v }}\na: {{ .v }}"} {
+	for _, c := range []string{"a: {{ .v }}", "a: \"{{ .v }}\"", "a: |-\n  {{ .v }}", "a: |-\n{{ .v | indent 2 }}",
+		"# {{ .v }}\na: {{ .v }}"} {
 		doc, err := compiled(t, c).Execute(Data{Upstream: m{"v": text}})
 		if err != nil || doc["a"] != text {
 			t.Errorf("%q: a mebibyte does not arrive: %v", c, err)
@@ -99,7 +104,8 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 }
 
 func TestConcurrentExecutions(t *testing.T) {
-	tmpl, err := Compile("{{ define \"n\" }}{{ .n }}{{ end }}a: {{ .n }}\nb: {{ include \"n\" . | quote }}\nc:{{ range .l }}\n  - {{ . }}{{ else }} []{{ end }}\n", Options{Limits: Limits{CacheBytes: 8_000}})
+	tmpl, err := Compile("{{ define \"n\" }}{{ .n }}{{ end }}a: {{ .n }}\nb: {{ include \"n\" . | quote }}\nc:{{ range .l }}\n  - {{ . "+
+		"}}{{ else }} []{{ end }}\n", Options{Limits: Limits{CacheBytes: 8_000}})
 	if err != nil {
 		t.Fatal(err)
 	}

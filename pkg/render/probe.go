@@ -248,7 +248,8 @@ func (p *prober) judge() {
 			continue
 		}
 		if s.goQuoted && p.sights[i].whole {
-			p.errs = append(p.errs, &Error{Line: s.line, Column: s.column, Problem: `printf "%q" would put its quotes into the value`, Mend: "write `| quote`"})
+			p.errs = append(p.errs, &Error{Line: s.line, Column: s.column, Problem: `printf "%q" would put its quotes into the value`,
+				Mend: "write `| quote`"})
 		}
 		if !p.printsAny && !reached[s.tree] {
 			s.alwaysText = true // its template's text goes through functions wherever it is included

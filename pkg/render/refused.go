@@ -19,7 +19,8 @@ var refused = func() map[string][2]string {
 	add("its result depends on the clock or the time zone, so that two renderings would differ", "put the text into the upstream",
 		"now", "ago", "date", "dateInZone", "date_in_zone", "dateModify", "date_modify", "mustDateModify", "must_date_modify",
 		"htmlDate", "htmlDateInZone", "toDate", "mustToDate", "durationRound", "unixEpoch")
-	add("its result is random, so that two renderings would differ", "put the value into the upstream; to tell objects apart, use sha256sum of a name",
+	add("its result is random, so that two renderings would differ",
+		"put the value into the upstream; to tell objects apart, use sha256sum of a name",
 		"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4", "bcrypt", "htpasswd", "encryptAES",
 		"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey")
 	add("it reads the environment of the process", "write the value into parameters and param \"NAME\" here", "env", "expandenv")

@@ -84,7 +84,8 @@ func (r *run) start(d Data) {
 // used again.
 func (r *run) end(err *error) {
 	if p := recover(); p != nil {
-		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p), Mend: "this is a bug: please report it with the template"}
+		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p),
+			Mend: "this is a bug: please report it with the template"}
 		return
 	}
 	var known *Error

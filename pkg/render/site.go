@@ -80,7 +80,8 @@ func (s *site) action() string {
 }
 
 // helmsOwn are what the dot of a Helm chart has, and an upstream has not.
-var helmsOwn = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true, "Subcharts": true}
+var helmsOwn = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true,
+	"Subcharts": true}
 
 // missing is the error for a value that is not there.
 func (s *site) missing() error {

@@ -101,7 +101,8 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 		}
 		switch {
 		case tagged && n.Tag != "!!str":
-			return nil, &skeletonError{line: n.Line, record: parts[0].record, problem: "the tag " + n.Tag + " cannot be put on a hole", mend: "convert the value in the template: `| int`, `| float64`, `| toString`"}
+			return nil, &skeletonError{line: n.Line, record: parts[0].record, problem: "the tag " + n.Tag + " cannot be put on a hole",
+				mend: "convert the value in the template: `| int`, `| float64`, `| toString`"}
 		case plain && !tagged && wholeHole(parts):
 			return &node{kind: holeNode, record: parts[0].record}, nil
 		}
@@ -124,7 +125,8 @@ func checkParts(n *yaml.Node, parts []part, plain bool) error {
 	for i, p := range parts {
 		switch {
 		case p.kind == kindLine && (i == 0 || parts[i-1].record != p.record-1):
-			return &skeletonError{line: n.Line, record: p.record, named: true, problem: "has several lines, which do not stay together here", mend: "indent them like the block that they stand in; a comment takes only one"}
+			return &skeletonError{line: n.Line, record: p.record, named: true, problem: "has several lines, which do not stay together here",
+				mend: "indent them like the block that they stand in; a comment takes only one"}
 		case p.kind == kindScalar && plain && !wholeHole(parts):
 			return &skeletonError{line: n.Line, record: p.record, named: true, problem: noStructureHere}
 		}
@@ -249,7 +251,8 @@ func (b *builder) entry(k, v *yaml.Node) (entry, error) {
 	parts := splitParts(k.Value)
 	if plain && wholeHole(parts) && (parts[0].kind == kindMap || parts[0].kind == kindOmitted) {
 		if v.Kind != yaml.ScalarNode || v.Value != "" || v.Style != 0 {
-			return e, &skeletonError{line: v.Line, record: parts[0].record, problem: "the entries that toYaml prints are followed by deeper text", mend: "indent what follows like the entries"}
+			return e, &skeletonError{line: v.Line, record: parts[0].record, problem: "the entries that toYaml prints are followed by deeper text",
+				mend: "indent what follows like the entries"}
 		}
 		e.splice = parts[0].record
 		return e, nil

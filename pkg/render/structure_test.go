@@ -13,23 +13,30 @@ import (
 
 // TestHoleBesideOthersIsText: what shares its scalar with other text on one path gives text on every path.
 func TestHoleBesideOthersIsText(t *testing.T) {
-	image := "spec:\n  containers:\n  {{- range .containers }}\n  - image: {{ .image }}{{ with .tag }}:{{ . }}{{ end }}{{ with .digest }}@{{ . }}{{ end }}\n  {{- end }}\n"
+	image := "spec:\n  containers:\n  {{- range .containers }}\n  - image: {{ .image }}{{ with .tag }}:{{ . }}{{ end }}{{ with .digest " +
+		"}}@{{ . }}{{ end }}\n  {{- end }}\n"
 	for _, test := range []struct {
 		template string
 		data     map[string]any
 		want     string // as JSON, or a part of the error
 		reason   string
 	}{
-		{image, map[string]any{"containers": []any{map[string]any{"image": map[string]any{"privileged": true}}}}, "a map cannot stand inside text", "no tag and no digest leave the first hole alone in its scalar"},
+		{image, map[string]any{"containers": []any{map[string]any{"image": map[string]any{"privileged": true}}}},
+			"a map cannot stand inside text", "no tag and no digest leave the first hole alone in its scalar"},
 		{image, map[string]any{"containers": []any{map[string]any{"image": "web", "tag": "1.10"}}}, `"image":"web:1.10"`, "the ordinary case"},
-		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":"5"`, "a number that stands alone on this path"},
+		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":"5"`,
+			"a number that stands alone on this path"},
 		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, "a list cannot stand inside text", "a list"},
 		{"a: {{ .x | toJson }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, `"a":"[\"b\"]"`, "toJson gives its text"},
-		{"a: {{ if .y }}{{ .y }}{{ end }}{{ if not .y }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":5`, "conditions that exclude each other leave each hole alone"},
+		{"a: {{ if .y }}{{ .y }}{{ end }}{{ if not .y }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":5`,
+			"conditions that exclude each other leave each hole alone"},
 		{"a: {{ if .y }}{{ .y }}{{ else }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":5`, "as if and else do"},
-		{"a: {{ if .y }}{{ .y }}{{ else if .z }}{{ .z }}{{ else }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": "", "z": ""}, `"a":5`, "as else if does"},
-		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}` + "\n" + `b: "--p={{ template "p" . }}"`, map[string]any{"x": int64(5)}, `"a":5,"b":"--p=5"`, "a template that is printed at two places has two places"},
-		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}{{ with .y }}-{{ . }}{{ end }}`, map[string]any{"x": map[string]any{"a": "b"}, "y": ""}, "a map cannot stand inside text", "one that is printed at one place has one"},
+		{"a: {{ if .y }}{{ .y }}{{ else if .z }}{{ .z }}{{ else }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": "", "z": ""}, `"a":5`,
+			"as else if does"},
+		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}` + "\n" + `b: "--p={{ template "p" . }}"`, map[string]any{"x": int64(5)},
+			`"a":5,"b":"--p=5"`, "a template that is printed at two places has two places"},
+		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}{{ with .y }}-{{ . }}{{ end }}`, map[string]any{"x": map[string]any{"a": "b"},
+			"y": ""}, "a map cannot stand inside text", "one that is printed at one place has one"},
 	} {
 		tpl, err := Compile(test.template, Options{})
 		if err != nil {
@@ -85,7 +92,8 @@ func TestStructureEntersOnlyWhereSaid(t *testing.T) {
 		}
 	}
 	if compiled < rounds/4 || entered < 100 || refused < 100 {
-		t.Errorf("%d templates compiled, %d structures entered, %d renderings were refused: the test has lost its grip", compiled, entered, refused)
+		t.Errorf("%d templates compiled, %d structures entered, %d renderings were refused: the test has lost its grip", compiled,
+			entered, refused)
 	}
 }
 
@@ -151,7 +159,8 @@ func (g *templateMaker) pieces(depth int) string {
 
 func (g *templateMaker) hole() string {
 	g.holes++
-	return fmt.Sprintf("{{ $.h%d%s }}", g.holes-1, g.pick("", "", "", " | omitempty", " | toJson", " | quote", " | default \"d\"", " | toYaml", " | toYaml | nindent 4"))
+	return fmt.Sprintf("{{ $.h%d%s }}", g.holes-1, g.pick("", "", "", " | omitempty", " | toJson", " | quote", " | default \"d\"", " | toYaml",
+		" | toYaml | nindent 4"))
 }
 
 // upstream has a marked map or list, or now and then text, in each field, and conditions at random.

@@ -66,11 +66,17 @@ func TestSchemas(t *testing.T) {
 		{"a root with properties is closed", object(map[string]spec.Schema{"a": str}), "self.foo", false},
 		{"but has metadata", object(map[string]spec.Schema{"a": str}), "self.metadata.name == 'x' && self.kind != ''", true},
 		{"managedFields are not kept", object(map[string]spec.Schema{"a": str}), "has(self.metadata.managedFields)", false},
-		{"additionalProperties: true is open", object(map[string]spec.Schema{"m": {SchemaProps: spec.SchemaProps{Type: []string{"object"}, AdditionalProperties: open}}}), "self.m.foo.bar", true},
-		{"an array without items is open", object(map[string]spec.Schema{"l": {SchemaProps: spec.SchemaProps{Type: []string{"array"}}}}), "self.l[0].foo", true},
-		{"a field without a type, as a quantity is, is open", object(map[string]spec.Schema{"q": {}}), "self.q == '1' && quantity(self.q) == quantity('1')", true},
+		{"additionalProperties: true is open",
+			object(map[string]spec.Schema{"m": {SchemaProps: spec.SchemaProps{Type: []string{"object"}, AdditionalProperties: open}}}),
+			"self.m.foo.bar", true},
+		{"an array without items is open", object(map[string]spec.Schema{"l": {SchemaProps: spec.SchemaProps{Type: []string{"array"}}}}),
+			"self.l[0].foo", true},
+		{"a field without a type, as a quantity is, is open", object(map[string]spec.Schema{"q": {}}),
+			"self.q == '1' && quantity(self.q) == quantity('1')", true},
 		{"a field that no identifier can name is left out", object(map[string]spec.Schema{"$ref": str, "a": str}), "self.a == ''", true},
-		{"a built-in int-or-string is known by its format", object(map[string]spec.Schema{"p": {SchemaProps: spec.SchemaProps{Type: []string{"string"}, Format: "int-or-string"}}}), "self.p == 1", true},
+		{"a built-in int-or-string is known by its format",
+			object(map[string]spec.Schema{"p": {SchemaProps: spec.SchemaProps{Type: []string{"string"}, Format: "int-or-string"}}}), "self.p == 1",
+			true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			env, err := NewEnv(EnvOptions{Self: tc.schema})

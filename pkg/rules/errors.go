@@ -61,7 +61,8 @@ func (e *EvalError) Redacted() string {
 }
 
 // quotesNothing are the beginnings of problems that quote no value; what follows them may be one.
-var quotesNothing = []string{"no such key", "no such overload", "no such attribute", "no such field", "index out of bounds", "divide by zero", "division by zero",
+var quotesNothing = []string{"no such key", "no such overload", "no such attribute", "no such field", "index out of bounds",
+	"divide by zero", "division by zero",
 	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
 	"invalid argument", "duplicate key", "optional.none() dereference"}
 

@@ -49,7 +49,8 @@ func TestEval(t *testing.T) {
 		{"fields are escaped as in CRDs", "self.spec.node__dash__pool", "fast"},
 		{"a keyword needs no escape", "self.spec.namespace", "elsewhere"},
 		{"but can have it", "self.spec.__namespace__", "elsewhere"},
-		{"metadata is there whatever the schema says", "self.metadata.name + '/' + self.metadata.namespace + '/' + self.metadata.uid", "web/apps/1-2-3"},
+		{"metadata is there whatever the schema says", "self.metadata.name + '/' + self.metadata.namespace + '/' + self.metadata.uid",
+			"web/apps/1-2-3"},
 		{"the generation is an integer", "self.metadata.generation + 1", int64(5)},
 		{"labels are a map", "self.metadata.labels['tools.example.com/app']", "web"},
 		{"whose keys are not escaped", "self.metadata.labels.a__b", "c"},
@@ -146,12 +147,17 @@ func TestEvalDownstreams(t *testing.T) {
 			want   any
 		}{
 			{"the downstream's status", "downstream.status.availableReplicas", Downstream, "deployment", Vars{Downstream: down}, int64(2)},
-			{"beside the upstream", "downstream.spec.replicas == self.spec.replicas", Downstream, "deployment", Vars{Self: down, Downstream: down}, true},
-			{"one without a schema", "downstream.anything.?there.orValue(1)", Downstream, "web-server", Vars{Downstream: map[string]any{"anything": map[string]any{}}}, int64(1)},
-			{"all of them by name", "downstreams.deployment.status.availableReplicas", Status, "", Vars{Downstreams: map[string]any{"deployment": down}}, int64(2)},
-			{"a name that is no identifier is escaped", "downstreams.web__dash__server.a", Status, "", Vars{Downstreams: map[string]any{"web-server": map[string]any{"a": "b"}}}, "b"},
+			{"beside the upstream", "downstream.spec.replicas == self.spec.replicas", Downstream, "deployment", Vars{Self: down, Downstream: down},
+				true},
+			{"one without a schema", "downstream.anything.?there.orValue(1)", Downstream, "web-server",
+				Vars{Downstream: map[string]any{"anything": map[string]any{}}}, int64(1)},
+			{"all of them by name", "downstreams.deployment.status.availableReplicas", Status, "",
+				Vars{Downstreams: map[string]any{"deployment": down}}, int64(2)},
+			{"a name that is no identifier is escaped", "downstreams.web__dash__server.a", Status, "",
+				Vars{Downstreams: map[string]any{"web-server": map[string]any{"a": "b"}}}, "b"},
 			{"an absent one is absent", "has(downstreams.deployment)", Status, "", Vars{}, false},
-			{"an empty one has no fields", "downstreams.deployment.?status.?availableReplicas.orValue(0)", Status, "", Vars{Downstreams: map[string]any{"deployment": map[string]any{}}}, int64(0)},
+			{"an empty one has no fields", "downstreams.deployment.?status.?availableReplicas.orValue(0)", Status, "",
+				Vars{Downstreams: map[string]any{"deployment": map[string]any{}}}, int64(0)},
 			{"absent, told optionally", "downstreams.?deployment.?status.?availableReplicas.orValue(0)", Status, "", Vars{}, int64(0)},
 		} {
 			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
@@ -203,7 +209,8 @@ func TestEvalErrors(t *testing.T) {
 		is     error
 		want   string
 	}{
-		{"a missing field", "self.spec.tag != ''", map[string]any{"spec": map[string]any{}}, nil, CauseValue, nil, `evaluating "self.spec.tag != ''": no such key: tag`},
+		{"a missing field", "self.spec.tag != ''", map[string]any{"spec": map[string]any{}}, nil, CauseValue, nil,
+			`evaluating "self.spec.tag != ''": no such key: tag`},
 		{"a missing object", "self.spec.tag != ''", nil, nil, CauseValue, nil, `no such key: spec`},
 		{"a value of another type", "self.spec > 1", map[string]any{"spec": "x"}, nil, CauseValue, nil, "values of types that it does not take"},
 		{"a result of another type", "self.spec", map[string]any{"spec": "x"}, nil, CauseValue, nil, "the result is a string, not a bool"},

@@ -65,12 +65,15 @@ var hostile = func() map[string]any {
 		deep = []any{deep}
 	}
 	return map[string]any{
-		"texts": []any{"", "a", strings.Repeat("a", 1<<19), strings.Repeat("a", 1<<18) + "b", strings.Repeat("%s", 1<<17), "%.999999999f", "%.9999999999999999999d", strings.Repeat("9", 1<<19),
-			"((a{100}){100}){10}", "(a*)*(b|c*)*$", strings.Repeat(`\pL`, 1000), strings.Repeat("(a*)*", 1000), strings.Repeat("\xff", 1<<18), strings.Repeat("é", 1<<18), "1e2147483647",
+		"texts": []any{"", "a", strings.Repeat("a", 1<<19), strings.Repeat("a", 1<<18) + "b", strings.Repeat("%s", 1<<17), "%.999999999f",
+			"%.9999999999999999999d", strings.Repeat("9", 1<<19),
+			"((a{100}){100}){10}", "(a*)*(b|c*)*$", strings.Repeat(`\pL`, 1000), strings.Repeat("(a*)*", 1000), strings.Repeat("\xff", 1<<18),
+			strings.Repeat("é", 1<<18), "1e2147483647",
 			strings.Repeat("1.", 1<<18), "http://" + strings.Repeat("%41", 1<<17)},
 		"ints":    []any{int64(0), int64(1), int64(-1), int64(math.MinInt64), int64(math.MaxInt64), int64(1e18), int64(1 << 20)},
 		"doubles": []any{0.5, 1e308, -1e308, math.NaN(), math.Inf(1)},
-		"lists":   []any{[]any{}, many(100_000, "a"), many(1000, strings.Repeat("b", 1<<19)), numbers, deep, many(1000, many(1000, int64(1))), many(100_000, int64(1))},
+		"lists": []any{[]any{}, many(100_000, "a"), many(1000, strings.Repeat("b", 1<<19)), numbers, deep, many(1000, many(1000, int64(1))),
+			many(100_000, int64(1))},
 	}
 }()
 

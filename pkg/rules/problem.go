@@ -195,7 +195,8 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 
 // ownNames are CEL's functions by what other languages call them, where spelling does not tell.
 var ownNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
-	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii", "lower": "lowerAscii", "toUpper": "upperAscii", "upper": "upperAscii"}
+	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii", "lower": "lowerAscii", "toUpper": "upperAscii",
+	"upper": "upperAscii"}
 
 // badPattern says what is wrong with a text that should be a regular expression; the problem stays as it is where the
 // text is one.

@@ -41,8 +41,10 @@ func TestReads(t *testing.T) {
 		{"as a key", "'spec' in dyn(self)", "*", ""},
 		{"a path by itself is all below", "self.spec.labels.size() > 1 && self.spec.labels.app == ''", "spec.labels", ""},
 		{"a method's target and arguments", "self.spec.image.startsWith(self.metadata.name)", "metadata.name,spec.image", ""},
-		{"both results of a choice", "self.spec.enabled ? self.spec.zones == [] : has(self.status.conditions)", "spec.enabled,spec.zones,status.conditions", ""},
-		{"a choice and then a field", "(self.spec.enabled ? self.spec.template : self.spec.template).data.size() == 0", "spec.enabled,spec.template", ""},
+		{"both results of a choice", "self.spec.enabled ? self.spec.zones == [] : has(self.status.conditions)",
+			"spec.enabled,spec.zones,status.conditions", ""},
+		{"a choice and then a field", "(self.spec.enabled ? self.spec.template : self.spec.template).data.size() == 0",
+			"spec.enabled,spec.template", ""},
 		{"an escaped field", "self.spec.node__dash__pool == ''", "spec.node-pool", "spec"},
 		{"an escaped keyword", "self.spec.__namespace__ == ''", "spec.namespace", "spec"},
 		{"a key is not escaped", "self.metadata.labels.a__b == ''", "metadata.labels.a__b", "metadata.labels"},
@@ -167,11 +169,13 @@ func TestReadsSuffice(t *testing.T) {
 // TestReadsSufficeTyped does the same with expressions that fit the schema, over objects that lack something.
 func TestReadsSufficeTyped(t *testing.T) {
 	exprs := []string{
-		"self.spec.replicas", "self.spec.?replicas.orValue(3)", "has(self.spec.tag)", "has(self.spec.config.nested)", "self.spec.node__dash__pool",
+		"self.spec.replicas", "self.spec.?replicas.orValue(3)", "has(self.spec.tag)", "has(self.spec.config.nested)",
+		"self.spec.node__dash__pool",
 		"self.spec.__namespace__ + self.spec.namespace", "self.spec.env.map(e, e.name)", "self.spec.env.all(self, has(self.value))",
 		"self.spec.labels.map(k, k)", "self.spec.labels.transformMap(k, v, v + k)", "self.metadata.labels['tools.example.com/app']",
 		"self.metadata.labels[?'x'].orValue('none')", "self.spec.zones == self.spec.oldZones", "self.spec.zones + self.spec.oldZones",
-		"self.spec.parts.map(p, p.?extra.?x)", "self.spec.config.?nested.?deep", "self.spec.template.metadata.name", "self.spec.since > timestamp(self.metadata.creationTimestamp)",
+		"self.spec.parts.map(p, p.?extra.?x)", "self.spec.config.?nested.?deep", "self.spec.template.metadata.name",
+		"self.spec.since > timestamp(self.metadata.creationTimestamp)",
 		"self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')", "self.spec.enabled ? self.spec.image : self.metadata.name",
 		"self.?spec.?port == self.?spec.?quota[?'pods']", "self.spec.config", "self.spec.timeout", "self.spec.data", "self.spec.ratio * 2.0",
 		"self.spec.env == self.spec.env", "self.spec.template == self.spec.template", "self.spec.parts == self.spec.parts",

@@ -13,7 +13,8 @@ func TestSameTypes(t *testing.T) {
 		return objectSchema(map[string]*spec.Schema{"name": scalar("string", ""), "port": scalar("integer", "")})
 	}
 	kind := func(more map[string]*spec.Schema) *spec.Schema {
-		status := map[string]*spec.Schema{"ready": scalar("boolean", ""), "ports": spec.ArrayProperty(item()), "hosts": spec.ArrayProperty(item())}
+		status := map[string]*spec.Schema{"ready": scalar("boolean", ""), "ports": spec.ArrayProperty(item()),
+			"hosts": spec.ArrayProperty(item())}
 		for name, s := range more {
 			status[name] = s
 		}
@@ -37,7 +38,8 @@ func TestSameTypes(t *testing.T) {
 		{"an optional one", "downstreams.green.?status.redy.orValue(false)", "downstreams.green.status has no field redy"},
 		{"an item", "downstreams.green.status.hosts[0].nme", "downstreams.green.status.hosts[…] has no field nme"},
 		{"an item of a macro", "downstreams.green.status.hosts.all(h, h.nme == '')", "downstreams.green.status.hosts[…] has no field nme"},
-		{"macros in each other", "self.status.ports.all(p, self.status.hosts.exists(h, h.nme == p.name))", "self.status.hosts[…] has no field nme"},
+		{"macros in each other", "self.status.ports.all(p, self.status.hosts.exists(h, h.nme == p.name))",
+			"self.status.hosts[…] has no field nme"},
 		{"macros whose variables have one name", "self.status.ports.all(h, self.status.hosts.exists(h, h.nme == ''))", "has no field nme"},
 		{"a variable that a macro takes for itself", "x.all(x, x.y)", "x is not known here"},
 	} {

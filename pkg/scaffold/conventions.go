@@ -116,7 +116,8 @@ func (s *Conventions) own(operator string, needsFinalizer bool) string {
 // marks are the labels and annotations that the conventions put on each object.
 func (s *Conventions) marks() (labels, annotations []string) {
 	labels = append(slices.Collect(maps.Keys(s.has.Labels)), s.has.Hash.Label, s.Domain+"/managed-by")
-	annotations = append(slices.Collect(maps.Keys(s.has.Annotations)), s.has.Hash.Annotation, s.has.Owner.Annotation, s.Domain+"/spec-hash", s.Domain+"/owner")
+	annotations = append(slices.Collect(maps.Keys(s.has.Annotations)), s.has.Hash.Annotation, s.has.Owner.Annotation, s.Domain+"/spec-hash",
+		s.Domain+"/owner")
 	return labels, annotations
 }
 

@@ -37,7 +37,8 @@ func (u *Upstream) definition(fields *branch) (string, error) {
 		"metadata": crdschema.Node{"name": u.plural + "." + u.kind.Group},
 		"spec": crdschema.Node{
 			"group": u.kind.Group, "scope": scope,
-			"names": crdschema.Node{"kind": u.kind.Kind, "listKind": u.kind.Kind + "List", "plural": u.plural, "singular": strings.ToLower(u.kind.Kind)},
+			"names": crdschema.Node{"kind": u.kind.Kind, "listKind": u.kind.Kind + "List", "plural": u.plural,
+				"singular": strings.ToLower(u.kind.Kind)},
 			"versions": []any{crdschema.Node{
 				"name": u.kind.Version, "served": true, "storage": true,
 				"subresources":             crdschema.Node{"status": crdschema.Node{}},

@@ -66,7 +66,8 @@ func (m *Manifests) distinct() error {
 		}
 		id := strings.Join([]string{one.kind.GroupKind().String(), namespace, one.name}, "/")
 		if other, twice := first[id]; twice {
-			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind cluster-scoped for objects in several namespaces",
+			return fmt.Errorf("%s: %s %s is in %s too, and of one %s follows one of them: rename it, or make the kind cluster-scoped for objects "+
+				"in several namespaces",
 				one.where, one.kind.Kind, one.name, other.where, m.upstream.kind.Kind)
 		}
 		first[id] = one

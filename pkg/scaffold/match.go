@@ -43,7 +43,8 @@ func (u *Upstream) match(manifests []*manifest, holes []*hole) (more []*hole, no
 			for _, h := range fit {
 				places = append(places, h.manifest.downstream+":"+h.path.String()+"="+name)
 			}
-			notes = append(notes, fmt.Sprintf("field %s of %s fits several places: add --hole with one or more of %s", name, u.kind.Kind, strings.Join(places, ", ")))
+			notes = append(notes, fmt.Sprintf("field %s of %s fits several places: add --hole with one or more of %s", name, u.kind.Kind,
+				strings.Join(places, ", ")))
 		}
 	}
 	return more, notes

@@ -87,7 +87,8 @@ func (o *operator) text() string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	apiVersion, kind := o.upstream.kind.ToAPIVersionAndKind()
-	line("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n\nwatch:\n  apiVersion: %s\n  kind: %s\n\ndownstreams:", config.APIVersion, config.Kind, o.name, apiVersion, kind)
+	line("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n\nwatch:\n  apiVersion: %s\n  kind: %s\n\ndownstreams:", config.APIVersion,
+		config.Kind, o.name, apiVersion, kind)
 	for i, s := range o.manifests {
 		apiVersion, kind := s.kind.ToAPIVersionAndKind()
 		line("  - name: %s\n    apiVersion: %s\n    kind: %s", s.downstream, apiVersion, kind)

@@ -15,9 +15,12 @@ func TestOf(t *testing.T) {
 		{`{"status": {}, "metadata": {"labels": {}, "name": "a"}, "kind": "K", "apiVersion": "v1", "zone": 1}`,
 			"apiVersion: v1\nkind: K\nmetadata:\n  name: a\n  labels: {}\nzone: 1\nstatus: {}\n", "what identifies stands first, the status last"},
 		{`{"properties": {"a": {"type": "string", "maxLength": 3}}, "type": "object", "required": ["a", "b"]}`,
-			"type: object\nrequired: [a, b]\nproperties:\n  a: {type: string, maxLength: 3}\n", "the schema of a scalar is one line, so is a list of scalars"},
-		{`{"items": [{"b": 1, "a": [1]}, {"c": "x\ny"}]}`, "items:\n  - a: [1]\n    b: 1\n  - c: |-\n      x\n      y\n", "else by the alphabet; text of several lines is a block"},
-		{`{"yes": "no", "1": "2", "x": "a: b", "n": null}`, "\"1\": \"2\"\n\"n\": null\nx: 'a: b'\n\"yes\": \"no\"\n", "text that reads as something else is quoted"},
+			"type: object\nrequired: [a, b]\nproperties:\n  a: {type: string, maxLength: 3}\n",
+			"the schema of a scalar is one line, so is a list of scalars"},
+		{`{"items": [{"b": 1, "a": [1]}, {"c": "x\ny"}]}`, "items:\n  - a: [1]\n    b: 1\n  - c: |-\n      x\n      y\n",
+			"else by the alphabet; text of several lines is a block"},
+		{`{"yes": "no", "1": "2", "x": "a: b", "n": null}`, "\"1\": \"2\"\n\"n\": null\nx: 'a: b'\n\"yes\": \"no\"\n",
+			"text that reads as something else is quoted"},
 	} {
 		var value any
 		if err := yaml.Unmarshal([]byte(test.in), &value); err != nil {
