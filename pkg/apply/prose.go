@@ -38,7 +38,9 @@ func lacksRight(message string) bool {
 	return authorizer.MatchString(message)
 }
 
-var authorizer = regexp.MustCompile(`User ".*" cannot [a-z:-]+ (resource|path) "`)
+// The second form is that of API servers before 1.31 where an apply finds nothing and would create: they give the
+// authorizer's own reason alone, and RBAC has none, unless it found something wrong with a role.
+var authorizer = regexp.MustCompile(`User ".*" cannot [a-z:-]+ (resource|path) "| is forbidden: (RBAC: .*)?$`)
 
 // impersonator matches a 403 that refuses to take a request for somebody else's. The verb is impersonate, or one that
 // begins so, where the API server knows rights to impersonate for certain requests only.
