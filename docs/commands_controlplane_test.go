@@ -27,7 +27,7 @@ const (
 	// lookAgain is how long what is shown may be in coming.
 	lookAgain = 4 * time.Minute
 	// maxNotRun is how many blocks may say that they cannot be run here.
-	maxNotRun = 4
+	maxNotRun = 5
 )
 
 // cluster finds commands that ask an API server.

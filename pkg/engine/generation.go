@@ -220,9 +220,15 @@ func pause(ctx context.Context, d time.Duration) {
 // upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
 // is asked for.
 func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
+	if key.GVR == s.pipeline.Upstream.GVR {
+		s.lost.note(key, err)
+	}
 	switch {
 	case err == nil:
 		s.cleared(key)
+	case errors.Is(err, errSetBack):
+		gone(fmt.Errorf("watching %s: %w: everything is listed anew", key, err))
+	case errors.Is(err, errWatchLost): // the informer tells why
 	case errors.Is(err, errWatchCut):
 		if !s.watchesCustom(key.GVR) {
 			return

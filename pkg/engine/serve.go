@@ -41,6 +41,7 @@ type session struct {
 	crew
 	elder       elder // while it counts
 	heritage    heritage
+	lost        lostWatches
 	cascades    cascades
 	batch       batch
 	leaving     leaving

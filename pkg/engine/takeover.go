@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,13 +60,39 @@ func (h heritage) mayLag(up *unstructured.Unstructured) bool {
 	return h.heir && !newer(up.GetResourceVersion(), h.version)
 }
 
+// lostWatches are those of upstreams that have been interrupted and do not go on yet. What they show may be behind what the
+// watches of downstreams, which go on at other times, show already.
+type lostWatches struct {
+	mu   sync.Mutex
+	keys map[watchKey]struct{}
+}
+
+// note takes in how a list or watch went.
+func (w *lostWatches) note(key watchKey, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if delete(w.keys, key); err != nil {
+		if w.keys == nil {
+			w.keys = map[watchKey]struct{}{}
+		}
+		w.keys[key] = struct{}{}
+	}
+}
+
+func (w *lostWatches) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.keys) > 0
+}
+
 // lookAnew is when a look begins anew that went by what is no longer so, where no event comes before.
 const lookAnew = time.Second
 
 // outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
 // request. Where it is not, the look is to begin anew after the time that is returned.
 func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
-	if l.pipeline.Observing() || !l.mayBeCollected(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
+	lost := l.lost.any()
+	if l.pipeline.Observing() || !lost && !l.mayBeCollected(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
 		return 0, nil
 	}
 	up, err := l.client.Latest(ctx, l.upstreamTarget(l.ref))
@@ -75,10 +102,12 @@ func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.D
 		return lookAnew, nil
 	case err != nil:
 		return 0, err
+	case newer(l.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
+		return lookAnew, nil
 	case l.session.selector.Matches(labelsOf(l.upstream)) && !l.session.selector.Matches(labelsOf(up)): // the watch is about to say so
 		return lookAnew, nil
 	}
-	l.record.newest = true
+	l.record.newest = !lost
 	if up.GetResourceVersion() == l.upstream.GetResourceVersion() {
 		return 0, nil
 	}

@@ -107,7 +107,7 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 	if key.View == packedView {
 		client, example = mine.packed, &packed{}
 	}
-	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared), example,
+	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared, func() { w.abandon(key) }), example,
 		cache.SharedIndexInformerOptions{Indexers: w.indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
 		shared.informer.SetTransform(transform),
@@ -120,10 +120,12 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 }
 
 // listWatch lists and watches what the key says, and tells the users of every success: who heard of a failure hears of
-// its end.
-func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cache.ListerWatcher {
+// its end. A watch that goes on after it was cut off goes on only if the cluster has not been set back meanwhile: it would wait
+// for a version that is yet to come, and show what is no longer so until then.
+func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, abandon func()) cache.ListerWatcher {
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	var ends time.Time // when the watch that was opened last ends by itself
+	failed := false
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
@@ -139,24 +141,62 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch) cach
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
-			if time.Until(ends) > aWatchCut {
+			cut := time.Until(ends) > aWatchCut
+			if ends = (time.Time{}); cut {
 				shared.tell(key, errWatchCut)
 			}
-			events, err := resource.Watch(ctx, o)
-			if err == nil {
-				shared.tell(key, nil)
+			if cut || failed {
+				back, err := isSetBack(ctx, resource, o)
+				if failed = true; err != nil {
+					shared.tell(key, errWatchLost)
+					return nil, err
+				}
+				if back {
+					abandon()
+					shared.tell(key, errSetBack)
+				}
 			}
-			ends = time.Time{}
-			if err == nil && o.TimeoutSeconds != nil {
+			events, err := resource.Watch(ctx, o)
+			if failed = err != nil; failed {
+				shared.tell(key, errWatchLost)
+				return nil, err
+			}
+			shared.tell(key, nil)
+			if o.TimeoutSeconds != nil {
 				ends = time.Now().Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
-			return events, err
+			return events, nil
 		},
 	}, client)
 }
 
+var (
+	errWatchLost = errors.New("the watch is lost for now")
+	// errSetBack is told of a watch that knows a later version than the API server has.
+	errSetBack = errors.New("the cluster was set back to an older state")
+)
+
+// isSetBack tells whether the API server's data are older than the version that a watch is to go on from.
+func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1.ListOptions) (bool, error) {
+	if o.ResourceVersion == "" || o.ResourceVersion == "0" {
+		return false, nil
+	}
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	return newer(o.ResourceVersion, list.GetResourceVersion()), nil
+}
+
 // aWatchCut is how long before its time a watch has ended if that means anything.
 const aWatchCut = 30 * time.Second
+
+// abandon makes whoever subscribes from now on watch anew. The users of the watch leave it, which stops it.
+func (w *watches) abandon(key watchKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.live, key)
+}
 
 // tell lets every user know how a list or watch went; nil is well.
 func (s *sharedWatch) tell(key watchKey, err error) {
@@ -191,7 +231,9 @@ func (w *watches) releaseLocked(s *subscription) {
 	s.shared.mu.Unlock()
 	if last {
 		s.shared.stop()
-		delete(w.live, s.key)
+		if w.live[s.key] == s.shared {
+			delete(w.live, s.key)
+		}
 	}
 }
 
