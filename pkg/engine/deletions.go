@@ -84,17 +84,12 @@ func (s *session) say(r reason, message string) {
 
 // changedDeletable is the file of an operator without a good config, if it has errors still: it may say something else by now
 // about deletions. It is nil for others.
-func (o *operator) changedDeletable(files []*config.File) *config.File {
+func (o *operator) changedDeletable(deletable []*config.File) *config.File {
 	o.mu.Lock()
 	refused := o.current.condition.reason == reasonConfigRefused
 	o.mu.Unlock()
 	if !refused {
 		return nil
 	}
-	for _, f := range Deletable(files) {
-		if f.Metadata.Name == o.name {
-			return f
-		}
-	}
-	return nil
+	return named(o.name, deletable)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -173,4 +175,55 @@ func TestBrokenConfigChanges(t *testing.T) {
 	r.write("a.yaml", good)
 	r.reload()
 	r.ready()
+}
+
+// As long as an operator goes on by its last good config, no other config that claims its finalizer or field manager begins,
+// nor cleans up after its upstreams.
+func TestNamesOfAnOperatorAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason  string
+		files   func(t *testing.T, ns, good, name, other string) map[string]string
+		refused string
+	}{
+		{"the operator is renamed in its file, which has errors", func(t *testing.T, ns, _, name, other string) map[string]string {
+			bad := replaceOnce(t, fill(widgetConfig, ns, name), "name: "+name+"}", "name: "+other+"}")
+			return map[string]string{"a.yaml": replaceOnce(t, bad, "events: None", "events: Nothing")}
+		}, "a.yaml:"},
+		{"its file cannot be read, and one with errors has its names", func(t *testing.T, ns, _, name, other string) map[string]string {
+			bad := replaceOnce(t, fill(widgetConfig, ns, name), "name: "+name+"}", "name: "+other+"}")
+			return map[string]string{"a.yaml": "not: an operator\n", "b.yaml": replaceOnce(t, bad, "events: None", "events: Nothing")}
+		}, "b.yaml:"},
+		{"its file drops the finalizer that upstreams have, and another one takes it", func(t *testing.T, ns, good, name, other string) map[string]string {
+			takes, _, _ := strings.Cut(fill(widgetConfig, ns, other), "status:\n")
+			return map[string]string{"a.yaml": replaceOnce(t, good, finalizerOf(name), name+".example.com/renamed"),
+				"b.yaml": replaceOnce(t, takes, finalizerOf(other), finalizerOf(name)) + "status: {enabled: false}\n"}
+		}, "b.yaml:"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+			good := strings.Replace(hooked(ns, name), "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}", 1)
+			r := start(t, testkit.Config(), good).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{finalizerOf(name)}) })
+
+			for file, text := range test.files(t, ns, good, name, other) {
+				r.write(file, text)
+			}
+			r.reload()
+			waitState(t, name, "ReloadFailed")
+			testkit.Delete(t, widgets, ns, "a")
+			waitHook(t, ns, "a", "HookRunning")
+			never(t, func() (bool, string) {
+				return testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a") == nil, "deletion.before was passed over"
+			})
+			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("it says %v", err)
+			}
+			testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+			waitGone(t, widgets, ns, "a")
+		})
+	}
 }

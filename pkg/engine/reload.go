@@ -38,17 +38,13 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		forgetOperator(o.name)
 	}
 	for o, why := range plan.kept {
-		if f := o.changedDeletable(files); f != nil {
+		if f := o.changedDeletable(plan.deletable); f != nil && o.stranded(f) == "" {
 			o.offer(ctx, f)
 			continue
 		}
 		o.refuse(why)
 	}
 	for o, f := range plan.offered {
-		if why := o.stranded(f); why != "" {
-			o.refuse(why)
-			continue
-		}
 		o.offer(ctx, f)
 	}
 	e.mu.Lock()
@@ -75,6 +71,8 @@ type reloadPlan struct {
 	kept    map[*operator]string // why
 	offered map[*operator]*config.File
 	begun   []*config.File
+	// deletable are the files with errors whose upstreams can be cleaned up after.
+	deletable []*config.File
 	// strays are the errors that concern no running operator.
 	strays []string
 }
@@ -91,17 +89,23 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 			}
 			continue
 		}
+		if f := named(o.name, files); f != nil && f.Valid() {
+			if why := o.stranded(f); why != "" {
+				plan.kept[o] = why
+				continue
+			}
+		}
 		left = append(left, o)
 	}
 	valid, refused := e.compatible(files, &plan)
 	for _, o := range left {
-		i := slices.IndexFunc(valid, func(f *config.File) bool { return f.Metadata.Name == o.name })
+		f := named(o.name, valid)
 		switch {
 		case plan.kept[o] != "":
-		case i < 0:
+		case f == nil:
 			plan.gone = append(plan.gone, o)
 		default:
-			plan.offered[o] = valid[i]
+			plan.offered[o] = f
 		}
 	}
 	startable := Startable(files)
@@ -110,7 +114,8 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 			plan.begun = append(plan.begun, f)
 		}
 	}
-	for _, f := range Deletable(files) {
+	plan.deletable = e.deletable(files, plan.gone)
+	for _, f := range plan.deletable {
 		if e.byName(f.Metadata.Name) == nil {
 			plan.begun = append(plan.begun, f)
 			for _, err := range f.Problems() {
@@ -124,6 +129,26 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 		}
 	}
 	return plan
+}
+
+// named finds the file of an operator; nil if there is none.
+func named(name string, files []*config.File) *config.File {
+	i := slices.IndexFunc(files, func(f *config.File) bool { return f.Metadata.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return files[i]
+}
+
+// deletable is Deletable without the files that claim anything of what another operator works by, unless that one is gone: it
+// goes on, and cleans up after its upstreams itself.
+func (e *Engine) deletable(files []*config.File, gone []*operator) []*config.File {
+	return slices.DeleteFunc(Deletable(files), func(f *config.File) bool {
+		return slices.ContainsFunc(e.all(), func(o *operator) bool {
+			return o.name != f.Metadata.Name && !slices.Contains(gone, o) &&
+				len(config.Conflicts([]*config.File{o.working(), f})) > 0
+		})
+	})
 }
 
 // compatible returns the files without errors that go together with what the kept operators work by, which Load could not
