@@ -108,9 +108,12 @@ func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) 
 	}
 }
 
-// isFound tells whether a missing kind is served now, or is known to be missing for another reason.
+// isFound tells whether a missing kind can be compiled against now, or is known to be missing for another reason. It asks what
+// compiling asks: a kind that is served and whose schema cannot be read is still missing then.
 func (s *session) isFound(k kinds.Kind) bool {
-	now := whyMissing(s.engine.cluster.Served(k.GVK))
+	s.engine.cluster.Invalidate(k.GVK)
+	_, err := s.engine.cluster.Kind(k.GVK)
+	now := whyMissing(err)
 	return now != notKnown && now != whyMissing(k.Missing)
 }
 

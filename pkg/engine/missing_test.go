@@ -311,3 +311,28 @@ func TestMissingKindsCostLittle(t *testing.T) {
 		t.Errorf("%d requests are no questions for kinds: %v", n, counter.Snapshot())
 	}
 }
+
+// A kind whose schema cannot be read waits for that, without a config that takes over from itself again and again.
+func TestSchemaIsUnavailable(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	installLate(t, name)
+	faults := testkit.NewFaults()
+	fault := faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
+		return strings.Contains(r.URL.Path, "/openapi/v3/apis/"+name+".example.com/")
+	})
+	start(t, faults.Wrap(testkit.Config()), withLate(fill(widgetConfig, ns, name), name, other)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitsFor(t, widgets, ns, "a", "Waiting", "late", "schema of "+name+".example.com/v1 Late")
+	waitData(t, ns, "a", "key", "value")
+	asked := fault.Hits()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return fault.Hits() >= asked+6, "the schema is not asked for"
+	})
+	if n := metric(t, "corollary_config_reloads_total", name); n != 0 {
+		t.Errorf("the config took over from itself %v times", n)
+	}
+	fault.Off()
+	waitLate(t, other, name, "a", "value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
