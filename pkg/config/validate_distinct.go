@@ -4,37 +4,23 @@ package config
 // too: what is downstream here may be upstream to another operator. What was used before counts as used, for it is read
 // still; that it differs from its own successor is said elsewhere.
 func (v *validator) distinct() {
-	const hash, owner = "hash.annotation", "owner.annotation"
 	c := &v.Conventions
+	v.notGiven("conventions.owner.annotation", c.Owner.Annotation, "conventions.annotations", c.Annotations)
+	if p := c.Previous; p != nil && p.Hash != nil {
+		v.notGiven("conventions.previous.hash.annotation", p.Hash.Annotation, "conventions.annotations", c.Annotations)
+		v.notGiven("conventions.previous.hash.label", p.Hash.Label, "conventions.labels", c.Labels)
+	}
+	if p := c.Previous; p != nil && p.Owner != nil {
+		v.notGiven("conventions.previous.owner.annotation", p.Owner.Annotation, "conventions.annotations", c.Annotations)
+	}
 	used := map[string]string{}
-	take := func(path, key string) {
-		switch other, taken := used[key]; {
-		case key == "":
-		case taken && path != "previous."+other:
-			v.add("conventions."+path, "choose another key", "%s is conventions.%s too", key, other)
+	for _, key := range c.Keys() {
+		switch other, taken := used[key.Annotation]; {
+		case key.Annotation == "":
+		case taken && key.Path != "previous."+other:
+			v.add("conventions."+key.Path, "choose another key", "%s is conventions.%s too", key.Annotation, other)
 		case !taken:
-			used[key] = path
+			used[key.Annotation] = key.Path
 		}
-	}
-	take(hash, c.Hash.Annotation)
-	v.notGiven("conventions."+owner, c.Owner.Annotation, "conventions.annotations", c.Annotations)
-	take(owner, c.Owner.Annotation)
-	if c.Pause != nil {
-		take("pause.annotation", c.Pause.Annotation)
-	}
-	if c.Reconcile != nil {
-		take("reconcile.annotation", c.Reconcile.Annotation)
-	}
-	if c.Previous == nil {
-		return
-	}
-	if h := c.Previous.Hash; h != nil {
-		v.notGiven("conventions.previous.hash.annotation", h.Annotation, "conventions.annotations", c.Annotations)
-		v.notGiven("conventions.previous.hash.label", h.Label, "conventions.labels", c.Labels)
-		take("previous."+hash, h.Annotation)
-	}
-	if o := c.Previous.Owner; o != nil {
-		v.notGiven("conventions.previous.owner.annotation", o.Annotation, "conventions.annotations", c.Annotations)
-		take("previous."+owner, o.Annotation)
 	}
 }

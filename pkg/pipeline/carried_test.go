@@ -248,17 +248,3 @@ func TestBearsMarks(t *testing.T) {
 		}
 	}
 }
-
-// TestDropFormerMarks: a template that copies the upstream's metadata does not bring the names of before back.
-func TestDropFormerMarks(t *testing.T) {
-	p := onePipeline(nil)
-	p.previous = drift.Previous{Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
-	doc := map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{"before/hash": "x", "a": "b"}, "annotations": map[string]any{"before/owner": "x", "a": "b"},
-	}}
-	p.dropForeignMarks(doc)
-	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"}}}
-	if diff := cmp.Diff(want, doc); diff != "" {
-		t.Error(diff)
-	}
-}

@@ -70,11 +70,11 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 
 // target checks what the template says of identity, completes it in place, and returns where the object shall stand.
 func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, doc map[string]any) (Ref, error) {
-	for key, want := range map[string]string{"apiVersion": d.Config.APIVersion, "kind": d.Config.Kind} {
-		if have, ok := doc[key]; ok && have != want {
-			return Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", key, inYAML(have), want)
+	for _, own := range []struct{ key, want string }{{"apiVersion", d.Config.APIVersion}, {"kind", d.Config.Kind}} {
+		if have, ok := doc[own.key]; ok && have != own.want {
+			return Ref{}, redact.Errorf("%s is %v, the config says %s: write what the config says, or leave it out", own.key, inYAML(have), own.want)
 		}
-		doc[key] = want
+		doc[own.key] = own.want
 	}
 	if _, ok := doc["status"]; ok {
 		return Ref{}, redact.Errorf("status is set: leave it out, it belongs to whoever runs the %s", d.Config.Kind)
@@ -226,23 +226,22 @@ func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[strin
 	return nil
 }
 
-// dropForeignMarks takes the keys of our own marks out of what the template gave: a template that copies the upstream's
-// labels or annotations must not let them say who owns the document.
+// dropForeignMarks takes the keys of conventions out of what the template gave: a template that copies the upstream's labels
+// or annotations must not let them say who owns the document, or pause an operator that shares the conventions.
 func (p *Pipeline) dropForeignMarks(doc map[string]any) {
+	for _, key := range p.Config.Conventions.Keys() {
+		dropText(doc, "annotations", key.Annotation)
+		dropText(doc, "labels", key.Label)
+	}
+}
+
+func dropText(doc map[string]any, part, key string) {
 	meta := doc["metadata"].(map[string]any)
-	before := p.previous
-	for part, keys := range map[string][]string{
-		"annotations": {p.Config.Conventions.Owner.Annotation, p.hashKey.Annotation, before.OwnerAnnotation, before.Hash.Annotation},
-		"labels":      {p.hashKey.Label, before.Hash.Label},
-	} {
-		entries := asMap(meta[part])
-		for _, key := range keys {
-			if _, ok := entries[key]; ok && key != "" {
-				entries = maps.Clone(entries)
-				delete(entries, key)
-				meta[part] = entries
-			}
-		}
+	entries := asMap(meta[part])
+	if _, ok := entries[key]; ok {
+		entries = maps.Clone(entries)
+		delete(entries, key)
+		meta[part] = entries
 	}
 }
 
