@@ -80,10 +80,14 @@ func check(v any) *EncodeError {
 			return &EncodeError{Problem: fmt.Sprintf("%v is no JSON number", v)}
 		}
 	case map[string]any:
+		first, found := "", (*EncodeError)(nil) // in the order of the keys, so that the same document gives the same error
 		for k, item := range v {
-			if e := checkKey(k, item); e != nil {
-				return e.under(fieldpath.Step{Kind: fieldpath.FieldStep, Field: k})
+			if e := checkKey(k, item); e != nil && (found == nil || k < first) {
+				first, found = k, e
 			}
+		}
+		if found != nil {
+			return found.under(fieldpath.Step{Kind: fieldpath.FieldStep, Field: first})
 		}
 	case []any:
 		for i, item := range v {

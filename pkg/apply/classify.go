@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +64,10 @@ func reason(err error) string {
 		}
 	}
 	if s, ok := status(err); ok {
-		if s.Reason == metav1.StatusReasonNotFound {
+		switch {
+		case denied(s):
+			return ReasonDenied
+		case s.Reason == metav1.StatusReasonNotFound:
 			return reasonNotFound(err, s)
 		}
 		return reasonStatus(err, s)
@@ -107,6 +111,19 @@ func reasonStatus(err error, s metav1.Status) string {
 		return ReasonUnavailable
 	}
 	return reasonCode(s)
+}
+
+// denied reports whether admission refused the object without naming a field of it, whichever code and reason a policy or
+// webhook chose: a policy that chooses none says 422 Invalid. A field that a webhook names is a value to mend; 409 and 429 ask
+// to come back.
+func denied(s metav1.Status) bool {
+	switch {
+	case s.Code >= http.StatusInternalServerError, s.Code == http.StatusConflict, s.Code == http.StatusTooManyRequests:
+		return false
+	case s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" }):
+		return false
+	}
+	return byAdmission(s.Message)
 }
 
 func reasonCode(s metav1.Status) string {

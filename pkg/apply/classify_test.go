@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +23,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 var (
@@ -70,6 +75,35 @@ func TestClassify(t *testing.T) {
 			err: answer(403, metav1.StatusReasonForbidden, forbidden+"unable to create new content in namespace apps because it is being terminated",
 				&metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}}),
 			want: ReasonNamespaceTerminating, message: "it is being terminated"},
+		{reason: "a policy that gives no reason says that the object is invalid, and names no field",
+			err: answer(422, metav1.StatusReasonInvalid, forbidden+`ValidatingAdmissionPolicy 'p.example.com' with binding 'b' denied request: no`,
+				&metav1.StatusDetails{Causes: []metav1.StatusCause{{
+					Message: `ValidatingAdmissionPolicy 'p.example.com' with binding 'b' denied request: no`}}}),
+			want: ReasonDenied, message: "denied request: no"},
+		{reason: "a policy whose binding cannot be told",
+			err:  answer(422, metav1.StatusReasonInvalid, forbidden+`ValidatingAdmissionPolicy 'p' denied request: failed to configure policy`, nil),
+			want: ReasonDenied, message: "failed to configure policy"},
+		{reason: "a policy may choose other reasons", err: answer(401, metav1.StatusReasonUnauthorized,
+			forbidden+`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil), want: ReasonDenied, message: "denied request: no"},
+		{reason: "such as that of a limit", err: answer(413, metav1.StatusReasonRequestEntityTooLarge,
+			forbidden+`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil), want: ReasonDenied, message: "denied request: no"},
+		{reason: "a webhook that says no more than that", err: answer(400, "", `admission webhook "w.example.com" denied the request: no`, nil),
+			want: ReasonDenied, message: "denied the request: no"},
+		{reason: "a webhook that names a field has looked at the object's values",
+			err: answer(422, metav1.StatusReasonInvalid, `admission webhook "w.example.com" denied the request: x`,
+				&metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.a", Message: "bad"}}}),
+			want: ReasonRejected, message: "spec.a: bad"},
+		{reason: "a webhook that asks to come back", err: answer(429, metav1.StatusReasonTooManyRequests,
+			`admission webhook "w.example.com" denied the request: later`, nil), want: ReasonThrottled},
+		{reason: "a webhook that broke down", err: answer(500, "", `admission webhook "w.example.com" denied the request: oops`, nil),
+			want: ReasonInternalError},
+		{reason: "a bad value that quotes a policy", err: answer(422, metav1.StatusReasonInvalid,
+			`Deployment.apps "web" is invalid: spec.a: Invalid value: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request": no`, nil),
+			want: ReasonRejected},
+		{reason: "a webhook that misses another object", err: answer(404, metav1.StatusReasonNotFound,
+			`admission webhook "w.example.com" denied the request: no such team`, nil), want: ReasonDenied},
+		{reason: "a write to the wrong place", err: answer(405, metav1.StatusReasonMethodNotAllowed,
+			`admission webhook "w.example.com" denied the request: no`, nil), want: ReasonDenied},
 		{reason: "credentials", err: apierrors.NewUnauthorized("Unauthorized"), want: ReasonUnauthorized, message: "Unauthorized"},
 		{reason: "a missing namespace is not a missing object",
 			err: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "apps"), want: ReasonNamespaceNotFound,
@@ -213,6 +247,9 @@ func TestAbout(t *testing.T) {
 			}
 		})
 	}
+	if objectNotFound(answer(404, metav1.StatusReasonNotFound, `admission webhook "w.example.com" denied the request: no such team`, nil), web) {
+		t.Error("what a webhook misses is taken for the object")
+	}
 	if objectNotFound(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "apps"), web) {
 		t.Error("a missing namespace is taken for the object")
 	}
@@ -253,6 +290,56 @@ func TestMessagesStayShort(t *testing.T) {
 	got := Classify(&Error{Target: web, Err: err, op: op{doing: "applying"}}).Message
 	if len([]rune(got)) > 1000 || !strings.HasSuffix(got, "and 47 more") {
 		t.Errorf("a message of %d characters, want at most 1000 that end in what was left out: %s", len(got), got)
+	}
+}
+
+// TestMessagesHaveOneOrder holds that the message of a refusal is the same whichever order the API server gives what is wrong.
+// It walks maps to find it.
+func TestMessagesHaveOneOrder(t *testing.T) {
+	var causes []metav1.StatusCause
+	for _, key := range []string{"..", "/", "a b", "c d", "e f"} {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: "data[" + key + "]", Message: "no key"})
+	}
+	lines := []string{"  .a: expected string, got &value.valueUnstructured{Value:5}", "  .b: field not declared in schema", "  .c: no"}
+	port := 0
+	cases := []struct {
+		reason   string
+		shuffled func() error
+	}{
+		{"causes of a validation", func() error {
+			some := slices.Clone(causes)
+			rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+			return answer(422, metav1.StatusReasonInvalid, `ConfigMap "web" is invalid`, &metav1.StatusDetails{Causes: some})
+		}},
+		{"what does not fit a schema", func() error {
+			some := slices.Clone(lines)
+			rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+			return answer(500, "", "failed to create typed patch object (/web; apps/v1, Kind=Deployment): errors:\n"+strings.Join(some, "\n"), nil)
+		}},
+		{"what cannot be sent", func() error {
+			_, err := encode(map[string]any{"data": map[string]any{"a": "\xff", "b": "\xff", "\xff": "", "d": math.NaN()}})
+			return err
+		}},
+		{"the port of this end of a connection", func() error {
+			port++
+			return lost(fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:6443: read: connection reset by peer", 40000+port))
+		}},
+		{"that of the API server's connection to a webhook", func() error {
+			port++
+			return apierrors.NewInternalError(fmt.Errorf(`failed calling webhook "w": write tcp [::1]:%d->[::1]:443: write: broken pipe`, 40000+port))
+		}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.reason, func(t *testing.T) {
+			seen := map[string]bool{}
+			for range 100 {
+				err := &Error{Target: web, Err: tc.shuffled(), op: op{doing: "applying"}}
+				seen[Classify(err).Message+"\n"+ClassifyShown(err, redact.Words{"data": true}).Message] = true
+			}
+			if len(seen) != 1 {
+				t.Errorf("one refusal has %d messages: %q", len(seen), slices.Sorted(maps.Keys(seen)))
+			}
+		})
 	}
 }
 

@@ -1,9 +1,11 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,13 +90,22 @@ func (c *Client) settle(ctx context.Context, t Target, uid types.UID, e *Error) 
 	return e
 }
 
-// status returns what the API server said, false where none of it is in err.
+// status returns what the API server said, false where none of it is in err. It has the causes in an order of their own: the
+// API server walks maps to find them, and a message that changes from one answer to the next would be news each time.
 func status(err error) (metav1.Status, bool) {
-	var s apierrors.APIStatus
-	if errors.As(err, &s) {
-		return s.Status(), true
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return metav1.Status{}, false
 	}
-	return metav1.Status{}, false
+	s := answer.Status()
+	if s.Details != nil && len(s.Details.Causes) > 1 {
+		details := *s.Details
+		details.Causes = slices.SortedFunc(slices.Values(details.Causes), func(a, b metav1.StatusCause) int {
+			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Type, b.Type))
+		})
+		s.Details = &details
+	}
+	return s, true
 }
 
 func code(err error) int {
@@ -107,7 +118,8 @@ func code(err error) int {
 
 // objectNotFound reports whether err is a 404 for the object t itself.
 func objectNotFound(err error, t Target) bool {
-	return apierrors.IsNotFound(err) && !kindNotServed(err) && about(err, t)
+	s, _ := status(err)
+	return apierrors.IsNotFound(err) && !kindNotServed(err) && !byAdmission(s.Message) && about(err, t)
 }
 
 // about reports whether err speaks of t. A write can fail for the sake of another object, too: its namespace,

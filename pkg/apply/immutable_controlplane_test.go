@@ -226,14 +226,14 @@ func TestDenialsNameNoField(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"a policy", policy("  validations: [{expression: 'false', message: frozen}]"), 422, ReasonRejected},
+		{"a policy", policy("  validations: [{expression: 'false', message: frozen}]"), 422, ReasonDenied},
 		{"a policy that calls it invalid", policy("  validations: [{expression: 'false', message: frozen, reason: Invalid}]"), 422,
-			ReasonRejected},
+			ReasonDenied},
 		{"a policy that calls it forbidden", policy("  validations: [{expression: 'false', message: frozen, reason: Forbidden}]"), 403,
 			ReasonDenied},
 		{"a policy that writes as the API server does", policy("  validations: [{expression: 'false', messageExpression: " +
-			fmt.Sprintf("%q", claims) + "}]"), 422, ReasonRejected},
-		{"a policy that fails", policy("  validations: [{expression: 'object.spec.nope == 1'}]"), 422, ReasonRejected},
+			fmt.Sprintf("%q", claims) + "}]"), 422, ReasonDenied},
+		{"a policy that fails", policy("  validations: [{expression: 'object.spec.nope == 1'}]"), 422, ReasonDenied},
 		{"a webhook that answers with causes", func(t *testing.T, ns string) {
 			testkit.Webhook(t, ns, "Validating", "UPDATE", "statefulsets",
 				forged)

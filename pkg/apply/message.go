@@ -63,7 +63,7 @@ func readable(err error) string {
 	}
 	s, ok := status(err)
 	if !ok {
-		return shorten(err.Error(), maxMessage)
+		return shorten(plain(err.Error()), maxMessage)
 	}
 	if causes := fieldCauses(s); len(causes) > 0 {
 		return strings.Join(causes, "; ")

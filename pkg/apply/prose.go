@@ -2,6 +2,7 @@ package apply
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/redact"
@@ -58,17 +59,31 @@ var applyPrefix = regexp.MustCompile(`^failed to (create|convert) [a-z ]+ \([^)]
 // goValue is the offending value as Go prints it. It is cut off: it helps nobody, and may be a secret's.
 var goValue = regexp.MustCompile(`(?m), got &.*$`)
 
-// plain takes the API server's internals out of a message.
+// ownPort is this end of a connection, which is another one each time.
+var ownPort = regexp.MustCompile(`\S+:\d+->`)
+
+// plain takes the API server's internals out of a message, and what may differ in two answers to the same request.
 func plain(message string) string {
 	message = applyPrefix.ReplaceAllString(message, "")
-	return goValue.ReplaceAllString(message, "")
+	message = goValue.ReplaceAllString(message, "")
+	if errs, several := strings.CutPrefix(message, "errors:\n"); several {
+		lines := strings.Split(errs, "\n")
+		slices.Sort(lines)
+		message = "errors:\n" + strings.Join(lines, "\n")
+	}
+	return ownPort.ReplaceAllString(message, "")
 }
 
 // denials match who refused an object in admission: a policy and its binding, or a webhook. They stand before any text of
 // theirs.
 var denials = []*regexp.Regexp{
-	regexp.MustCompile(`^[a-z0-9.-]+ "[^"]*" is forbidden: (ValidatingAdmissionPolicy '[a-z0-9.-]+' with binding '[a-z0-9.-]+' denied request)`),
+	regexp.MustCompile(`^[a-z0-9.-]+ "[^"]*" is forbidden: (ValidatingAdmissionPolicy '[a-z0-9.-]+'( with binding '[a-z0-9.-]+')? denied request)`),
 	regexp.MustCompile(`^(admission webhook "[a-z0-9.-]+" denied the request)`),
+}
+
+// byAdmission reports whether a policy or a webhook gave an answer. The API server puts that before their own text.
+func byAdmission(message string) bool {
+	return slices.ContainsFunc(denials, func(by *regexp.Regexp) bool { return by.MatchString(message) })
 }
 
 // refusedField matches the field in an error of server-side apply, once its prefix is gone.

@@ -38,6 +38,9 @@ func shown(err error, reason string, words redact.Words) string {
 	case known && e.Meaning != nil:
 		return e.Meaning.Error()
 	case !answered && (reason == ReasonUnavailable || reason == ReasonCanceled):
+		if known {
+			err = e.Err // whose beginning ClassifyShown writes
+		}
 		return readable(err)
 	case !answered:
 		return redact.Text(err, redact.NotQuoted)

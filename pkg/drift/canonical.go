@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -48,14 +50,18 @@ func Canonical(obj map[string]any) (map[string]any, error) {
 
 func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
 	out := make(map[string]any, len(m))
+	first, problem := "", error(nil) // in the order of the keys, so that the same document gives the same error
 	for k, v := range m {
 		c, err := canonicalValue(v, &trail{parent: at, field: k})
-		if err != nil {
-			return nil, err
+		if err != nil && (problem == nil || k < first) {
+			first, problem = k, err
 		}
 		if c != nil { // else a null
 			out[k] = c
 		}
+	}
+	if problem != nil {
+		return nil, problem
 	}
 	return out, nil
 }
@@ -183,10 +189,10 @@ func mergeStringData(secret map[string]any) error {
 	if data == nil {
 		data = make(map[string]any, len(texts))
 	}
-	for k, v := range texts {
-		text, ok := v.(string)
+	for _, k := range slices.Sorted(maps.Keys(texts)) {
+		text, ok := texts[k].(string)
 		if !ok {
-			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", v), Mend: "quote it"}
+			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", texts[k]), Mend: "quote it"}
 		}
 		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
 	}

@@ -165,6 +165,16 @@ func TestCanonicalErrors(t *testing.T) {
 			in:     map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"port": 8080}},
 			want:   ".stringData.port: int64 is not a string: quote it",
 		},
+		"several": {
+			reason: "the first one, whichever a map gives first",
+			in:     map[string]any{"c": math.NaN(), "a": map[string]any{"d": math.NaN(), "b": math.NaN()}, "e": math.NaN(), "f": math.NaN()},
+			want:   ".a.b: NaN is no JSON number: give a finite number",
+		},
+		"several in stringData": {
+			reason: "the first one",
+			in:     map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"b": 1, "d": 1, "a": 1, "c": 1}},
+			want:   ".stringData.a: int64 is not a string: quote it",
+		},
 		"stringData is no map": {
 			reason: "the API server refuses it",
 			in:     map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": "x"},

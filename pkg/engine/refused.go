@@ -15,8 +15,9 @@ import (
 // object is repaired as far as possible and never recreated; where the document has changed, the config may want the object
 // recreated, which takes proof that an immutable field alone is in the way.
 func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+	reason := apply.Classify(refusal).Reason
 	switch {
-	case apply.Classify(refusal).Reason != apply.ReasonRejected || o.Theirs:
+	case reason != apply.ReasonRejected && reason != apply.ReasonDenied || o.Theirs:
 		return refusal
 	case !l.isChanged(o, in):
 		return l.applyAsCreated(ctx, o, doc, in, refusal)
@@ -41,7 +42,7 @@ func (l *look) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
 // Validation comes first: where it refuses, no policy or webhook is asked, even one that allows no update at all.
 func (l *look) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
-		return notRecreated(refusal, "the refusal does not name a field that is immutable: have the policy or webhook allow the change, or delete the object")
+		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
 	}
 	t := l.target(o.Downstream, o.Target)
 	if err := l.client.Accepts(ctx, t, doc); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -188,6 +189,7 @@ func textErrors(list field.ErrorList) error {
 	if len(list) == 0 {
 		return nil
 	}
+	slices.SortFunc(list, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) }) // found in maps
 	shown := make([]string, len(list))
 	for i, e := range list {
 		shown[i] = fmt.Sprintf("%s: %s: %s", e.Field, e.Type, e.Detail)
