@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ func InvalidFields(err error) []string {
 		return nil
 	}
 	var fields []string
-	for _, c := range s.Details.Causes {
+	for _, c := range placed(s.Details.Causes) {
 		if !strings.HasPrefix(string(c.Type), "FieldValue") || c.Field == "" {
 			return nil
 		}
@@ -35,13 +36,24 @@ func InvalidCauses(err error) []metav1.StatusCause {
 	if !ok || !validated(s) {
 		return nil
 	}
+	var e *Error
+	ofStatus := errors.As(err, &e) && e.op.sub == "status"
 	var causes []metav1.StatusCause
-	for _, c := range s.Details.Causes {
+	for _, c := range placed(s.Details.Causes) {
 		if slices.Contains(causeTypes, c.Type) {
+			if ofStatus && c.Field != "status" && !strings.HasPrefix(c.Field, "status.") {
+				c.Field = "status." + c.Field // older API servers name a place below the status from there
+			}
 			causes = append(causes, metav1.StatusCause{Type: c.Type, Field: c.Field})
 		}
 	}
 	return causes
+}
+
+// placed leaves out what is about no field: the API server calls it "<nil>" where it says that, because of the others, it has
+// not asked all rules of a CRD.
+func placed(causes []metav1.StatusCause) []metav1.StatusCause {
+	return slices.DeleteFunc(slices.Clone(causes), func(c metav1.StatusCause) bool { return c.Field == "<nil>" })
 }
 
 // validated reports whether the validation of a kind gave this answer. A policy's has no typed cause. A webhook can put
