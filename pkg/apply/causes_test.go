@@ -23,7 +23,7 @@ func TestInvalidCauses(t *testing.T) {
 		err    error
 		want   []string
 	}{
-		{"a newer API server", &Error{op: op{sub: "status"}, Err: refused("status.phase", "status")}, []string{"status.phase", "status"}},
+		{"a newer API server", &Error{op: op{sub: "status"}, Err: refused("status.phase", "status")}, []string{"status", "status.phase"}},
 		{"an older one", &Error{op: op{sub: "status"}, Err: refused("phase", "statuses[0]")}, []string{"status.phase", "status.statuses[0]"}},
 		{"rules that were not asked", &Error{op: op{sub: "status"}, Err: refused("phase", "<nil>")}, []string{"status.phase"}},
 		{"not the status", &Error{Err: refused("spec.phase")}, []string{"spec.phase"}},

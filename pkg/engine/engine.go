@@ -63,7 +63,7 @@ type Engine struct {
 	// strays are what was wrong at the last reload with files that no running operator came from.
 	strays []string
 	// missing are the errors of files whose operators could not start.
-	missing []missingConfig
+	missing []missingConfigError
 }
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader

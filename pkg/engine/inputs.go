@@ -64,7 +64,7 @@ func (i *input) unpack() (map[string]any, error) {
 func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watchKey, error)) error {
 	s.inputs[i] = stores{}
 	if source.Kind.Missing != nil {
-		return nil
+		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
 	namespaces := s.pipeline.Config.Watch.Namespaces
 	switch {

@@ -248,7 +248,7 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error)) (stores, error) {
 	open := stores{}
 	if d.Kind.Missing != nil {
-		return open, nil
+		return open, nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
 	selector := d.Selector.String()
 	if s.pipeline.Observing() {

@@ -21,13 +21,13 @@ func Startable(files []*config.File) []*config.File {
 	return list
 }
 
-// missingConfig is an error of a config that could not start, and what it means for upstreams that are being deleted.
-type missingConfig struct {
+// missingConfigError is an error of a config that could not start, and what it means for upstreams that are being deleted.
+type missingConfigError struct {
 	cause *config.Error
 	note  string
 }
 
-func (m missingConfig) Error() string { return m.cause.Error() + m.note }
+func (m missingConfigError) Error() string { return m.cause.Error() + m.note }
 
 // Missing has the engine tell of configs that could not start, by what loading them gave. It is not ready as long as these
 // stay: the others run, and a rollout stops. Those whose upstreams are cleaned up after are told of as operators that do not
@@ -44,15 +44,15 @@ func (e *Engine) Missing(files []*config.File, errs config.Errors) {
 }
 
 // notRunning are the errors that no operator tells of.
-func (e *Engine) notRunning(files []*config.File, errs config.Errors) []missingConfig {
-	var list []missingConfig
+func (e *Engine) notRunning(files []*config.File, errs config.Errors) []missingConfigError {
+	var list []missingConfigError
 	for _, err := range errs {
 		concerned := slices.DeleteFunc(slices.Clone(files), func(f *config.File) bool { return !f.Concerns(err) })
 		untold := slices.DeleteFunc(slices.Clone(concerned), func(f *config.File) bool {
 			o := e.operators[f.Metadata.Name]
 			return o != nil && o.lastLoaded().Path == f.Path
 		})
-		m := missingConfig{cause: err}
+		m := missingConfigError{cause: err}
 		switch {
 		case len(concerned) > 0 && len(untold) == 0:
 			continue
@@ -65,8 +65,8 @@ func (e *Engine) notRunning(files []*config.File, errs config.Errors) []missingC
 }
 
 // stillMissing are the errors of those files that have been missing since the start.
-func (e *Engine) stillMissing(files []*config.File, errs config.Errors) []missingConfig {
-	return slices.DeleteFunc(e.notRunning(files, errs), func(m missingConfig) bool {
-		return !slices.ContainsFunc(e.missing, func(before missingConfig) bool { return before.cause.File == m.cause.File })
+func (e *Engine) stillMissing(files []*config.File, errs config.Errors) []missingConfigError {
+	return slices.DeleteFunc(e.notRunning(files, errs), func(m missingConfigError) bool {
+		return !slices.ContainsFunc(e.missing, func(before missingConfigError) bool { return before.cause.File == m.cause.File })
 	})
 }
