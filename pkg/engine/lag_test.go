@@ -81,9 +81,9 @@ func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
 
 	release := watches.hold()
 	testkit.Delete(t, widgets, ns, "a")
-	told := func() time.Time { // a write of the status finds that there is none, and asks for the object itself
+	told := func() time.Time { // before the object is made again, the upstream is looked for
 		for _, r := range counter.Requests() {
-			if r.Key() == "GET widgets" && r.Code == http.StatusNotFound {
+			if r.Key() == "LIST widgets" && strings.Contains(r.Query, "metadata.name") {
 				return r.Sent
 			}
 		}
