@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 type confirmOptions struct {
@@ -70,6 +71,9 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 	if o.digest == "" {
 		return usagef("required flag --digest is not set: the waiting operator tells the digest in its log, its event and /readyz, and so " +
 			"does corollary plan")
+	}
+	if !engine.IsGuardDigest(o.digest) {
+		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan tell it, 32 digits of 0-9 and a-f", o.digest)
 	}
 	cfg, err := o.connection.rest()
 	if err != nil {
@@ -129,7 +133,8 @@ func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, 
 	if err != nil {
 		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)
 	}
-	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s\n", f.Metadata.Name, digest, at.Key,
+	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s; it counts only for exactly the changes that "+
+		"have this digest\n", f.Metadata.Name, digest, at.Key,
 		at.Namespace, at.ConfigMap)
 	return err
 }

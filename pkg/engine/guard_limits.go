@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,11 @@ func (s *GuardSum) Take(f *Finding) {
 	}
 	s.changes[f.Ref] = f.guardDigest
 }
+
+var guardDigest = regexp.MustCompile("^[0-9a-f]{32}$")
+
+// IsGuardDigest tells whether a text can be what a running operator would ask to have confirmed.
+func IsGuardDigest(text string) bool { return guardDigest.MatchString(text) }
 
 // Digest is what a running operator would ask to have confirmed.
 func (s *GuardSum) Digest() string { return changeDigest(s.changes) }

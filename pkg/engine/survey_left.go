@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -25,11 +29,28 @@ func upstreamsNamed(obj any) ([]string, error) {
 }
 
 // leftOf lists the objects that an earlier upstream of that name has left, as where somebody took the finalizer off it by
-// force. uid is that of the one that is there; empty for none. What an owner reference marks is the garbage collector's.
-func (v *Survey) leftOf(ref pipeline.Ref, uid types.UID) []Change {
-	if !v.surveyor.options.Left {
-		return nil
+// force. What an owner reference marks is the garbage collector's. Of an upstream that this survey does not watch nothing is
+// known; of one that it watches the API server is asked, since the watch may be behind.
+func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]Change, error) {
+	if !v.surveyor.options.Left || !v.upstreams.watch(ref.Namespace) {
+		return nil, nil
 	}
+	left := v.leftBefore(ref, v.standing(ref))
+	if len(left) == 0 {
+		return nil, nil
+	}
+	up, err := v.client.Get(ctx, v.upstreamTarget(ref))
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return left, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
+	}
+	return v.leftBefore(ref, up.GetUID()), nil
+}
+
+// leftBefore lists the objects that are marked for another upstream of that name than the one with this uid.
+func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []Change {
 	var left []Change
 	seen := map[types.UID]bool{}
 	for i, s := range v.downstreams {

@@ -41,16 +41,20 @@ func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
 	}
+	left, err := v.leftOf(looking, ref)
 	if l == nil {
-		if left := v.leftOf(ref, v.standing(ref)); len(left) > 0 {
+		if len(left) > 0 {
 			return &Finding{Operator: v.name, Ref: ref, Left: left}, nil
 		}
-		return nil, nil
+		return nil, err
 	}
 	defer v.memory.forget(ref)
+	if err != nil {
+		return nil, err
+	}
 	t := &tour{look: l, survey: v, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
 		stands: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &Finding{Operator: v.name, Ref: ref, Upstream: l.upstream, Selected: l.selected, Left: v.leftOf(ref, l.upstream.GetUID())}}
+		finding: &Finding{Operator: v.name, Ref: ref, Upstream: l.upstream, Selected: l.selected, Left: left}}
 	l.client = v.dryClient(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
 		err = t.deletion(looking)
