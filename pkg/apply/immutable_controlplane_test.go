@@ -48,7 +48,7 @@ var immutables = []immutable{
 	{"a Job's completions", "batch", "v1", "jobs", jobOf("completions: 1", "a"), jobOf("completions: 2", "a"), "spec.completions"},
 	{"a Pod's environment", "", "v1", "pods", podOf("Never", "1"), podOf("Never", "2"), "spec"},
 	{"a Pod's restart policy", "", "v1", "pods", podOf("Never", "1"), podOf("Always", "1"), "spec"},
-	{"a Service's address", "", "v1", "services", serviceOf("None"), serviceOf("10.0.0.78"), "spec.ipFamilyPolicy spec.ipFamilies[1]"},
+	{"a Service's address", "", "v1", "services", serviceOf("None"), serviceOf("10.0.0.78"), "spec.ipFamilies[1] spec.ipFamilyPolicy"},
 	{"a claim's storage class", "", "v1", "persistentvolumeclaims", claimOf("a", "1Gi"), claimOf("b", "1Gi"), "spec"},
 	{"a claim that shrinks", "", "v1", "persistentvolumeclaims", claimOf("a", "2Gi"), claimOf("a", "1Gi"), "spec"},
 	{"a Secret that is immutable", "", "v1", "secrets",
