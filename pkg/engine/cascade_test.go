@@ -150,3 +150,47 @@ func TestCollectorHeardOfFirst(t *testing.T) {
 		})
 	}
 }
+
+// What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector has
+// taken its finalizer off. Nothing is begun before the watch has brought the deletion.
+func TestDeletionAheadOfItsWatch(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, mark string }{
+		{"the collector's change leads to a read", "hook"},
+		{"the answer to a status shows it", "elsewhere"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			conf := elsewhere(fill(widgetConfig, ns, name), at, ns) + waiting
+			if row.mark == "hook" {
+				conf, at = hooked(ns, name), ns
+			}
+			lag, collected, counter := &held{resource: "widgets"}, &held{resource: "configmaps"}, testkit.NewCounter()
+			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config()))), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			quiet(t, counter)
+			release, collectorIsHeard := lag.hold(), collected.hold()
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				return len(u.GetFinalizers()) == 1, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
+			})
+			collectorIsHeard()
+			if row.mark == "elsewhere" { // it is made again, and the status tells its new uid
+				testkit.Delete(t, configMaps, at, "a")
+			}
+			never(t, func() (bool, string) {
+				return testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil,
+					fmt.Sprintf("the deletion was begun: %v", counter.Snapshot())
+			})
+			release()
+			waitGone(t, widgets, ns, "a")
+			if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+				t.Error("deletion.before was made")
+			}
+			waitData(t, at, "a", "key", "value")
+		})
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// cascades remembers what deletions asked for, by the upstream's uid: the garbage collector takes the finalizer that says it
-// off within milliseconds, before a worker looks.
+// cascades remembers the deletions that the watch has brought and what they asked for, by the upstream's uid: the garbage
+// collector takes the finalizer that says it off within milliseconds, before a worker looks.
 type cascades struct {
 	mu   sync.Mutex
 	seen map[types.UID]pipeline.Cascade
@@ -20,15 +20,15 @@ type cascades struct {
 // see takes in an upstream as a watch brings it.
 func (c *cascades) see(obj any) {
 	p, ok := obj.(*packed)
-	if !ok {
+	if !ok || len(p.Finalizers) == 0 {
 		return
 	}
-	if cascade := pipeline.CascadeOf(p.Finalizers); cascade != pipeline.CascadeConfig {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.seen == nil {
-			c.seen = map[types.UID]pipeline.Cascade{}
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[types.UID]pipeline.Cascade{}
+	}
+	if cascade := pipeline.CascadeOf(p.Finalizers); cascade != pipeline.CascadeConfig || c.seen[p.UID] == "" {
 		c.seen[p.UID] = cascade
 	}
 }
@@ -51,6 +51,19 @@ func (c *cascades) of(uid types.UID) pipeline.Cascade {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[uid]
+}
+
+// awaitsDeletion tells whether an upstream is being deleted and its watch, which has it, has not told so yet. What an API
+// request answers, or the cache shows before the event is handled, may be without what the deletion asked for.
+func (l *look) awaitsDeletion() bool {
+	l.cascades.mu.Lock()
+	_, told := l.cascades.seen[l.upstream.GetUID()]
+	l.cascades.mu.Unlock()
+	if told {
+		return false
+	}
+	cached, err := l.upstreams.upstream(l.ref)
+	return err != nil || cached != nil && cached.GetUID() == l.upstream.GetUID()
 }
 
 // cascade is what the deletion of the upstream asks for.

@@ -91,6 +91,9 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 		l.countVerdict(l.record, deleting)
 		return 0
 	}
+	if l.awaitsDeletion() {
+		return lookAnew
+	}
 	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
 		return wait
 	}
