@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
 // row is one line of the table of requests.
@@ -85,10 +87,15 @@ func (s *stage) served() (int, error) {
 		if !strings.HasPrefix(e.UserAgent, "corollary/") || e.ObjectRef == nil {
 			continue
 		}
-		if slices.Contains([]string{"list", "watch"}, e.Verb) || slices.Contains([]string{"events", "leases"}, e.ObjectRef.Resource) {
+		if isInformers(e) || slices.Contains([]string{"events", "leases"}, e.ObjectRef.Resource) {
 			continue
 		}
 		count++
 	}
 	return count, nil
+}
+
+// isInformers tells the requests of informers from those about objects, which read what is latest: a list without a version.
+func isInformers(e controlplane.AuditEvent) bool {
+	return e.Verb == "watch" || e.Verb == "list" && strings.Contains(e.RequestURI, "resourceVersion=")
 }
