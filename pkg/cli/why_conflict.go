@@ -35,7 +35,7 @@ func holdersOf(object *unstructured.Unstructured) (texts []string) {
 		texts = append(texts, "was written by "+strings.Join(writers, ", "))
 	}
 	for _, owner := range object.GetOwnerReferences() {
-		texts = append(texts, "is owned by "+owner.Kind+" "+owner.Name)
+		texts = append(texts, "is owned by "+owner.Kind+" "+owner.Name+" (uid "+string(owner.UID)+")")
 	}
 	return texts
 }

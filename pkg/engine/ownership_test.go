@@ -5,6 +5,7 @@ package engine_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -224,7 +225,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			testkit.Delete(t, configMaps, other, "a")
 			post(t, other, "restore", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
 		}},
-		{name: "another operator's", policy: "IfUnowned", says: "exists and belongs to NS/a", again: func(t *testing.T, other, name, mark string) {
+		{name: "another operator's", policy: "IfUnowned", says: "exists and belongs to another NS/a", again: func(t *testing.T, other, name, mark string) {
 			testkit.Delete(t, configMaps, other, "a")
 			testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
 		}},
@@ -245,7 +246,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 				row.again(t, other, name, cm.GetAnnotations()[name+".example.com/owner"])
 			}
 			uid := testkit.Get(t, configMaps, other, "a").GetUID()
-			if rest := leftOf(t, conf); row.says != "exists and belongs to NS/a" && (len(rest) != 1 || rest[0].Target.Name != "a") {
+			if rest := leftOf(t, conf); row.says != "exists and belongs to another NS/a" && (len(rest) != 1 || rest[0].Target.Name != "a") {
 				t.Errorf("a survey finds left of upstreams that are gone: %v", rest)
 			}
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: new}}`))
@@ -265,6 +266,47 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			})
 			waitData(t, other, "a", "key", "old")
 		})
+	}
+}
+
+// An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
+// not deleted yet, or which a finalizer keeps: that is no conflict, and is not told as one.
+func TestMadeAgainUnderItsName(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	var mu sync.Mutex
+	told := map[string]string{}
+	testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
+		mu.Lock()
+		defer mu.Unlock()
+		if u.GetNamespace() == ns {
+			_, reason, message := condition(u, "Ready")
+			told[reason] = message
+		}
+	})
+	for i := range 3 {
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		before := testkit.Get(t, configMaps, ns, "a").GetUID()
+		testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			return reason == "Waiting" && strings.Contains(message, "is being deleted and is made again"), reason + ": " + message
+		})
+		testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
+			t.Fatalf("round %d: it is the earlier object", i)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if message, is := told["Conflict"]; is {
+		t.Errorf("a conflict is told: %s", message)
 	}
 }
 

@@ -208,12 +208,26 @@ func (p *Pipeline) hookNow(in Input) Outcome {
 	case f.Live != nil && f.Live.Deleting:
 		o.State, o.Theirs, o.Message = StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is made once it is gone", p.Hook.Config.Kind, f.Wish.Target)
 	case f.Live != nil:
-		o.State, o.Theirs, o.Message = StateConflict, true, fmt.Sprintf(
-			"%s %s exists and was not made by deletion.before: delete it, or give the template another name", p.Hook.Config.Kind, f.Wish.Target)
+		o.State, o.Message = p.inTheWayOfHook(in)
+		o.Theirs = true
 	default:
 		o.State, o.Action, o.Message = StateCreate, ActionCreate, fmt.Sprintf("%s %s is being made before anything is deleted", p.Hook.Config.Kind, f.Wish.Target)
 	}
 	return o
+}
+
+// inTheWayOfHook is about an object that was not made for this deletion, where the one of deletion.before shall stand.
+func (p *Pipeline) inTheWayOfHook(in Input) (State, string) {
+	f := &in.Hook
+	what := p.Hook.Config.Kind + " " + f.Wish.Target.String()
+	owner, earlier := ownerIn(f.Live, in.Upstream)
+	if earlier {
+		return StateWaiting, fmt.Sprintf("%s belongs to %s: deletion.before is made once the garbage collector has deleted that", what, owner)
+	}
+	if owner != "" && !Marked(f.Live, in.Upstream.GetUID()) {
+		what += ", which belongs to " + owner + ","
+	}
+	return StateConflict, what + " exists and was not made by deletion.before: delete it, or give the template another name"
 }
 
 // made is the uid of the object that was made for this deletion: this process made it, or the status records it, or an

@@ -39,7 +39,10 @@ func TestDecideCarried(t *testing.T) {
 			change: []func(*Input){outdated, drifted}, state: StateUpdate, action: ActionRemark, carried: true},
 		{name: "outdated, terminating", reason: "it is going", change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Deleting = true }}, state: StateWaiting},
 		{name: "outdated, not ours", reason: "names of before do not make somebody else's object ours",
-			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2"; in.Facts[0].Trusted = false }}, state: StateConflict},
+			change: []func(*Input){outdated, func(in *Input) {
+				in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Owners[0].Name = "up-2", "else"
+				in.Facts[0].Trusted = false
+			}}, state: StateConflict},
 		{name: "outdated, forged", reason: "names of before do not make a mark ours",
 			change: []func(*Input){outdated, forged}, state: StateConflict},
 		{name: "outdated, from a crash", reason: "the entry of the manager of before is ours as well",

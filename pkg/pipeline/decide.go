@@ -230,8 +230,13 @@ func notOurs(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	target, what, marked := s.wish.Target, "is not ours", Marked(s.facts.Live, s.in.Upstream.GetUID())
-	left := LeftBy(s.facts.Live, Ref{Namespace: s.in.Upstream.GetNamespace(), Name: s.in.Upstream.GetName()}, s.in.Upstream.GetUID())
-	if owner := controllerOf(s.facts.Live); owner != "" && !marked && !left {
+	self := Ref{Namespace: s.in.Upstream.GetNamespace(), Name: s.in.Upstream.GetName()}
+	left := LeftBy(s.facts.Live, self, s.in.Upstream.GetUID())
+	owner, earlier := ownerIn(s.facts.Live, s.in.Upstream)
+	switch {
+	case earlier:
+		return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s belongs to %s: it is made again once the garbage collector has deleted that", target, owner)}, true
+	case owner != "" && !marked && !left:
 		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
 	}
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
@@ -239,7 +244,7 @@ func notOurs(s *subject) (Outcome, bool) {
 	}
 	switch {
 	case left:
-		what = fmt.Sprintf("is left of an earlier %s %s, which is gone", s.in.Upstream.GetKind(), controllerOf(s.facts.Live))
+		what = fmt.Sprintf("is left of an earlier %s %s, which is gone", s.in.Upstream.GetKind(), self)
 	case marked:
 		what = "bears our owner mark, but was not made here"
 	}

@@ -137,10 +137,31 @@ func TestDecide(t *testing.T) {
 			state:  StateUpdate, action: ActionApply, message: "adopted"},
 		{name: "adoption of an owned object", reason: "a controller reference is respected even where adoption is allowed", config: adopt,
 			change: func(in *Input) {
-				in.Facts[0] = Facts{Live: &drift.Live{UID: "x", Owners: []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}}}}
-			}, state: StateConflict, message: "Thing else"},
+				in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}}}}
+			}, state: StateConflict, message: "Thing apps/else"},
 		{name: "two upstreams, one target", reason: "the second is in conflict, even where its status claims the object",
-			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-2" }, state: StateConflict},
+			change: func(in *Input) {
+				in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Owners[0].Name = "up-2", "else"
+			}, state: StateConflict, message: "belongs to Thing apps/else"},
+		{name: "an earlier upstream of that name", reason: "its downstream goes with it, and ours is made then: that is no conflict",
+			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-0" }, state: StateWaiting,
+			message: "belongs to an earlier Thing apps/web (uid up-0, ours is up-1), which is gone: it is made again once the garbage collector has deleted that"},
+		{name: "an earlier upstream's, going", reason: "it says so already",
+			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Deleting = "up-0", true }, state: StateWaiting, message: "is being deleted and is made again"},
+		{name: "a kind of that name in another group", reason: "our field manager did not apply the reference, and that owner may stay",
+			change: func(in *Input) {
+				forged(in)
+				in.Facts[0].Live.Owners[0].UID = "up-0"
+			}, state: StateConflict, message: "belongs to another Thing apps/web (uid up-0, ours is up-1)"},
+		{name: "an upstream of that name in another namespace", reason: "it is another one, and is named as such",
+			change: func(in *Input) {
+				in.Facts[0].Live.Namespace, in.Facts[0].Live.Owners[0].UID = "else", "up-0"
+			}, state: StateConflict, message: "belongs to Thing else/web"},
+		{name: "an owner annotation of somebody else's", reason: "the same namespace and name, but another manager applies it",
+			change: func(in *Input) {
+				annotate(in, false)
+				in.Facts[0].Live.OwnerMark, in.Facts[0].Live.MarkTheirs = "apps/web/up-0", true
+			}, state: StateConflict, message: "belongs to another apps/web (uid up-0, ours is up-1)"},
 		{name: "marks stripped", reason: "an object whose uid is recorded is ours without its marks",
 			change: func(in *Input) { in.Facts[0].Live.Owners = nil; in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
 		{name: "adopted, then a crash", reason: "the apply that adopted it proves that it is ours, and so it is recorded", config: adopt,
@@ -151,7 +172,7 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) {
 				in.Facts[0].Trusted = false
 				in.Facts[0].Live.Owners = []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}, {Kind: "Thing", Name: "web", UID: upstreamUID}}
-			}, state: StateConflict, message: "Thing else"},
+			}, state: StateConflict, message: "Thing apps/else"},
 		{name: "deleted again and again", reason: "somebody who deletes what is made is not fought at full speed either",
 			change: func(in *Input) {
 				in.Facts[0] = Facts{Spaced: time.Second}

@@ -127,6 +127,14 @@ func TestDecideHook(t *testing.T) {
 				in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("yes")
 				in.Hook.Live.Owners = nil
 			}, state: StateConflict, action: ActionRecord},
+		{name: "an earlier upstream's in the way", reason: "it goes with that one: nothing need be done, and nothing is to be deleted by hand",
+			change: func(in *Input) { in.Hook.Live = hookLive("yes"); in.Hook.Live.Owners[0].UID = "up-0" }, state: StateWaiting,
+			message: "belongs to an earlier Thing apps/web (uid up-0, ours is up-1), which is gone: deletion.before is made once the garbage collector has deleted that"},
+		{name: "another upstream's in the way", reason: "whose it is can be told",
+			change: func(in *Input) {
+				hookForged(in)
+				in.Hook.Live.Owners[0].UID, in.Hook.Live.Owners[0].Name = "up-0", "else"
+			}, state: StateConflict, message: "web-drain, which belongs to Thing apps/else, exists and was not made by deletion.before"},
 		{name: "in the way and going", reason: "a former one of that name ends first",
 			change: func(in *Input) { hookForged(in); in.Hook.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
 		{name: "template error", reason: "it is told, and mended by a change alone",

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -73,14 +76,34 @@ func OwnedByOther(live *drift.Live, uid types.UID) bool {
 	return ok && marked != string(uid)
 }
 
-func controllerOf(live *drift.Live) string {
+// ownerIn names the owner of live in a message about an upstream; empty where it has none. earlier tells that it is an upstream
+// of the same namespace and name that is gone, whose reference we applied: the garbage collector deletes live. Where kind
+// and name are the upstream's own, the uids tell the two apart.
+func ownerIn(live *drift.Live, upstream *unstructured.Unstructured) (owner string, earlier bool) {
+	self := Ref{Namespace: upstream.GetNamespace(), Name: upstream.GetName()}
+	uids := func(uid string) string { return fmt.Sprintf(" (uid %s, ours is %s)", uid, upstream.GetUID()) }
 	for _, ref := range live.Owners {
-		if ref.Controller {
-			return ref.Kind + " " + ref.Name
+		at := Ref{Name: ref.Name}
+		if ref.Kind == upstream.GetKind() && self.Namespace != "" {
+			at.Namespace = live.Namespace
 		}
+		text := ref.Kind + " " + at.String()
+		switch {
+		case !ref.Controller:
+			continue
+		case ref.Kind != upstream.GetKind() || at != self || ref.UID == upstream.GetUID():
+			return text, false
+		case ref.Applied:
+			return "an earlier " + text + uids(string(ref.UID)) + ", which is gone", true
+		}
+		return "another " + text + uids(string(ref.UID)), false
 	}
-	if ref, _, ok := ParseOwnerMark(live.OwnerMark); ok {
-		return ref.String()
+	at, uid, ok := ParseOwnerMark(live.OwnerMark)
+	switch {
+	case !ok:
+		return "", false
+	case at == self && uid != string(upstream.GetUID()):
+		return "another " + at.String() + uids(uid), false
 	}
-	return ""
+	return at.String(), false
 }
