@@ -5,6 +5,7 @@ package examples_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -61,11 +62,33 @@ func TestBucket(t *testing.T) {
 	await(t, storages, ns, "photos", held)
 	o.stands(t, ns, "photos", "it could not be drained")
 	await(t, storages, ns, "photos", held)
-	testkit.Patch(t, storages, ns, "photos", "somebody", `{"metadata":{"annotations":{"platform.example.com/drained":"true"}}}`)
+	testkit.Update(t, jobs, ns, "photos-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	testkit.Delete(t, jobs, ns, "photos-drain") // what is gone does not get it done either
+	await(t, storages, ns, "photos", ready("False", "HookFailed", "Job "+ns+"/photos-drain was gone before it was done"))
+	o.stands(t, ns, "photos", "nobody says that it is drained")
+	sayDrained(t, storages, ns, "photos")
 	await(t, storages, ns, "photos", ready("False", "Deleting", "Bucket "+ns+"/photos"))
 	release(t, ns, "photos")
 	gone(t, storages, ns, "photos")
 	gone(t, jobs, ns, "photos-drain")
+}
+
+// sayDrained does what the page says, as whoever has drained a bucket by hand.
+func sayDrained(t *testing.T, storages schema.GroupVersionResource, ns, name string) {
+	t.Helper()
+	up := testkit.Get(t, storages, ns, name)
+	list, _, _ := unstructured.NestedSlice(up.Object, "status", "downstreams")
+	for _, item := range list {
+		if m, _ := item.(map[string]any); m["name"] == "deletion.before" {
+			m["state"] = "HookFinished"
+		}
+	}
+	if err := unstructured.SetNestedSlice(up.Object, list, "status", "downstreams"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := testkit.Dynamic(t).Resource(storages).Namespace(ns).UpdateStatus(t.Context(), up, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // provide makes a Bucket ready as its own operator does, with a finalizer of its own.

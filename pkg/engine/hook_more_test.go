@@ -290,3 +290,65 @@ func TestHookOfAnotherConfig(t *testing.T) {
 		})
 	}
 }
+
+// Whoever may write the status of an upstream lets its deletion go on, for this one alone and whatever holds it, by the state
+// that its work done would have. Whoever may only write the upstream does not.
+func TestHookDoneByHand(t *testing.T) {
+	t.Parallel()
+	fail := func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }
+	for _, row := range []struct {
+		name, held string
+		lines      []string
+		before     func(t *testing.T, ns string) // before the deletion
+		after      func(t *testing.T, ns string) // once the object exists
+		kept       bool                          // what has the object's name stays: it is somebody else's
+	}{
+		{name: "failed", held: "HookFailed", after: fail},
+		{name: "deleted", held: "HookFailed", after: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
+		{name: "removed by force", held: "HookFailed", after: func(t *testing.T, ns string) {
+			testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+			testkit.Delete(t, configMaps, ns, "a-drain")
+		}},
+		{name: "running", held: "HookRunning"},
+		{name: "timed out", held: "HookTimedOut", lines: []string{"timeout: 1s"}},
+		{name: "in conflict", held: "Conflict", kept: true, before: func(t *testing.T, ns string) {
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}}")
+		}},
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(row.name+map[bool]string{true: " at a restart"}[restart], func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				conf := hooked(ns, name, row.lines...)
+				r := made(t, conf, ns, testkit.NewCounter())
+				if row.before != nil {
+					row.before(t, ns)
+				}
+				testkit.Delete(t, widgets, ns, "a")
+				if row.after != nil {
+					waitHook(t, ns, "a", "HookRunning")
+					row.after(t, ns)
+				}
+				hookIs(t, ns, "a", row.held, "")
+				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"HookFinished"}]}}`
+				testkit.Patch(t, widgets, ns, "a", "author", done)
+				stays(t, ns)
+				hookIs(t, ns, "a", row.held, "")
+				if restart {
+					r.halt()
+				}
+				testkit.Patch(t, widgets, ns, "a", "platform", done, "status")
+				if restart {
+					start(t, testkit.Config(), conf).ready()
+				}
+				waitGone(t, widgets, ns, "a")
+				waitGone(t, configMaps, ns, "a")
+				if row.kept {
+					testkit.Get(t, configMaps, ns, "a-drain")
+					return
+				}
+				waitGone(t, configMaps, ns, "a-drain")
+			})
+		}
+	}
+}

@@ -288,7 +288,8 @@ func (p *Pipeline) heldBy(key string, policy config.BeforePolicy, what, other st
 	if policy == config.BeforeProceed {
 		return fmt.Sprintf("%s; %s is %s", what, key, config.BeforeProceed)
 	}
-	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s", what, other, key, config.BeforeProceed)
+	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s, or for this one alone the state of %s in its %s to %s",
+		what, other, key, config.BeforeProceed, HookName, p.Config.Status.Downstreams, StateHookFinished)
 }
 
 // timedOut is what becomes of an outcome after the timeout. Where the policy is to hold, the work goes on: it may still
