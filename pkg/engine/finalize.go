@@ -50,7 +50,7 @@ func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 			known = append(known, pipeline.Owned{Downstream: i, Live: f.Live})
 		}
 	}
-	if l.findUnserved(); len(l.failures) > 0 {
+	if l.findUnserved(ctx); len(l.failures) > 0 {
 		return false
 	}
 	unseen, err := l.readRecorded(ctx, known)
@@ -144,7 +144,7 @@ func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	for i := range in.Leftovers {
 		in.Leftovers[i].Asked = l.record.isGone(in.Leftovers[i].Live, l.now)
 	}
-	l.findUnserved()
+	l.findUnserved(ctx)
 	missing, err := l.readRecorded(ctx, in.Leftovers)
 	if err != nil {
 		return in, err
@@ -282,12 +282,12 @@ func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned, read 
 
 // findUnserved fails the downstreams of which objects may exist that nothing can find: their kind is not watched, and the API
 // server does not say that there are none. Objects of a kind that it does not serve are gone.
-func (l *look) findUnserved() {
+func (l *look) findUnserved(ctx context.Context) {
 	for i, d := range l.pipeline.Downstreams {
 		if d.Kind.Missing == nil || l.failures[i] != nil {
 			continue
 		}
-		if err := l.engine.absent(d.Kind.GVK); err != nil {
+		if err := l.engine.absent(ctx, d.Kind.GVK); err != nil {
 			l.fail(pipeline.Outcome{Downstream: i}, err)
 			f := l.failures[i]
 			f.Message = fmt.Sprintf("whether a %s of %s exists is not known: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
@@ -364,7 +364,7 @@ func (l *look) isOrphaned(live *drift.Live, uid types.UID) bool {
 // readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.
 func (l *look) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
 	if k := l.pipeline.Downstreams[i].Kind; k.Missing != nil {
-		return nil, l.engine.absent(k.GVK)
+		return nil, l.engine.absent(ctx, k.GVK)
 	}
 	obj, err := l.client.Get(ctx, l.target(i, at))
 	if errors.Is(err, apply.ErrGone) {

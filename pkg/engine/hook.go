@@ -167,7 +167,7 @@ func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*dri
 // readHook reads what stands at a place; nil where nothing does, be it since the kind is gone.
 func (l *look) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	if k := l.pipeline.Hook.Object.Kind; k.Missing != nil {
-		return nil, l.engine.absent(k.GVK)
+		return nil, l.engine.absent(ctx, k.GVK)
 	}
 	obj, err := l.client.Get(ctx, l.hookTarget(at))
 	if errors.Is(err, apply.ErrGone) {

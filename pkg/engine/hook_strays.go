@@ -101,7 +101,7 @@ func (l *look) retireFormer(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	kind, err := l.engine.cluster.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	kind, err := l.engine.cluster.Served(ctx, schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
 	if kinds.Gone(err) {
 		return nil
 	}

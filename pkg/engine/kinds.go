@@ -79,7 +79,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 			return
 		}
 		switch {
-		case s.kindGone():
+		case s.kindGone(live):
 			s.startOver(end)
 			return
 		case !s.schemasChanged():
@@ -162,9 +162,13 @@ func whyMissing(err error) string {
 const notKnown = "not known"
 
 // kindGone tells whether the API server says of a kind that it no longer serves it. Of the upstream's, the watch tells.
-func (s *session) kindGone() bool {
+func (s *session) kindGone(live context.Context) bool {
 	return slices.ContainsFunc(kindsOf(s.pipeline), func(k kinds.Kind) bool {
-		return k.Missing == nil && k.GVK != s.pipeline.Upstream.GVK && errors.Is(s.engine.cluster.Served(k.GVK), kinds.ErrUnknown)
+		if k.Missing != nil || k.GVK == s.pipeline.Upstream.GVK {
+			return false
+		}
+		_, err := s.engine.cluster.Served(live, k.GVK)
+		return errors.Is(err, kinds.ErrUnknown)
 	})
 }
 
@@ -229,26 +233,41 @@ type absence struct {
 	until time.Time
 }
 
-// absent returns nil if no object of a kind that is not watched can exist: the API server says now, too, that it does not
-// serve the kind. Else the error tells why that is not certain.
-func (e *Engine) absent(gvk schema.GroupVersionKind) error {
-	a := &e.absences
+func (a *absences) get(gvk schema.GroupVersionKind) (known absence, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.asked[gvk]; ok && time.Now().Before(known.until) {
+	known, ok = a.asked[gvk]
+	return known, ok && time.Now().Before(known.until)
+}
+
+func (a *absences) keep(gvk schema.GroupVersionKind, known absence) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asked == nil {
+		a.asked = map[schema.GroupVersionKind]absence{}
+	}
+	a.asked[gvk] = known
+}
+
+// absenceWait bounds how long a worker waits for that answer: one that does not come leaves everything as it is.
+const absenceWait = 5 * time.Second
+
+// absent returns nil if no object of a kind that is not watched can exist: the API server says now, too, that it does not
+// serve the kind and has no definition of it. Else the error tells why that is not certain.
+func (e *Engine) absent(ctx context.Context, gvk schema.GroupVersionKind) error {
+	if known, ok := e.absences.get(gvk); ok {
 		return known.err
 	}
-	err := e.cluster.Served(gvk)
+	ctx, cancel := context.WithTimeout(ctx, absenceWait)
+	defer cancel()
+	_, err := e.cluster.Served(ctx, gvk)
 	switch {
 	case err == nil:
 		err = fmt.Errorf("%s: %w", gvk.Kind, errServedAgain)
 	case kinds.Gone(err):
 		err = nil
 	}
-	if a.asked == nil {
-		a.asked = map[schema.GroupVersionKind]absence{}
-	}
-	a.asked[gvk] = absence{err, time.Now().Add(e.options.DiscoveryInterval)}
+	e.absences.keep(gvk, absence{err, time.Now().Add(e.options.DiscoveryInterval)})
 	return err
 }
 

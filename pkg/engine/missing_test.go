@@ -154,35 +154,99 @@ func TestUnwantedKindIsNotMissed(t *testing.T) {
 	})
 }
 
-// Objects of a kind that is served in another version only are there: nothing is forgotten, and a deletion waits for them.
+// servesLate sets which versions of the Late the API server serves.
+func servesLate(t *testing.T, name string, served ...bool) {
+	t.Helper()
+	testkit.Update(t, crds, "", "lates."+name+".example.com", func(u *unstructured.Unstructured) {
+		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+		for i := range versions {
+			versions[i].(map[string]any)["served"] = served[i]
+		}
+		_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+	})
+}
+
+// Objects of a kind that is served in another version only, or in none, are there: nothing is forgotten, and a deletion waits
+// for them.
 func TestKindServedInAnotherVersion(t *testing.T) {
 	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	schema := "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
-	two := strings.Replace(strings.ReplaceAll(lateCRD, "NAME", name), "versions: [", "versions: [{name: v2, served: true, storage: false, "+schema+", ", 1)
-	testkit.InstallCRDs(t, two)
-	crd := "lates." + name + ".example.com"
-	serve := func(v1 bool) {
-		testkit.Update(t, crds, "", crd, func(u *unstructured.Unstructured) {
-			versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-			versions[1].(map[string]any)["served"] = v1
-			_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+	for reason, v2 := range map[string]bool{"another": true, "none": false} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			schema := "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
+			testkit.InstallCRDs(t, strings.Replace(strings.ReplaceAll(lateCRD, "NAME", name), "versions: [", "versions: [{name: v2, served: true, storage: false, "+schema+", ", 1))
+			says := "its CustomResourceDefinition lates." + name + ".example.com serves it in no version"
+			if v2 {
+				says = "it serves the kind in " + name + ".example.com/v2"
+			}
+			conf := strings.Replace(withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n", "    # downstream\n", "", 1) +
+				"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: none, missing: Allow}]\n"
+			r := start(t, testkit.Config(), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			servesLate(t, name, v2, false)
+			waitsFor(t, widgets, ns, "a", "Waiting", says)
+			if !v2 { // what is not known at a start is no less known than what was seen to go
+				r.halt()
+				start(t, testkit.Config(), conf).ready()
+			}
+			testkit.Delete(t, widgets, ns, "a")
+			up := waitsFor(t, widgets, ns, "a", "KindNotServed", says)
+			waitGone(t, configMaps, ns, "a")
+			never(t, func() (bool, string) { return testkit.Find(t, widgets, ns, "a") == nil, "the upstream was let go" })
+			if rec := downstreamsOf(up)["late"]; rec["uid"] == "" || rec["uid"] == nil {
+				t.Errorf("the record is lost: %v", downstreamsOf(up))
+			}
+			servesLate(t, name, v2, true)
+			waitGone(t, widgets, ns, "a")
+			waitGone(t, lates(name), other, "a")
 		})
 	}
-	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
+}
+
+// An input of a kind whose definition serves no version is not known to be missing.
+func TestInputOfUnservedKind(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	installLate(t, name)
+	conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}`, 1) +
+		"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: Allow}]\n"
+	start(t, testkit.Config(), conf).ready()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
+		return err == nil, text(err)
+	})
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitData(t, ns, "a", "key", "first")
+	servesLate(t, name, false)
+	waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
+	waitData(t, ns, "a", "key", "first")
+	servesLate(t, name, true)
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	uninstallLate(t, name)
+	waitData(t, ns, "a", "key", "none")
+}
+
+// Without the right to list definitions, a kind that is not served is not known to be gone: a deletion waits, and says what to
+// grant.
+func TestDefinitionsMustNotBeRead(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	installLate(t, name)
+	faults := testkit.NewFaults()
+	forbidden := faults.Answer(http.StatusForbidden, testkit.On("LIST", "customresourcedefinitions"))
+	start(t, faults.Wrap(testkit.Config()), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	serve(false)
-	waitsFor(t, widgets, ns, "a", "Waiting", "it serves the kind in "+name+".example.com/v2")
+	uninstallLate(t, name)
+	waitsFor(t, widgets, ns, "a", "Waiting", "install its CustomResourceDefinition")
 	testkit.Delete(t, widgets, ns, "a")
-	up := waitsFor(t, widgets, ns, "a", "KindNotServed", "it serves the kind in "+name+".example.com/v2")
+	waitsFor(t, widgets, ns, "a", "KindNotServed", "grant list on customresourcedefinitions.apiextensions.k8s.io")
 	waitGone(t, configMaps, ns, "a")
-	if rec := downstreamsOf(up)["late"]; rec["uid"] == "" || rec["uid"] == nil {
-		t.Errorf("the record is lost: %v", downstreamsOf(up))
-	}
-	serve(true)
+	never(t, func() (bool, string) { return testkit.Find(t, widgets, ns, "a") == nil, "the upstream was let go" })
+	forbidden.Off()
 	waitGone(t, widgets, ns, "a")
-	waitGone(t, lates(name), other, "a")
 }
 
 // An aggregated API that is unavailable says nothing about its objects: nothing is lost, a deletion waits, all else goes on.
@@ -198,7 +262,7 @@ func TestAggregatedAPIIsUnavailable(t *testing.T) {
 		group: `+name+`.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
 		service: {namespace: `+ns+`, name: none}}}`)
 	testkit.Eventually(t, patience, func() (bool, string) {
-		err := source.Served(lates(name).GroupVersion().WithKind("Late"))
+		_, err := source.Served(t.Context(), lates(name).GroupVersion().WithKind("Late"))
 		return err != nil && !errors.Is(err, kinds.ErrUnknown), text(err)
 	})
 	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
@@ -301,13 +365,15 @@ func TestMissingKindsCostLittle(t *testing.T) {
 	counter.Reset()
 	end := time.Now().Add(seconds * time.Second)
 	<-time.After(time.Until(end))
-	// Every five seconds: a version and its group for each of two operators, and the API server's version for the one that
-	// has nothing else to do.
+	// Every five seconds: a version, its group and the definitions for each of two operators, and for the one that has nothing
+	// else to do the API server's version and its other kind.
 	asks := seconds/5 + 2
-	if n := counter.Total(testkit.Before(end)); n > asks*(2+3) {
+	if n := len(counter.Requests(testkit.Before(end))); n > asks*(3+7) {
 		t.Errorf("%d requests in %d s: %v", n, seconds, counter.Snapshot())
 	}
-	if n := counter.Total(testkit.Before(end), func(r testkit.Request) bool { return r.Verb != http.MethodGet && r.Verb != "get" }); n > 0 {
+	if n := counter.Total(testkit.Before(end), func(r testkit.Request) bool {
+		return r.Verb != http.MethodGet && r.Key() != "LIST customresourcedefinitions"
+	}); n > 0 {
 		t.Errorf("%d requests are no questions for kinds: %v", n, counter.Snapshot())
 	}
 }

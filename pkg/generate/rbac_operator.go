@@ -19,10 +19,19 @@ var (
 	namespaces      = schema.GroupResource{Resource: "namespaces"}
 	configMaps      = schema.GroupResource{Resource: "configmaps"}
 	serviceAccounts = schema.GroupResource{Resource: "serviceaccounts"}
+	definitions     = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 )
 
 // everywhere is the place of what is not limited to namespaces.
 var everywhere = []string{""}
+
+// askWhetherGone lets the process ask for the definition of a kind: where there is one that serves no version, the kind's objects
+// are stored all the same.
+func (d *derivation) askWhetherGone(k *kinds.Kind) {
+	if !kinds.IsBuiltin(k.GVK.GroupKind()) {
+		d.allow(d.Process, "", everywhere, of(definitions, "whether a kind that is not served is gone"), "list")
+	}
+}
 
 // election is what leader election takes. That a process leads is told once, by an event.
 func (d *derivation) election() {
@@ -117,6 +126,7 @@ func (r *operatorRights) downstream(d *config.Downstream) error {
 	if r.observing {
 		return nil
 	}
+	r.askWhetherGone(k)
 	r.grantTo(places, what, "create", "patch")
 	if d.DeletionPolicy == config.DeletionDelete || d.UpdatePolicy == config.UpdateRecreate {
 		r.grantTo(places, what, "delete")
@@ -152,6 +162,7 @@ func (r *operatorRights) before() error {
 		return err
 	}
 	r.grantTo(r.targetPlaces(k, b.TargetNamespaces), of(resourceOf(k), "deletion.before"), "get", "list", "watch", "create", "patch", "delete")
+	r.askWhetherGone(k)
 	r.noteEscalation(k)
 	return nil
 }
@@ -175,6 +186,9 @@ func (r *operatorRights) input(in *config.Input) error {
 		what.names = []string{in.FixedName}
 	}
 	r.grantTo(placesOf(within, k.Namespaced), what, "list", "watch")
+	if in.Missing == config.MissingAllow {
+		r.askWhetherGone(k)
+	}
 	return nil
 }
 
@@ -247,6 +261,7 @@ func (d *derivation) release(op *config.Operator) error {
 	}
 	d.allow(d.Process, op.Metadata.Name, placesOf(op.Watch.Namespaces, up.Namespaced), of(resourceOf(up), "the finalizer of upstreams"),
 		"list", "patch")
+	d.askWhetherGone(up)
 	b := op.Deletion.Before
 	if b == nil {
 		return nil
@@ -257,5 +272,6 @@ func (d *derivation) release(op *config.Operator) error {
 	}
 	d.allow(d.Process, op.Metadata.Name, targetPlaces(op, k, b.TargetNamespaces), of(resourceOf(k), "the finalizer of deletion.before"),
 		"list", "patch")
+	d.askWhetherGone(k)
 	return nil
 }

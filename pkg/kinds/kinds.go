@@ -55,6 +55,10 @@ type UnknownError struct {
 	Mend string
 	// Elsewhere are the versions in which an API server serves the kind instead.
 	Elsewhere []string
+	// Definition is the name of the CustomResourceDefinition of the kind, which serves it in no version: its objects are stored.
+	Definition string
+	// Hidden tells that whether there is such a definition is not known: the right to list definitions is missing.
+	Hidden bool
 }
 
 // Error tells which kind is missing, where, and how to mend it.
@@ -69,12 +73,12 @@ func (e *UnknownError) Error() string {
 // Is makes errors.Is(err, ErrUnknown) true.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
-// Gone tells whether the error of a Cluster says that no object of the kind exists: the API server answered, and serves the
-// kind in no version. An object that is served in another version is there, and where the API server could not be asked it
-// may be.
+// Gone tells whether the error of a Cluster says that no object of the kind exists: the API server answered, serves the kind
+// in no version, and has no definition of it. An object that is served in another version, or stored under a definition that
+// serves none, is there; where the API server could not be asked, or definitions must not be read, it may be.
 func Gone(err error) bool {
 	var unknown *UnknownError
-	return errors.As(err, &unknown) && len(unknown.Elsewhere) == 0
+	return errors.As(err, &unknown) && len(unknown.Elsewhere) == 0 && unknown.Definition == "" && !unknown.Hidden
 }
 
 // nearby says what there is instead of the kind that was asked for: the same kind at other versions, else a kind

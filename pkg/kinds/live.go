@@ -22,7 +22,7 @@ import (
 // may read (system:discovery). Answers are kept until Invalidate; that a kind is unknown, that a request failed and
 // that a schema is missing are not kept, so the next question asks again. Safe for concurrent use.
 type Cluster struct {
-	discovery discovery.DiscoveryInterface
+	discovery *discovery.DiscoveryClient
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*Kind
@@ -41,7 +41,7 @@ func Live(cfg *rest.Config) (*Cluster, error) {
 
 // Kind implements Source. The first question about a kind costs one discovery request for its group and version, and
 // two OpenAPI requests; later ones none. An *UnknownError means that the API server answered and does not serve the
-// kind, which takes one or two requests more; any other error that it could not be asked.
+// kind, which takes up to three requests more; any other error that it could not be asked.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
@@ -49,7 +49,7 @@ func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	if k != nil {
 		return k, nil
 	}
-	k, err := c.discover(gvk)
+	k, err := c.Served(context.Background(), gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -98,22 +98,16 @@ func (c *Cluster) Version() (*version.Version, error) {
 	return v, nil
 }
 
-// Served asks the API server whether it serves the kind, whatever is remembered. The error is that of Kind. It costs one
-// request for a kind that is served, and one or two more, for its group, where it is not.
-func (c *Cluster) Served(gvk schema.GroupVersionKind) error {
-	_, err := c.discover(gvk)
-	return err
-}
-
-// discover returns the kind without its schema.
-func (c *Cluster) discover(gvk schema.GroupVersionKind) (*Kind, error) {
-	list, err := c.resources(gvk.GroupVersion())
+// Served asks the API server for the kind, whatever is remembered, and returns it without its schema. The error is that of
+// Kind. It costs one request for a kind that is served, and up to three more, for its group and its definition, where it is not.
+func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*Kind, error) {
+	list, err := c.resources(ctx, gvk.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
 	i := indexOf(gvk.Kind, list)
 	if i < 0 {
-		return nil, c.unknown(gvk, list)
+		return nil, c.unknown(ctx, gvk, list)
 	}
 	resource := list.APIResources[i]
 	return &Kind{
@@ -127,8 +121,8 @@ func (c *Cluster) discover(gvk schema.GroupVersionKind) (*Kind, error) {
 }
 
 // resources lists what is served of a group and version; nothing where it is not served at all.
-func (c *Cluster) resources(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	list, err := c.discovery.ServerResourcesForGroupVersion(gv.String())
+func (c *Cluster) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return &metav1.APIResourceList{}, nil
@@ -146,9 +140,9 @@ func indexOf(kind string, list *metav1.APIResourceList) int {
 
 // unknown is the error for a kind that is not in list, which is what its group and version has; another one where that
 // cannot be told.
-func (c *Cluster) unknown(gvk schema.GroupVersionKind, list *metav1.APIResourceList) error {
+func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) error {
 	e := &UnknownError{GVK: gvk, Where: "the API server"}
-	versions, err := c.versions(gvk.Group)
+	versions, err := c.versions(ctx, gvk.Group)
 	if err != nil {
 		return err
 	}
@@ -156,7 +150,7 @@ func (c *Cluster) unknown(gvk schema.GroupVersionKind, list *metav1.APIResourceL
 		if gv == gvk.GroupVersion() {
 			continue
 		}
-		other, err := c.resources(gv)
+		other, err := c.resources(ctx, gv)
 		if err != nil {
 			return err
 		}
@@ -168,20 +162,32 @@ func (c *Cluster) unknown(gvk schema.GroupVersionKind, list *metav1.APIResourceL
 		e.Mend = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") + ": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
 		return e
 	}
+	if !IsBuiltin(gvk.GroupKind()) {
+		if e.Definition, e.Hidden, err = c.definition(ctx, gvk.GroupKind()); err != nil {
+			return err
+		}
+	}
+	if e.Definition != "" {
+		e.Mend = "its CustomResourceDefinition " + e.Definition + " serves it in no version: set served: true for " + gvk.Version + ", or see its conditions"
+		return e
+	}
 	e.Mend = "install its CustomResourceDefinition"
 	if near := nearby(gvk, served(gvk.GroupVersion(), list)); near != "" {
 		e.Mend = near + " If not, " + e.Mend
+	}
+	if e.Hidden {
+		e.Mend += "; whether one exists that serves no version is not known: grant list on customresourcedefinitions.apiextensions.k8s.io"
 	}
 	return e
 }
 
 // versions lists the versions in which anything of a group is served; none where the group is not there.
-func (c *Cluster) versions(group string) ([]schema.GroupVersion, error) {
+func (c *Cluster) versions(ctx context.Context, group string) ([]schema.GroupVersion, error) {
 	if group == "" { // it has one version for good
 		return nil, nil
 	}
 	var found metav1.APIGroup
-	err := c.discovery.RESTClient().Get().AbsPath("/apis/" + group).Do(context.TODO()).Into(&found)
+	err := c.discovery.RESTClient().Get().AbsPath("/apis/" + group).Do(ctx).Into(&found)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,6 +67,12 @@ func (s *server) set(path string, code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.codes[path] = code
+}
+
+func (s *server) answer(path, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[path] = text
 }
 
 func (s *server) requests() (n int) {
@@ -220,13 +227,22 @@ func TestLiveConcurrently(t *testing.T) {
 	group.Wait()
 }
 
-// TestGone: only a kind that is served in no version has no objects, and only an API server that answers can say so.
+// TestGone: only a kind that is served in no version and has no definition has no objects, and only an API server that answers
+// can say so.
 func TestGone(t *testing.T) {
 	const group, other = "/apis/tools.example.com", "/apis/tools.example.com/v2"
+	definitions := func(kinds ...string) string {
+		items := make([]string, len(kinds))
+		for i, kind := range kinds {
+			items[i] = fmt.Sprintf(`{"metadata":{"name":"%ses.tools.example.com"},"spec":{"group":"tools.example.com","names":{"kind":%q}}}`, kind, kind)
+		}
+		return `{"items":[{"metadata":{"name":"things.other.example.com"}}` + strings.Join(append([]string{""}, items...), ",") + "]}"
+	}
 	s := newServer()
 	s.set(discoveryPath, 404)
 	s.answers[group] = `{"kind":"APIGroup","apiVersion":"v1","name":"tools.example.com","versions":[{"groupVersion":"tools.example.com/v2","version":"v2"}]}`
 	s.answers[other] = strings.ReplaceAll(thingList, "tools.example.com/v1", "tools.example.com/v2")
+	s.answers[definitionsPath] = definitions("Thing")
 	c := s.cluster(t)
 	for _, tc := range []struct {
 		reason        string
@@ -238,14 +254,27 @@ func TestGone(t *testing.T) {
 		{"another version is served", "", 0, true, false, "it serves the kind in tools.example.com/v2"},
 		{"whether it is cannot be told", other, 503, false, false, "asking the API server for the kinds of tools.example.com/v2"},
 		{"the group cannot be asked", group, 500, false, false, "asking the API server for the versions of tools.example.com"},
-		{"the group is not there", group, 404, true, true, "install its CustomResourceDefinition"},
+		{"no version is served, but there is a definition", group, 404, true, false, "its CustomResourceDefinition Thinges.tools.example.com serves it in no version"},
+		{"definitions must not be read", definitionsPath, 403, true, false, "grant list on customresourcedefinitions.apiextensions.k8s.io"},
+		{"definitions cannot be read", definitionsPath, 503, false, false, "asking the API server for the CustomResourceDefinition of Thing.tools.example.com"},
+		{"there are no definitions", definitionsPath, 404, true, true, "install its CustomResourceDefinition"},
 		{"the version is served", discoveryPath, 0, false, false, ""},
 	} {
 		s.set(tc.path, tc.code)
-		err := c.Served(thing)
+		_, err := c.Served(t.Context(), thing)
 		if errors.Is(err, ErrUnknown) != tc.unknown || Gone(err) != tc.gone || (err == nil) != (tc.text == "") ||
 			err != nil && !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: got %v", tc.reason, err)
 		}
+	}
+	s.set(discoveryPath, 404)
+	s.set(definitionsPath, 0)
+	s.answer(definitionsPath, definitions("Other"))
+	if _, err := c.Served(t.Context(), thing); !Gone(err) {
+		t.Errorf("the definition is of another kind: %v", err)
+	}
+	asked := s.count[definitionsPath]
+	if _, err := c.Served(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); !Gone(err) || s.count[definitionsPath] != asked {
+		t.Errorf("a built-in kind has no definition to ask for: %v", err)
 	}
 }

@@ -41,6 +41,8 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- $before := and (not $observing) ($config.deletion).before -}}
 {{- $read := list "list" "watch" -}}
 {{- $own := dict "roles" .roles "to" .to "operator" .name -}}
+{{- /* The process asks for the definition of a kind that is not served. */ -}}
+{{- $process := dict "root" .root "roles" .roles "to" .process -}}
 
 {{- /* Upstreams: read past the watch, too, where a write of the status may be refused or one may have lost its label. */ -}}
 {{- $upstreams := merge (dict "group" $up.group "resource" $up.resource "places" $within) $own -}}
@@ -64,6 +66,7 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- range $config.downstreams -}}
   {{- $verbs := list "get" "list" "watch" -}}
   {{- if not $observing -}}
+    {{- include "corollary.rights.definition" (merge (dict "of" .) $process) -}}
     {{- $verbs = concat $verbs (list "create" "patch") -}}
     {{- if or (eq (default "Delete" .deletionPolicy) "Delete") (eq (default "Apply" .updatePolicy) "Recreate") -}}
       {{- $verbs = append $verbs "delete" -}}
@@ -72,6 +75,7 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- include "corollary.rights.target" (merge (dict "root" $.root "config" $config "of" . "verbs" $verbs) $own) -}}
 {{- end -}}
 {{- with $before -}}
+  {{- include "corollary.rights.definition" (merge (dict "of" .) $process) -}}
   {{- include "corollary.rights.target" (merge (dict "root" $.root "config" $config "of" . "verbs" (list "get" "list" "watch" "create" "patch" "delete")) $own) -}}
 {{- end -}}
 
@@ -82,6 +86,9 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- $in := include "corollary.rights.places" (dict "within" (empty .namespace | ternary $watched (list .namespace)) "kind" $kind) | fromJsonArray -}}
   {{- $names := empty .fixedName | ternary list (list .fixedName) -}}
   {{- include "corollary.rights.allow" (merge (dict "group" $kind.group "resource" $kind.resource "names" $names "verbs" $read "places" $in) $own) -}}
+  {{- if eq (default "Wait" .missing) "Allow" -}}
+    {{- include "corollary.rights.definition" (merge (dict "of" .) $process) -}}
+  {{- end -}}
 {{- end -}}
 {{- with and (not $observing) ($config.guard).confirm -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "configmaps" "names" (list .configMap) "verbs" $read "places" (list .namespace)) $own) -}}
@@ -106,10 +113,12 @@ What `corollary release` needs to take finalizers off, in the form of corollary.
 {{- range $name, $config := include "corollary.operators" .root | fromJson -}}
   {{- $own := dict "root" $.root "config" $config "roles" $roles "to" $.to "operator" $name "verbs" (list "list" "patch") -}}
   {{- if include "corollary.rights.finalizers" $own -}}
+    {{- include "corollary.rights.definition" (dict "root" $.root "roles" $roles "to" $.to "of" $config.watch) -}}
     {{- $up := include "corollary.rights.kind" (dict "root" $.root "of" $config.watch) | fromJson -}}
     {{- $within := include "corollary.rights.places" (dict "within" $config.watch.namespaces "kind" $up) | fromJsonArray -}}
     {{- include "corollary.rights.allow" (merge (dict "group" $up.group "resource" $up.resource "places" $within) $own) -}}
     {{- with ($config.deletion).before -}}
+      {{- include "corollary.rights.definition" (dict "root" $.root "roles" $roles "to" $.to "of" .) -}}
       {{- include "corollary.rights.target" (merge (dict "of" .) $own) -}}
     {{- end -}}
   {{- end -}}
@@ -130,6 +139,15 @@ Adds verbs on a resource to the roles: {roles, operator, places, to, group, reso
   {{- $_ := set $rule "verbs" (concat $rule.verbs $.verbs | uniq) -}}
   {{- $_ := set $role.rules $about $rule -}}
   {{- $_ := set $.roles $key $role -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Lets an account ask whether a kind that is not served is gone, unless it is one of Kubernetes' own: {root, roles, to, of}.
+*/}}
+{{- define "corollary.rights.definition" -}}
+{{- if (include "corollary.rights.kind" . | fromJson).custom -}}
+  {{- include "corollary.rights.allow" (dict "roles" .roles "to" .to "operator" "" "places" (list "") "group" "apiextensions.k8s.io" "resource" "customresourcedefinitions" "verbs" (list "list")) -}}
 {{- end -}}
 {{- end -}}
 
@@ -161,7 +179,7 @@ is refused here too: it must not become a right to everywhere.
 {{- end -}}
 
 {{/*
-What is known of a kind that a config names, as JSON {group, resource, namespaced, status}: from the values, from the table of
+What is known of a kind that a config names, as JSON {group, resource, namespaced, status, custom}: from the values, from the table of
 built-in kinds, else guessed as kubectl does: a regular plural, namespaced, with a status. {root, of: {apiVersion, kind}}
 */}}
 {{- define "corollary.rights.kind" -}}
@@ -176,8 +194,9 @@ built-in kinds, else guessed as kubectl does: a regular plural, namespaced, with
   {{- $plural = printf "%ss" $plural -}}
 {{- end -}}
 {{- $name := list .of.kind $group | compact | join "." -}}
-{{- $kind := dict "group" $group "resource" $plural "namespaced" true "status" true -}}
-{{- range list (.root.Files.Get "files/kinds.yaml" | fromYaml) (default dict .root.Values.kinds) -}}
+{{- $builtin := .root.Files.Get "files/kinds.yaml" | fromYaml -}}
+{{- $kind := dict "group" $group "resource" $plural "namespaced" true "status" true "custom" (not (hasKey $builtin $name)) -}}
+{{- range list $builtin (default dict .root.Values.kinds) -}}
   {{- range $key, $value := get . $name | default dict -}}
     {{- $_ := set $kind $key $value -}}
   {{- end -}}

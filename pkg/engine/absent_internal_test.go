@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// A question about a kind that is not answered holds up nobody who asks about another kind, and ends with its own request.
+func TestHangingQuestion(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/apis/hangs.example.com") {
+			asked <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	cluster, err := kinds.Live(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{cluster: cluster, options: withDefaults(Options{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	hangs, other := make(chan error, 1), make(chan error, 1)
+	go func() {
+		hangs <- e.absent(ctx, schema.GroupVersionKind{Group: "hangs.example.com", Version: "v1", Kind: "Thing"})
+	}()
+	wait := func(what string, done func(<-chan time.Time) bool) {
+		t.Helper()
+		if !done(time.After(20 * time.Second)) {
+			t.Fatal(what)
+		}
+	}
+	wait("nothing was asked", func(late <-chan time.Time) bool {
+		select {
+		case <-asked:
+			return true
+		case <-late:
+			return false
+		}
+	})
+	go func() {
+		other <- e.absent(t.Context(), schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Thing"})
+	}()
+	answer := func(from <-chan error, want bool) func(<-chan time.Time) bool {
+		return func(late <-chan time.Time) bool {
+			select {
+			case err := <-from:
+				return (err == nil) == want
+			case <-late:
+				return false
+			}
+		}
+	}
+	wait("the question about another kind waits, or is not answered", answer(other, true))
+	cancel()
+	wait("the question goes on after its request, or found out anything", answer(hangs, false))
+}
