@@ -23,6 +23,7 @@ func uninstaller(t *testing.T, verbs ...string) *rest.Config {
 	t.Helper()
 	return testkit.User(t, "uninstaller",
 		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"list", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list"}},
 		rbacv1.PolicyRule{APIGroups: []string{leases.Group}, Resources: []string{"leases"}, Verbs: verbs},
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"patch"},
 			ResourceNames: []string{"operator"}})
