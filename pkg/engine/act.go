@@ -69,7 +69,7 @@ func (l *look) fail(o pipeline.Outcome, err error) {
 	name := l.pipeline.Downstreams[o.Downstream].Name
 	l.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
 	if f.Reason == apply.ReasonSchemaMismatch && isCustom(l.pipeline.Downstreams[o.Downstream].Kind) {
-		l.doubtKinds()
+		l.host.doubtKinds()
 	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	countFailure(l.name, name, f.Reason)

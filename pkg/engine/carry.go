@@ -116,8 +116,7 @@ func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unst
 // the status need have changed since: the new manager has not written it yet, or a process died before it withdrew it.
 func (l *look) previousInStatus() bool {
 	before := l.pipeline.FormerManager()
-	cached, ok := l.upstreams.get(l.ref).(*packed)
-	return before != "" && ok && cached.appliedBy(before) && !l.record.withdrawn && !l.pipeline.Observing() &&
+	return before != "" && l.cache.HasApplied(l.ref, before) && !l.record.withdrawn && !l.pipeline.Observing() &&
 		l.pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 

@@ -62,8 +62,7 @@ func (l *look) awaitsDeletion() bool {
 	if told {
 		return false
 	}
-	cached, err := l.upstreams.upstream(l.ref)
-	return err != nil || cached != nil && cached.GetUID() == l.upstream.GetUID()
+	return l.cache.UpstreamUID(l.ref) == l.upstream.GetUID()
 }
 
 // cascade is what the deletion of the upstream asks for.

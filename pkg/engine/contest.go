@@ -24,7 +24,7 @@ const contestedAfter = 3
 // spacing is how a config spaces out writes that do not settle.
 type spacing struct{ minDelay, maxDelay time.Duration }
 
-func (s *session) spacing() spacing {
+func (s *reconciler) spacing() spacing {
 	retry := s.pipeline.Config.Retry
 	return spacing{time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay)}
 }

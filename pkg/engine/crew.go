@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -17,9 +16,7 @@ type crew struct {
 	// gate is held by each worker for one piece of work, and by the session while they rest.
 	gate    sync.RWMutex
 	resting bool
-	// counting is true before they act; tally is what they have counted then.
-	counting atomic.Bool
-	tally    *tally
+	tally   *tally // what they have counted
 }
 
 // hire starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
@@ -90,10 +87,10 @@ func (s *session) beginActing() {
 // everyone lists the upstreams, and those that the marks of downstreams name: what a start looks at.
 func (s *session) everyone() []pipeline.Ref {
 	seen := map[pipeline.Ref]struct{}{}
-	for _, ref := range s.upstreams.keys() {
+	for _, ref := range s.caches.upstreams.keys() {
 		seen[ref] = struct{}{}
 	}
-	for _, d := range append(slices.Clip(s.downstreams), s.hook) {
+	for _, d := range append(slices.Clip(s.caches.downstreams), s.caches.hook) {
 		for _, sub := range d {
 			for _, obj := range sub.indexer().List() {
 				for _, ref := range s.ownersOf(obj) {

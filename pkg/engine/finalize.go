@@ -287,7 +287,7 @@ func (l *look) findUnserved(ctx context.Context) {
 		if d.Kind.Missing == nil || l.failures[i] != nil {
 			continue
 		}
-		if err := l.engine.absent(ctx, d.Kind.GVK); err != nil {
+		if err := l.host.absent(ctx, d.Kind.GVK); err != nil {
 			l.fail(pipeline.Outcome{Downstream: i}, err)
 			f := l.failures[i]
 			f.Message = fmt.Sprintf("whether a %s of %s exists is not known: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
@@ -311,7 +311,7 @@ func (l *look) findUnseen(ctx context.Context) {
 		if l.selected && (l.record.wish.Downstreams[i].Err != nil || l.isTarget(i, at)) {
 			continue
 		}
-		if cached := l.downstreams[i].live(at); cached != nil && cached.UID == rec.UID {
+		if cached := l.cache.Live(i, at); cached != nil && cached.UID == rec.UID {
 			continue
 		}
 		live, err := l.readOwn(ctx, i, at, rec.UID)
@@ -364,7 +364,7 @@ func (l *look) isOrphaned(live *drift.Live, uid types.UID) bool {
 // readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.
 func (l *look) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
 	if k := l.pipeline.Downstreams[i].Kind; k.Missing != nil {
-		return nil, l.engine.absent(ctx, k.GVK)
+		return nil, l.host.absent(ctx, k.GVK)
 	}
 	obj, err := l.client.Get(ctx, l.target(i, at))
 	if errors.Is(err, apply.ErrGone) {

@@ -157,7 +157,7 @@ func (l *look) failUpstream(doing string, err error) {
 func (l *look) tellFailure(doing string, err error) apply.Failure {
 	f := l.classifyUpstream(err)
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.doubtKinds()
+		l.host.doubtKinds()
 	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	l.record.unable = f.Reason

@@ -19,7 +19,7 @@ import (
 func (l *look) gather(ctx context.Context) pipeline.Input {
 	l.wish(ctx) // our own write to the upstream may have brought somebody else's change with it
 	l.believed = time.Time{}
-	l.record.confirm(func(m madeAt) bool { return l.downstreams[m.downstream].live(m.at) != nil })
+	l.record.confirm(func(m madeAt) bool { return l.cache.Live(m.downstream, m.at) != nil })
 	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(),
 		FinalizerSpaced: l.record.finalizerContest.wait(l.record.asked, l.finalizerChange(), l.spacing(), l.now), Now: l.now}
 	recorded := l.recorded()
@@ -60,8 +60,8 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 	if !ok {
 		return f
 	}
-	f.Live = l.record.latest(i, at, func() *drift.Live { return l.downstreams[i].live(at) }, l.now)
-	if f.Live != nil && l.downstreams[i].live(at) == nil {
+	f.Live = l.record.latest(i, at, func() *drift.Live { return l.cache.Live(i, at) }, l.now)
+	if f.Live != nil && l.cache.Live(i, at) == nil {
 		l.believe(l.record.freshUntil(i))
 	}
 	if rec != nil {
@@ -155,9 +155,9 @@ func (l *look) ownedByDownstream() [][]*drift.Live {
 
 // shownByDownstream lists the objects that bear the upstream's mark, as the cache shows them.
 func (l *look) shownByDownstream() [][]*drift.Live {
-	owned := make([][]*drift.Live, len(l.downstreams))
-	for i, s := range l.downstreams {
-		for _, live := range s.ownedBy(l.upstream.GetUID()) {
+	owned := make([][]*drift.Live, len(l.pipeline.Downstreams))
+	for i := range owned {
+		for _, live := range l.cache.OwnedBy(i, l.upstream.GetUID()) {
 			if pipeline.Marked(live, l.upstream.GetUID()) {
 				owned[i] = append(owned[i], live)
 			}
@@ -189,10 +189,10 @@ func (l *look) hasFinalizer() bool {
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
-func (s *session) upstreamTarget(ref pipeline.Ref) apply.Target {
+func (s *reconciler) upstreamTarget(ref pipeline.Ref) apply.Target {
 	return apply.Target{GVR: s.pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-func (s *session) target(i int, ref pipeline.Ref) apply.Target {
+func (s *reconciler) target(i int, ref pipeline.Ref) apply.Target {
 	return apply.Target{GVR: s.pipeline.Downstreams[i].Kind.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -25,7 +24,6 @@ type generation struct {
 	file   *config.File
 	digest string
 	acting identity
-	client *apply.Client
 
 	cancel context.CancelFunc // nil before start
 	ended  chan struct{}
@@ -50,12 +48,9 @@ type generation struct {
 }
 
 func (o *operator) newGeneration(f *config.File) *generation {
-	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(o.name, verb, resource, code) })
-	acting := o.engine.identify(f)
 	return &generation{
 		operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
-		confirmedFor: confirmationIn(f), acting: acting,
-		client: apply.New(o.engine.connections.as(acting).objects, f.Conventions.FieldManager, observe),
+		confirmedFor: confirmationIn(f), acting: o.engine.identify(f),
 	}
 }
 

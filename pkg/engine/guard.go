@@ -149,7 +149,7 @@ func (s *session) passGuard(live context.Context) bool {
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
 			cleans = now
-			s.enqueue(priorityBulk, s.upstreams.keys()...)
+			s.enqueue(priorityBulk, s.caches.upstreams.keys()...)
 		}
 		c, left := w.tally.sum()
 		if left > 0 && !w.told {
@@ -173,7 +173,7 @@ func (s *session) passGuard(live context.Context) bool {
 // downstreamsShown is how many downstreams the watches show.
 func (s *session) downstreamsShown() int {
 	n, seen := 0, map[*sharedWatch]bool{}
-	for _, d := range s.downstreams {
+	for _, d := range s.caches.downstreams {
 		for _, sub := range d {
 			if !seen[sub.shared] {
 				n += len(sub.indexer().ListKeys())

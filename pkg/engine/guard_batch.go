@@ -107,8 +107,8 @@ func (b *batch) current() *tally {
 
 // heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
 // changed since it was counted does not.
-func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
-	before, ok := l.batch.has(l.ref)
+func (s *session) heldByGuard(ctx context.Context, l *look, d pipeline.Decision) bool {
+	before, ok := s.batch.has(l.ref)
 	if !ok {
 		return false
 	}
@@ -116,9 +116,12 @@ func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 	c := l.countIn(l.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && l.pipeline.Config.Guard.MaxChanged != ""
 	free := !restricted || before != drift.Sum{} && before != own
-	l.batch.note(l.ref, c, own, free)
+	s.batch.note(l.ref, c, own, free)
 	return !free
 }
+
+// guardDone implements host.
+func (s *session) guardDone(ref pipeline.Ref) { s.batch.note(ref, counted{}, drift.Sum{}, true) }
 
 // watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {

@@ -148,7 +148,7 @@ func (s *session) namespaceHandler() cache.ResourceEventHandler {
 // goes through all upstreams: that happens too seldom for an index, which every one of them would pay for.
 func (s *session) enqueueNamespace(namespace any) {
 	for _, name := range refsOf(namespace) {
-		refs := slices.DeleteFunc(s.upstreams.keys(), func(ref pipeline.Ref) bool { return ref.Namespace != name.Name })
+		refs := slices.DeleteFunc(s.caches.upstreams.keys(), func(ref pipeline.Ref) bool { return ref.Namespace != name.Name })
 		s.batch.join(refs)
 		s.enqueue(priorityNow, refs...)
 	}
@@ -167,7 +167,7 @@ func refsOf(obj any) []pipeline.Ref {
 
 // ownersOf finds the upstreams that an object's marks name. An owner keeps its name as long as it keeps its uid, so the
 // name says what to look at; the look itself goes by uid, whether the upstream is in the cache or not.
-func (s *session) ownersOf(obj any) []pipeline.Ref {
+func (s *reconciler) ownersOf(obj any) []pipeline.Ref {
 	live, ok := obj.(*drift.Live)
 	if !ok {
 		return nil

@@ -106,7 +106,7 @@ func (l *look) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.
 	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
 		return read, nil
 	case m.foreign != at:
-		return l.hook.live(at), nil
+		return l.cache.Live(pipeline.HookIndex, at), nil
 	case read != nil && m.retry.wait(l.record.asked, l.now) > 0:
 		return read, nil
 	}
@@ -144,7 +144,7 @@ func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*dri
 	if read != nil && at.Name == "" {
 		at = pipeline.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
-	cached := l.hook.live(at)
+	cached := l.cache.Live(pipeline.HookIndex, at)
 	if is(read) && l.now.Before(until) && (!is(cached) || newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
 			l.believe(until)
@@ -167,7 +167,7 @@ func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*dri
 // readHook reads what stands at a place; nil where nothing does, be it since the kind is gone.
 func (l *look) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	if k := l.pipeline.Hook.Object.Kind; k.Missing != nil {
-		return nil, l.engine.absent(ctx, k.GVK)
+		return nil, l.host.absent(ctx, k.GVK)
 	}
 	obj, err := l.client.Get(ctx, l.hookTarget(at))
 	if errors.Is(err, apply.ErrGone) {
@@ -189,7 +189,7 @@ func (l *look) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error)
 	return live, nil
 }
 
-func (s *session) hookTarget(at pipeline.Ref) apply.Target {
+func (s *reconciler) hookTarget(at pipeline.Ref) apply.Target {
 	return apply.Target{GVR: s.pipeline.Hook.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
@@ -289,7 +289,7 @@ func (l *look) freeHook(ctx context.Context, live *drift.Live) error {
 }
 
 // unhold takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
-func (s *session) unhold(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
+func (s *reconciler) unhold(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
 		"finalizers": pipeline.HookFinalizers(live),

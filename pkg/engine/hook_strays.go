@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -36,30 +35,18 @@ func hookOwners(obj any) ([]string, error) {
 
 // strays finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
 // is watched: there is none, or one that was made later.
-func (s *session) strays(ref pipeline.Ref) []*drift.Live {
+func (s *reconciler) strays(ref pipeline.Ref) []*drift.Live {
 	var found []*drift.Live
-	standing := s.standing(ref)
-	for _, sub := range s.hook {
-		objs, _ := sub.indexer().ByIndex(byHook, ref.Name)
-		for _, obj := range objs {
-			live, ok := obj.(*drift.Live)
-			if ok && s.pipeline.HookHeld(live) && s.owns(ref, live) && (standing == "" || !pipeline.Marked(live, standing)) {
-				found = append(found, live)
-			}
+	standing := s.cache.UpstreamUID(ref)
+	for _, live := range s.cache.HooksOf(ref.Name) {
+		if s.pipeline.HookHeld(live) && s.owns(ref, live) && (standing == "" || !pipeline.Marked(live, standing)) {
+			found = append(found, live)
 		}
 	}
 	return found
 }
 
-// standing is the uid of the upstream of that name that is watched; empty for none.
-func (s *session) standing(ref pipeline.Ref) types.UID {
-	if p, ok := s.upstreams.get(ref).(*packed); ok {
-		return p.UID
-	}
-	return ""
-}
-
-func (s *session) owns(ref pipeline.Ref, live *drift.Live) bool {
+func (s *reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
 	for _, owner := range s.ownersOf(live) {
 		if owner == ref {
 			return true
@@ -70,12 +57,12 @@ func (s *session) owns(ref pipeline.Ref, live *drift.Live) bool {
 
 // freeStrays lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
 // by force: nothing is left to wait for them, and our finalizer on them would keep them for ever.
-func (s *session) freeStrays(ctx context.Context, ref pipeline.Ref) error {
+func (s *reconciler) freeStrays(ctx context.Context, ref pipeline.Ref) error {
 	if s.pipeline.Hook == nil || s.pipeline.Observing() {
 		return nil
 	}
 	strays := s.strays(ref)
-	if len(strays) == 0 || !s.upstreams.watch(ref.Namespace) {
+	if len(strays) == 0 || !s.cache.Watches(ref.Namespace) {
 		return nil
 	}
 	// It may stand all the same: without the labels that the config selects by, or ahead of the watch.
@@ -101,7 +88,7 @@ func (l *look) retireFormer(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	kind, err := l.engine.cluster.Served(ctx, schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+	kind, err := l.host.served(ctx, schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
 	if kinds.Gone(err) {
 		return nil
 	}
@@ -135,12 +122,12 @@ func (l *look) retireFormer(ctx context.Context) error {
 
 // marked tells whether an object bears the hash or the finalizer of this operator, which whatever it makes before a deletion
 // has from the beginning.
-func (s *session) marked(obj *unstructured.Unstructured) bool {
+func (s *reconciler) marked(obj *unstructured.Unstructured) bool {
 	held := func(name string) bool { return slices.Contains(s.pipeline.Config.Conventions.Finalizers(), name) }
 	return s.pipeline.BearsHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
 }
 
-func (s *session) freeStray(ctx context.Context, live *drift.Live) error {
+func (s *reconciler) freeStray(ctx context.Context, live *drift.Live) error {
 	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
 	s.log.Info("letting go of what was made before a deletion: its upstream is gone", "object", s.hookTarget(at).String())
 	resp, err := s.unhold(ctx, live)

@@ -11,8 +11,8 @@ import (
 
 // inherit takes over what the session before remembers of what it wrote: the watches may not have shown it yet, and an
 // object that the API server spells its own way need not be applied once more. The session before has ended.
-func (s *session) inherit(before *session) {
-	if before == nil || before.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
+func (s *reconciler) inherit(before *reconciler) {
+	if before.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return
 	}
 	s.leaving.inherit(&before.leaving)
@@ -24,7 +24,7 @@ func (s *session) inherit(before *session) {
 
 // elder is the session that works while another one counts, with what its downstreams have become there.
 type elder struct {
-	*session
+	*reconciler
 	heirs []heir
 }
 
@@ -34,7 +34,7 @@ func (s *session) findElder() {
 	s.operator.mu.Lock()
 	defer s.operator.mu.Unlock()
 	if old := s.operator.current.session; old != nil && old != s && old.pipeline.Upstream.GVR == s.pipeline.Upstream.GVR {
-		s.elder = elder{old, s.heirs(old.pipeline)}
+		s.elder = elder{old.reconciler, s.heirs(old.pipeline)}
 	}
 }
 
@@ -60,7 +60,7 @@ type heir struct {
 	sees  bool
 }
 
-func (s *session) heirs(before *pipeline.Pipeline) []heir {
+func (s *reconciler) heirs(before *pipeline.Pipeline) []heir {
 	list := make([]heir, len(before.Downstreams))
 	for i, old := range before.Downstreams {
 		list[i].index = -1

@@ -50,8 +50,11 @@ func keepInput(view pipeline.InputView) cache.TransformFunc {
 	}
 }
 
-// unpack returns what is kept of the input, as a copy of its own.
-func (i *input) unpack() (map[string]any, error) {
+// Digest implements Input.
+func (i *input) Digest() drift.Sum { return i.digest }
+
+// Unpack implements Input.
+func (i *input) Unpack() (map[string]any, error) {
 	obj := map[string]any{}
 	if err := unpackInto(i.text, &obj); err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", i.Namespace, i.Name, err)
@@ -62,7 +65,7 @@ func (i *input) unpack() (map[string]any, error) {
 // openInput joins the watches of an input: one object where the config fixes name and namespace, else those of that name,
 // or all, in the namespaces in which upstreams are watched.
 func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watchKey, error)) error {
-	s.inputs[i] = stores{}
+	s.caches.inputs[i] = stores{}
 	if source.Kind.Missing != nil {
 		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
@@ -82,7 +85,7 @@ func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watc
 		if err != nil {
 			return err
 		}
-		s.inputs[i][ns] = sub
+		s.caches.inputs[i][ns] = sub
 	}
 	return nil
 }
@@ -182,11 +185,12 @@ func (l *look) findInputs(ctx context.Context) {
 			r.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
-	l.found = make([]*input, len(r.inputs))
+	l.found = make([]Input, len(r.inputs))
 	digests := make([]any, len(r.inputs))
 	for i, ref := range r.inputs {
-		if l.found[i], _ = l.inputs[i].get(ref.At).(*input); l.found[i] != nil {
-			digests[i] = string(l.found[i].digest[:])
+		if l.found[i] = l.cache.Input(i, ref.At); l.found[i] != nil {
+			digest := l.found[i].Digest()
+			digests[i] = string(digest[:])
 		} else if ref.Err != nil {
 			digests[i] = []any{ref.Err.Error()}
 		}
@@ -202,7 +206,7 @@ func (l *look) inputsRead() pipeline.Inputs {
 			if l.found[s.Index] == nil {
 				return nil
 			}
-			obj, err := l.found[s.Index].unpack()
+			obj, err := l.found[s.Index].Unpack()
 			if err != nil { // it was packed by this process: a mistake of this program
 				panic(err)
 			}

@@ -167,7 +167,7 @@ func forgetOperator(operator string) {
 
 // forgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of the session
 // that works in its place.
-func (s *session) forgetObjects() {
+func (s *reconciler) forgetObjects() {
 	if s.counted.Load() {
 		objects.DeletePartialMatch(prometheus.Labels{"operator": s.name})
 		upstreams.DeletePartialMatch(prometheus.Labels{"operator": s.name})
@@ -175,7 +175,7 @@ func (s *session) forgetObjects() {
 }
 
 // countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
-func (s *session) countStates(r *record, results []pipeline.Result) {
+func (s *reconciler) countStates(r *record, results []pipeline.Result) {
 	for i, state := range r.states {
 		objects.WithLabelValues(s.name, s.pipeline.Downstreams[i].Name, string(state)).Dec()
 	}
@@ -190,7 +190,7 @@ func (s *session) countStates(r *record, results []pipeline.Result) {
 
 // countVerdict moves an upstream from what Ready said when it was counted to what it says now; the zero value is nothing.
 // A request about the upstream itself that fails, such as writing its status, is told before that: no status says it.
-func (s *session) countVerdict(r *record, v status.Verdict) {
+func (s *reconciler) countVerdict(r *record, v status.Verdict) {
 	if r.unable != "" && v.Reason != "" {
 		v.Reason = r.unable
 	}
@@ -207,7 +207,7 @@ func (s *session) countVerdict(r *record, v status.Verdict) {
 }
 
 // countHook moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
-func (s *session) countHook(r *record, state pipeline.State) {
+func (s *reconciler) countHook(r *record, state pipeline.State) {
 	if r.hook.state == state {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // A mistake of this program in one look ends that look and nothing else.
 func TestPanicIsSurvived(t *testing.T) {
-	s := &session{generation: &generation{operator: &operator{name: t.Name(), log: logr.Discard()}}} // without a pipeline every look fails
+	s := &session{reconciler: &reconciler{name: t.Name(), log: logr.Discard()}} // without a pipeline every look fails
 	if after := s.guarded(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
 		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
 	}

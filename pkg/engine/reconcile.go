@@ -20,7 +20,7 @@ const maxRounds = 5
 
 // look is one reconcile of one upstream.
 type look struct {
-	*session
+	*reconciler
 	// client makes the requests of this look: the session's own, but for a survey, which writes nothing.
 	client   *apply.Client
 	ref      pipeline.Ref
@@ -44,7 +44,7 @@ type look struct {
 	contestedBy string
 	// found are the inputs as the caches had them when the wish was made, nil for a missing one; read is the digest of what
 	// they say, unpacked what templates get to see, once somebody asks.
-	found    []*input
+	found    []Input
 	read     drift.Sum
 	unpacked *pipeline.Inputs
 	// unwatched is true where the watch does not show the object of deletion.before.
@@ -60,7 +60,7 @@ type look struct {
 
 // reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
 // how long to look again; zero means when something changes.
-func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
+func (s *reconciler) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
 	if err := s.freeStrays(ctx, ref); err != nil {
 		return s.failedLook(ref, err)
 	}
@@ -70,7 +70,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	}
 	s.memory.found(ref)
 	if l == nil {
-		s.batch.note(ref, counted{}, drift.Sum{}, true)
+		s.host.guardDone(ref)
 		return 0
 	}
 	defer l.leave()
@@ -80,7 +80,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	l.begun = true
 	defer func() { l.record.wish.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {
-		s.batch.note(ref, counted{}, drift.Sum{}, true)
+		s.host.guardDone(ref)
 		return l.finalize(ctx)
 	}
 	if s.pipeline.OnlyDeletes {
@@ -96,7 +96,7 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 	for round := range maxRounds {
 		in := l.gather(ctx)
 		decision = s.pipeline.Decide(in)
-		if round == 0 && l.heldByGuard(ctx, decision) {
+		if round == 0 && l.host.heldByGuard(ctx, l, decision) {
 			return 0
 		}
 		if !decision.Pending() {
@@ -118,9 +118,9 @@ func (s *session) reconcile(ctx context.Context, ref pipeline.Ref) time.Duration
 }
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
-func (s *session) begin(ctx context.Context, ref pipeline.Ref) (begun *look, err error) {
+func (s *reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *look, err error) {
 	ahead := s.memory.peek(ref).ahead()
-	cached, err := s.upstreams.upstream(ref)
+	cached, err := s.cache.Upstream(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +160,11 @@ func (l *look) hasNothing() bool {
 	return !l.hasFinalizer() && len(l.owned()) == 0 && !l.pipeline.SpeaksFor(l.upstream)
 }
 
-func (s *session) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
+func (s *reconciler) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
 	if r := s.memory.peek(ref); r != nil && r.uid != up.GetUID() {
 		s.forget(ref) // the one before was deleted between two looks
 	}
-	l := &look{session: s, client: s.client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+	l := &look{reconciler: s, client: s.client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
 		record: s.memory.record(ref, up.GetUID(), len(s.pipeline.Downstreams)), begun: s.counting.Load()}
 	l.record.forgetSlow(l.now)
 	return l
@@ -183,8 +183,8 @@ func (l *look) holdBack() {
 // vanished is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
 // same, without them: only reading it tells, and then its downstreams are unwanted. One that has them (again) is on its
 // way into the cache. Marks can name any namespace; what is not watched is somebody else's.
-func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error) {
-	if s.pipeline.Config.Watch.LabelSelector == nil || !s.upstreams.watch(ref.Namespace) {
+func (s *reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*look, error) {
+	if s.pipeline.Config.Watch.LabelSelector == nil || !s.cache.Watches(ref.Namespace) {
 		s.forget(ref)
 		return nil, nil
 	}
@@ -211,7 +211,7 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 	return l, nil
 }
 
-func (s *session) forget(ref pipeline.Ref) {
+func (s *reconciler) forget(ref pipeline.Ref) {
 	if r := s.memory.peek(ref); r != nil {
 		s.countStates(r, nil)
 		s.countVerdict(r, status.Verdict{})
@@ -224,7 +224,7 @@ func (s *session) forget(ref pipeline.Ref) {
 }
 
 // failedLook is for the read that begin needed and did not get.
-func (s *session) failedLook(ref pipeline.Ref, err error) time.Duration {
+func (s *reconciler) failedLook(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	countFailure(s.name, "", f.Reason)
 	s.log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
@@ -232,16 +232,16 @@ func (s *session) failedLook(ref pipeline.Ref, err error) time.Duration {
 	return s.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, time.Now())
 }
 
-func (s *session) namespaceSelected(namespace string) bool {
+func (s *reconciler) namespaceSelected(namespace string) bool {
 	if s.nsSelector == nil || namespace == "" {
 		return true
 	}
-	ns := s.namespaces.namespace(namespace)
-	return ns != nil && s.nsSelector.Matches(labelsOf(ns))
+	set, ok := s.cache.NamespaceLabels(namespace)
+	return ok && s.nsSelector.Matches(set)
 }
 
 // isOwnDownstream tells whether an object of the watched kind was made by this very operator: a copy is not copied.
-func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
+func (s *reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	hook := s.pipeline.Hook
 	same := hook != nil && hook.Object.GVK().GroupKind() == s.pipeline.Upstream.GVK.GroupKind()
 	for _, d := range s.pipeline.Downstreams {
@@ -266,7 +266,7 @@ func (s *session) isOwnDownstream(up *unstructured.Unstructured) bool {
 
 // bearsLabels tells whether an object has the constant labels of a downstream: one of these two marks may be stripped
 // for a moment.
-func (s *session) bearsLabels(up *unstructured.Unstructured) bool {
+func (s *reconciler) bearsLabels(up *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(s.pipeline.Downstreams, func(d *pipeline.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
 	})

@@ -109,7 +109,7 @@ func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipel
 // tellRefused logs why the status is written once more without some values.
 func (l *look) tellRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.doubtKinds()
+		l.host.doubtKinds()
 	}
 	countFailure(l.name, "", f.Reason)
 	l.log.Info("the status is refused and written without values of status.fields", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
@@ -126,6 +126,6 @@ func (l *look) rememberRefused(refused pipeline.RefusedFields, definition int, d
 	case !refused.Any():
 		l.unstorable.forget(l.ref)
 	case !l.unstorable.note(l.ref, definition):
-		l.enqueue(priorityNow, l.ref)
+		l.host.enqueue(priorityNow, l.ref)
 	}
 }

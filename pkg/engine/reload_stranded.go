@@ -38,7 +38,7 @@ func (v *Survey) FinalizerHolders(name string) int { return v.countFinalizer(nam
 
 func (s *session) countFinalizer(name string) int {
 	n := 0
-	for _, ref := range s.upstreams.keys() {
+	for _, ref := range s.caches.upstreams.keys() {
 		if s.hasFinalizerNamed(ref, name) {
 			n++
 		}
@@ -47,6 +47,6 @@ func (s *session) countFinalizer(name string) int {
 }
 
 func (s *session) hasFinalizerNamed(ref pipeline.Ref, name string) bool {
-	up, err := s.upstreams.upstream(ref)
+	up, err := s.cache.Upstream(ref)
 	return err == nil && up != nil && slices.Contains(up.GetFinalizers(), name)
 }

@@ -42,7 +42,8 @@ func (l *look) askedByOthers() drift.Sum {
 	own, digests := l.ownInputs(), make([]any, len(l.record.inputs))
 	for i, ref := range l.record.inputs {
 		if found := l.found[i]; found != nil && !slices.Contains(own, i) {
-			digests[i] = string(found.digest[:])
+			digest := found.Digest()
+			digests[i] = string(digest[:])
 		} else if ref.Err != nil {
 			digests[i] = ref.Err.Error()
 		}
@@ -59,9 +60,9 @@ func (l *look) ownInputs() []int {
 		}
 		at := l.record.inputs[i].At
 		is := func(t target) bool {
-			return found != nil && t.uid == found.UID || found == nil && at.Name != "" && t.at == at
+			return found != nil && t.uid == found.GetUID() || found == nil && at.Name != "" && t.at == at
 		}
-		if slices.ContainsFunc(l.record.targets, is) || found != nil && l.record.knownGone(found.UID, l.now) {
+		if slices.ContainsFunc(l.record.targets, is) || found != nil && l.record.knownGone(found.GetUID(), l.now) {
 			own = append(own, i)
 		}
 	}

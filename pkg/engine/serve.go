@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,46 +15,47 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // session is an operator at work: one compiled pipeline, its watches, its queue and its memory.
 type session struct {
 	*generation
-	pipeline    *pipeline.Pipeline
-	memory      *memory
-	queue       priorityqueue.PriorityQueue[pipeline.Ref]
-	upstreams   stores
-	namespaces  stores
-	downstreams []stores
-	inputs      []stores
-	hook        stores // the objects of deletion.before
-	readers     readers
-	places      chan struct{} // for upstreams that need much; nil: as many as there are
-	removals    removals
-	unstorable  unstorable
-	shared      shared
-	nsSelector  labels.Selector
-	selector    labels.Selector
+	*reconciler
+	caches *caches
+	queue  priorityqueue.PriorityQueue[pipeline.Ref]
 	crew
-	elder       elder // while it counts
-	heritage    heritage
-	lost        lostWatches
-	cascades    cascades
-	batch       batch
-	leaving     leaving
-	tells       bool // it is a survey, which tells of what is left over too
-	droppedTold sync.Once
-	ended       sync.Once
-	counted     atomic.Bool // metrics count its objects
+	batch batch
+	ended sync.Once
 	// doubts holds a sign that a kind may have changed or gone.
 	doubts chan struct{}
 }
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
-	return &session{generation: g, pipeline: p, memory: newMemory(), downstreams: make([]stores, len(p.Downstreams)),
-		inputs: make([]stores, len(p.Inputs)), doubts: make(chan struct{}, 1)}
+	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.name, verb, resource, code) })
+	s := &session{generation: g, caches: newCaches(p), doubts: make(chan struct{}, 1)}
+	s.reconciler = &reconciler{
+		name: g.name, pipeline: p, cache: s.caches, host: s, log: g.log, recorder: g.recorder,
+		client:    apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
+		placeWait: g.engine.options.DrainTimeout, memory: newMemory(),
+	}
+	return s
+}
+
+// absent implements host.
+func (s *session) absent(gvk schema.GroupVersionKind) error { return s.engine.absent(gvk) }
+
+// kind implements host.
+func (s *session) kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	return s.engine.cluster.Kind(gvk)
+}
+
+// tellShared implements host.
+func (s *session) tellShared(note, upstream string) {
+	s.operator.event(eventsOf(s.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
@@ -143,7 +143,7 @@ func (s *session) resync(live context.Context) {
 		if live.Err() != nil {
 			return
 		}
-		s.enqueue(priorityBulk, s.upstreams.keys()...)
+		s.enqueue(priorityBulk, s.caches.upstreams.keys()...)
 	}
 }
 
@@ -195,8 +195,8 @@ func (s *session) waitForSync(ctx context.Context) bool {
 
 // unsynced lists the watches whose first list has not been taken in yet, each once.
 func (s *session) unsynced() []string {
-	waiting := append(s.upstreams.unsynced(), s.namespaces.unsynced()...)
-	for _, d := range slices.Concat(s.downstreams, s.inputs, []stores{s.hook}) {
+	var waiting []string
+	for _, d := range s.caches.all() {
 		waiting = append(waiting, d.unsynced()...)
 	}
 	slices.Sort(waiting)
@@ -213,25 +213,25 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	if s.selector, err = selectorOf(watch.LabelSelector); err != nil {
 		return err
 	}
-	s.upstreams = stores{}
+	s.caches.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
 		key := watchKey{Identity: s.acting, GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: s.selector.String(), View: packedView}
 		sub, err := s.engine.watches.subscribe(key, pack, s.upstreamHandler(), heard)
 		if err != nil {
 			return err
 		}
-		s.upstreams[ns] = sub
+		s.caches.upstreams[ns] = sub
 	}
 	if err := s.openNamespaces(heard); err != nil {
 		return err
 	}
 	for i, d := range s.pipeline.Downstreams {
-		if s.downstreams[i], err = s.openObjects(d, heard); err != nil {
+		if s.caches.downstreams[i], err = s.openObjects(d, heard); err != nil {
 			return err
 		}
 	}
 	if h := s.pipeline.Hook; h != nil && !s.pipeline.Observing() {
-		if s.hook, err = s.openObjects(h.Object, heard); err != nil {
+		if s.caches.hook, err = s.openObjects(h.Object, heard); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (s *session) openNamespaces(heard func(watchKey, error)) error {
 	if s.nsSelector, err = metav1.LabelSelectorAsSelector(selector); err != nil {
 		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
 	}
-	s.namespaces = stores{}
+	s.caches.namespaces = stores{}
 	for _, name := range namespacesOf(s.pipeline.Config.Watch.Namespaces, s.pipeline.Upstream.Namespaced) {
 		key := watchKey{Identity: s.acting, GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
 		if name != "" {
@@ -286,15 +286,13 @@ func (s *session) openNamespaces(heard func(watchKey, error)) error {
 		if err != nil {
 			return err
 		}
-		s.namespaces[name] = sub
+		s.caches.namespaces[name] = sub
 	}
 	return nil
 }
 
 func (s *session) closeWatches() {
-	s.upstreams.close()
-	s.namespaces.close()
-	for _, d := range slices.Concat(s.downstreams, s.inputs, []stores{s.hook}) {
+	for _, d := range s.caches.all() {
 		d.close()
 	}
 }

@@ -37,7 +37,7 @@ func (l *look) larger() error {
 		case l.places <- struct{}{}:
 			l.placed = true
 			return nil
-		case <-time.After(l.engine.options.DrainTimeout):
+		case <-time.After(l.placeWait):
 		}
 	}
 	l.crowded = true

@@ -12,8 +12,8 @@ import (
 )
 
 func TestPlaces(t *testing.T) {
-	s := &session{generation: &generation{operator: &operator{engine: &Engine{options: withDefaults(Options{DrainTimeout: time.Minute})}}}, places: make(chan struct{}, 1)}
-	first, second := &look{session: s, record: &record{}}, &look{session: s, record: &record{}}
+	s := &reconciler{placeWait: time.Minute, places: make(chan struct{}, 1)}
+	first, second := &look{reconciler: s, record: &record{}}, &look{reconciler: s, record: &record{}}
 	for range 2 {
 		if err := first.larger(); err != nil {
 			t.Fatalf("a free place is not given, or twice: %v", err)
@@ -27,7 +27,7 @@ func TestPlaces(t *testing.T) {
 	if second.larger() != nil || !second.placed {
 		t.Error("the place that was given back is not given again")
 	}
-	begun, done := &look{session: s, record: &record{}, begun: true}, make(chan error)
+	begun, done := &look{reconciler: s, record: &record{}, begun: true}, make(chan error)
 	go func() { done <- begun.larger() }()
 	second.leave()
 	if err := <-done; err != nil {
@@ -36,7 +36,7 @@ func TestPlaces(t *testing.T) {
 	if len(s.places) != 1 {
 		t.Errorf("%d places are taken, one look has one", len(s.places))
 	}
-	free := &look{session: &session{}, record: &record{}}
+	free := &look{reconciler: &reconciler{}, record: &record{}}
 	for range 2 {
 		if err := free.larger(); err != nil {
 			t.Errorf("a survey has as many places as it needs: %v", err)

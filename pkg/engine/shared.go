@@ -17,7 +17,7 @@ type shared struct {
 const maxShared = 1000
 
 // isShared reports such an upstream: once in the log and by an event for the operator, and each in the metric.
-func (s *session) isShared(upstream, why string) {
+func (s *reconciler) isShared(upstream, why string) {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
 	if _, ok := s.shared.seen[upstream]; ok || len(s.shared.seen) >= maxShared {
@@ -34,14 +34,14 @@ func (s *session) isShared(upstream, why string) {
 	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + why +
 		"; give each process conventions of its own"
 	s.log.Info(note, "upstream", upstream, "fieldManager", s.pipeline.Config.Conventions.FieldManager)
-	s.operator.event(eventsOf(s.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
+	s.host.tellShared(note, upstream)
 }
 
 const whyShared = "another process uses the same conventions, or a config before selected or watched more"
 
 // noteOwner looks at whose an object is that our field manager has applied: an upstream that this operator does not watch is
 // another process's, or is left over from a config that watched more.
-func (s *session) noteOwner(live *drift.Live) {
+func (s *reconciler) noteOwner(live *drift.Live) {
 	if !live.Managed {
 		return
 	}
@@ -50,7 +50,7 @@ func (s *session) noteOwner(live *drift.Live) {
 			s.isShared(owner.Kind+" "+owner.Name, whyShared)
 		}
 	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !s.upstreams.watch(ref.Namespace) {
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !s.cache.Watches(ref.Namespace) {
 		s.isShared(ref.String(), whyShared)
 	}
 }

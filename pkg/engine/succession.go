@@ -126,7 +126,9 @@ func (s *session) succeed() bool {
 		return ok
 	}
 	before.wait()
-	s.inherit(before.session)
+	if before.session != nil {
+		s.inherit(before.session.reconciler)
+	}
 	countReload(s.name, reloadApplied)
 	what := "a changed config is at work"
 	if s.renewed {

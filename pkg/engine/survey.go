@@ -168,7 +168,7 @@ func (v *Survey) Pipeline() *pipeline.Pipeline { return v.pipeline }
 // Refs lists what `run` would look at after a start: the upstreams, and those that the marks of downstreams name, in the
 // order of their names. Upstreams in namespaces that are not watched, which only a mark can name, are left out.
 func (v *Survey) Refs() []pipeline.Ref {
-	return slices.DeleteFunc(v.news.all(), func(ref pipeline.Ref) bool { return !v.upstreams.watch(ref.Namespace) })
+	return slices.DeleteFunc(v.news.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
 }
 
 // Visit looks at upstreams and gives visit what was found, one after the other and in their order. It keeps nothing, so

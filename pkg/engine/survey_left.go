@@ -32,10 +32,10 @@ func upstreamsNamed(obj any) ([]string, error) {
 // force. What an owner reference marks is the garbage collector's. Of an upstream that this survey does not watch nothing is
 // known; of one that it watches the API server is asked, since the watch may be behind.
 func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]Change, error) {
-	if !v.surveyor.options.Left || !v.upstreams.watch(ref.Namespace) {
+	if !v.surveyor.options.Left || !v.cache.Watches(ref.Namespace) {
 		return nil, nil
 	}
-	left := v.leftBefore(ref, v.standing(ref))
+	left := v.leftBefore(ref, v.cache.UpstreamUID(ref))
 	if len(left) == 0 {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]Change, error)
 func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []Change {
 	var left []Change
 	seen := map[types.UID]bool{}
-	for i, s := range v.downstreams {
+	for i, s := range v.caches.downstreams {
 		d := v.pipeline.Downstreams[i]
 		for _, sub := range s {
 			objs, _ := sub.indexer().ByIndex(byUpstream, ref.String())

@@ -44,7 +44,7 @@ func (s *session) takeOver(ctx context.Context) {
 	s.heritage.heir = true
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	for namespace := range s.upstreams { // one will do: versions are the kind's, not a namespace's
+	for namespace := range s.caches.upstreams { // one will do: versions are the kind's, not a namespace's
 		version, err := s.client.Version(ctx, s.upstreamTarget(pipeline.Ref{Namespace: namespace}))
 		if err != nil {
 			s.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
@@ -104,7 +104,7 @@ func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.D
 		return 0, err
 	case newer(l.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
 		return lookAnew, nil
-	case l.session.selector.Matches(labelsOf(l.upstream)) && !l.session.selector.Matches(labelsOf(up)): // the watch is about to say so
+	case l.selector.Matches(labelsOf(l.upstream)) && !l.selector.Matches(labelsOf(up)): // the watch is about to say so
 		return lookAnew, nil
 	}
 	l.record.newest = !lost

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -298,40 +297,18 @@ func (s stores) get(ref pipeline.Ref) any {
 	return obj
 }
 
-// namespace finds a Namespace, each of which may be watched by its name.
-func (s stores) namespace(name string) *unstructured.Unstructured {
-	if sub := s[name]; sub != nil {
-		s = stores{"": sub}
-	}
-	ns, _ := s.get(pipeline.Ref{Name: name}).(*unstructured.Unstructured)
-	return ns
-}
-
-func (s stores) live(ref pipeline.Ref) *drift.Live {
-	live, _ := s.get(ref).(*drift.Live)
-	return live
-}
-
-func (s stores) ownedBy(uid types.UID) []*drift.Live {
-	var owned []*drift.Live
+// indexed lists the live objects that an index has under a value.
+func (s stores) indexed(index, value string) []*drift.Live {
+	var list []*drift.Live
 	for _, sub := range s {
-		objs, _ := sub.indexer().ByIndex(byOwner, string(uid))
+		objs, _ := sub.indexer().ByIndex(index, value)
 		for _, obj := range objs {
 			if live, ok := obj.(*drift.Live); ok {
-				owned = append(owned, live)
+				list = append(list, live)
 			}
 		}
 	}
-	return owned
-}
-
-// upstream returns the upstream of that name; nil where there is none.
-func (s stores) upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
-	p, ok := s.get(ref).(*packed)
-	if !ok {
-		return nil, nil
-	}
-	return p.unpack()
+	return list
 }
 
 // keys lists every object.

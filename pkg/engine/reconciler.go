@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// reconciler brings what follows from the upstreams of one operator to what its config says, one upstream at a time: from
+// what a Cache shows, by the requests of a client. It remembers what saves requests, and nothing that it needs to be right.
+type reconciler struct {
+	name     string
+	pipeline *pipeline.Pipeline
+	client   *apply.Client
+	cache    Cache
+	host     host
+	log      logr.Logger
+	recorder events.EventRecorder
+	// places are for upstreams that need much; nil: as many as there are. placeWait is how long one waits for its place.
+	places    chan struct{}
+	placeWait time.Duration
+	// selector is of upstreams, nsSelector of their namespaces; nil where the config has none.
+	selector   labels.Selector
+	nsSelector labels.Selector
+	tells      bool // it is a survey, which tells of what is left over too
+
+	memory      *memory
+	readers     readers
+	removals    removals
+	unstorable  unstorable
+	shared      shared
+	cascades    cascades
+	lost        lostWatches
+	leaving     leaving
+	heritage    heritage
+	elder       elder // while it counts
+	droppedTold sync.Once
+	counted     atomic.Bool // metrics count its objects
+	counting    atomic.Bool // changes are counted in the place of acting
+}
+
+// Cache is what watches show. What it returns must not be changed, and may be behind what the API server has.
+type Cache interface {
+	// Upstream is the upstream of that name, a copy; nil where there is none.
+	Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error)
+	// UpstreamUID is its uid; empty where there is none.
+	UpstreamUID(ref pipeline.Ref) types.UID
+	// HasApplied tells whether a field manager has applied it, or its status.
+	HasApplied(ref pipeline.Ref, manager string) bool
+	// Watches tells whether upstreams of a namespace are shown; "" is for cluster-scoped ones.
+	Watches(namespace string) bool
+	// NamespaceLabels are a Namespace's labels; ok is false where there is none.
+	NamespaceLabels(name string) (set labels.Set, ok bool)
+	// Live is the object of downstream i, or of pipeline.HookIndex, at a place; nil where there is none.
+	Live(i int, at pipeline.Ref) *drift.Live
+	// OwnedBy lists those that bear the uid of an upstream in their marks.
+	OwnedBy(i int, uid types.UID) []*drift.Live
+	// HooksOf lists the objects of deletion.before that bear the name of an upstream in their marks.
+	HooksOf(name string) []*drift.Live
+	// Input is an object of input i; nil where there is none.
+	Input(i int, at pipeline.Ref) Input
+}
+
+// Input is an input as a Cache keeps it: what is read of it alone.
+type Input interface {
+	GetUID() types.UID
+	// Digest is over what is read.
+	Digest() drift.Sum
+	// Unpack returns it, as a copy of its own.
+	Unpack() (map[string]any, error)
+}
+
+// host is what a reconciler asks of whoever calls it.
+type host interface {
+	// enqueue has upstreams looked at.
+	enqueue(priority int, refs ...pipeline.Ref)
+	// doubtKinds says that a kind may have changed or gone.
+	doubtKinds()
+	// absent returns nil if no object of a kind that is not watched can exist.
+	absent(ctx context.Context, gvk schema.GroupVersionKind) error
+	// served is a kind as the API server serves it now, asked anew.
+	served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error)
+	// kind is a kind as the API server serves it.
+	kind(gvk schema.GroupVersionKind) (*kinds.Kind, error)
+	// heldByGuard tells whether a decision must wait; guardDone that nothing of an upstream waits any more.
+	heldByGuard(ctx context.Context, l *look, d pipeline.Decision) bool
+	guardDone(ref pipeline.Ref)
+	// tellShared reports that another process uses the same conventions, with an upstream that it works for.
+	tellShared(note, upstream string)
+}
