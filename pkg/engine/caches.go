@@ -97,3 +97,21 @@ func (c *caches) Input(i int, at pipeline.Ref) Input {
 	}
 	return nil
 }
+
+// byHook indexes objects of deletion.before by the names of their upstreams.
+const byHook = "hook"
+
+func hookOwners(obj any) ([]string, error) {
+	live, ok := obj.(*drift.Live)
+	if !ok || !pipeline.IsHook(live) {
+		return nil, nil
+	}
+	var names []string
+	for _, owner := range live.Owners {
+		names = append(names, owner.Name)
+	}
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+		names = append(names, ref.Name)
+	}
+	return names, nil
+}

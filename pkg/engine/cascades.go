@@ -17,28 +17,21 @@ type cascades struct {
 	seen map[types.UID]pipeline.Cascade
 }
 
-// see takes in an upstream as a watch brings it.
-func (c *cascades) see(obj any) {
-	p, ok := obj.(*packed)
-	if !ok || len(p.Finalizers) == 0 {
-		return
-	}
+// Deleting takes in an upstream that is being deleted as a watch brings it, with its finalizers.
+func (s *reconciler) Deleting(uid types.UID, finalizers []string) {
+	c := &s.cascades
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
 		c.seen = map[types.UID]pipeline.Cascade{}
 	}
-	if cascade := pipeline.CascadeOf(p.Finalizers); cascade != pipeline.CascadeConfig || c.seen[p.UID] == "" {
-		c.seen[p.UID] = cascade
+	if cascade := pipeline.CascadeOf(finalizers); cascade != pipeline.CascadeConfig || c.seen[uid] == "" {
+		c.seen[uid] = cascade
 	}
 }
 
-// gone takes in that the watch shows an upstream no more.
-func (c *cascades) gone(obj any) {
-	if p, ok := obj.(*packed); ok {
-		c.forget(p.UID)
-	}
-}
+// Gone takes in that an upstream is gone.
+func (s *reconciler) Gone(uid types.UID) { s.cascades.forget(uid) }
 
 // forget is for an upstream that is gone.
 func (c *cascades) forget(uid types.UID) {

@@ -68,7 +68,7 @@ func (s *session) wake() {
 // beginCounting has the workers count, from the beginning. They rest, or have not begun.
 func (s *session) beginCounting() {
 	refs := s.everyone()
-	s.findElder()
+	s.Heed(s.operator.worker(s))
 	s.tally = newTally(refs)
 	s.counting.Store(true)
 	s.wake()
@@ -80,7 +80,8 @@ func (s *session) beginActing() {
 	if s.counting.Swap(false) {
 		s.enqueue(priorityBulk, s.everyone()...)
 	}
-	s.tally, s.elder = nil, elder{}
+	s.tally = nil
+	s.Heed(nil)
 	s.wake()
 }
 

@@ -216,7 +216,7 @@ func pause(ctx context.Context, d time.Duration) {
 // is asked for.
 func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
 	if key.GVR == s.pipeline.Upstream.GVR {
-		s.lost.note(key, err)
+		s.Heard(key, err)
 	}
 	switch {
 	case err == nil:
@@ -229,7 +229,7 @@ func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
 			return
 		}
 		if s.doubtKinds(); key.GVR == s.pipeline.Upstream.GVR {
-			s.enqueue(priorityNow, s.unstorable.expire(key.Namespace)...)
+			s.enqueue(priorityNow, s.RetryRefused(key.Namespace)...)
 		}
 	case isNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))

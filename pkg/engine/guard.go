@@ -10,18 +10,24 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// counted is what a guard found about one upstream: how many of its standing downstreams would be changed or deleted, the
-// first of those in words, and the digest of what would become of them.
-type counted struct {
-	GuardCount
-	first  string
-	digest drift.Sum
+// assess counts one upstream, while the session's changes are counted in the place of acting.
+func (s *session) assess(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+	var c counted
+	failed := false
+	defer func() {
+		if !failed { // nor did this program: what it cannot look at, it does not act upon either
+			s.tally.note(ref, c)
+		}
+	}()
+	c, after, failed = s.Count(ctx, ref, s.cleansUp())
+	return after
 }
 
 // tally is what a guard has counted.

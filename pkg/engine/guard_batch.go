@@ -105,23 +105,13 @@ func (b *batch) current() *tally {
 	return b.tally
 }
 
-// heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
-// changed since it was counted does not.
-func (s *session) heldByGuard(ctx context.Context, l *look, d pipeline.Decision) bool {
-	before, ok := s.batch.has(l.ref)
-	if !ok {
-		return false
-	}
-	own := l.digest(false)
-	c := l.countIn(l.withRecreations(ctx, d))
-	restricted := c.Deleted > 0 || c.Changed > 0 && l.pipeline.Config.Guard.MaxChanged != ""
-	free := !restricted || before != drift.Sum{} && before != own
-	s.batch.note(l.ref, c, own, free)
-	return !free
-}
+// batched implements host.
+func (s *session) batched(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
 
-// guardDone implements host.
-func (s *session) guardDone(ref pipeline.Ref) { s.batch.note(ref, counted{}, drift.Sum{}, true) }
+// countBatched implements host.
+func (s *session) countBatched(ref pipeline.Ref, c counted, own drift.Sum, free bool) {
+	s.batch.note(ref, c, own, free)
+}
 
 // watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {

@@ -14,39 +14,56 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// assess looks at one upstream as reconcile does, and counts in the place of acting. It returns after how long to look
-// again: at what no watch tells of, or at what could not be counted, which guard waits for.
-func (s *session) assess(ctx context.Context, ref pipeline.Ref) time.Duration {
-	var c counted
-	failed := false
-	defer func() {
-		if !failed { // nor did this program: what it cannot look at, it does not act upon either
-			s.tally.note(ref, c)
-		}
-	}()
+// counted is what a guard found about one upstream: how many of its standing downstreams would be changed or deleted, the
+// first of those in words, and the digest of what would become of them.
+type counted struct {
+	GuardCount
+	first  string
+	digest drift.Sum
+}
+
+// Count looks at one upstream as Reconcile does, and counts in the place of acting; cleansUp: but for one that is being deleted.
+// It returns what was counted and after how long to look again: at what no watch tells of, or, where failed is true, at what
+// could not be counted, which guard waits for.
+func (s *reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c counted, after time.Duration, failed bool) {
 	l, err := s.begin(ctx, ref)
-	if failed = err != nil; failed {
-		return s.failedLook(ref, err)
+	if err != nil {
+		return c, s.failedLook(ref, err), true
 	}
 	s.memory.found(ref)
 	if l == nil {
-		return 0
+		return c, 0, false
 	}
 	defer l.leave()
 	switch {
 	case l.upstream.GetDeletionTimestamp() == nil:
 		_, c = l.count(ctx, l.firstDecision(ctx))
 		l.record.wish.Forget()
-		if failed = l.crowded || ctx.Err() != nil; failed {
-			return crowdedFor()
+		if l.crowded || ctx.Err() != nil {
+			return c, crowdedFor(), true
 		}
 		if !l.believed.IsZero() {
-			return time.Duration(s.pipeline.Config.Retry.MaxDelay)
+			return c, time.Duration(s.pipeline.Config.Retry.MaxDelay), false
 		}
-	case s.cleansUp():
-		return l.finalize(ctx)
+	case cleansUp:
+		return c, l.finalize(ctx), false
 	}
-	return 0
+	return c, 0, false
+}
+
+// heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
+// changed since it was counted does not.
+func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
+	before, ok := l.host.batched(l.ref)
+	if !ok {
+		return false
+	}
+	own := l.digest(false)
+	c := l.countIn(l.withRecreations(ctx, d))
+	restricted := c.Deleted > 0 || c.Changed > 0 && l.pipeline.Config.Guard.MaxChanged != ""
+	free := !restricted || before != drift.Sum{} && before != own
+	l.host.countBatched(l.ref, c, own, free)
+	return !free
 }
 
 // firstDecision is what is decided before the API server is asked for anything but what the status says that stands.

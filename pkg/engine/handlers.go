@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
@@ -36,7 +35,7 @@ func (s *session) enqueueAfter(after time.Duration, priority int, refs ...pipeli
 func (s *session) upstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			s.cascades.see(obj)
+			s.see(obj)
 			if initial {
 				s.enqueue(priorityBulk, refsOf(obj)...)
 				return
@@ -48,19 +47,17 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
-			s.cascades.see(p)
+			s.see(p)
 			ref := pipeline.Ref{Namespace: p.Namespace, Name: p.Name}
-			if r := s.memory.peek(ref); r == nil || !r.isEcho(p.UID, p.ResourceVersion) {
+			if !s.IsEcho(ref, p.UID, p.ResourceVersion) {
 				s.enqueue(priorityNow, ref)
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if s.pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
-				s.leaving.upstream(refsOf(obj))
-			} else if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				s.cascades.gone(tomb.Obj)
-			} else {
-				s.cascades.gone(obj)
+				s.Left(refsOf(obj)...)
+			} else if p, ok := withoutTomb(obj).(*packed); ok {
+				s.Gone(p.UID)
 			}
 			s.enqueue(priorityNow, refsOf(obj)...)
 		},
@@ -91,17 +88,12 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 			s.news(after, owners)
 		},
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj
-			}
-			live, ok := obj.(*drift.Live)
+			live, ok := withoutTomb(obj).(*drift.Live)
 			if !ok {
 				return
 			}
 			for _, ref := range s.ownersOf(live) {
-				if r := s.memory.peek(ref); r != nil {
-					r.drop(live.UID)
-				}
+				s.Drop(ref, live.UID)
 				s.enqueueAfter(s.engine.options.AfterDelete, priorityNow, ref)
 			}
 		},
@@ -115,7 +107,7 @@ func (s *session) news(obj any, owners []pipeline.Ref) {
 		return
 	}
 	for _, ref := range owners {
-		if r := s.memory.peek(ref); r == nil || !r.isEchoOf(live) {
+		if !s.IsEchoOf(ref, live) {
 			s.enqueue(priorityNow, ref)
 		}
 	}
@@ -136,11 +128,11 @@ func (s *session) namespaceHandler() cache.ResourceEventHandler {
 		},
 		UpdateFunc: func(before, after any) {
 			if was, is := matches(before), matches(after); was != is {
-				s.leaving.namespace(refsOf(after), was)
+				s.NamespaceLeft(was, refsOf(after)...)
 				s.enqueueNamespace(after)
 			}
 		},
-		DeleteFunc: func(obj any) { s.leaving.namespace(refsOf(obj), false) },
+		DeleteFunc: func(obj any) { s.NamespaceLeft(false, refsOf(obj)...) },
 	}
 }
 
@@ -154,43 +146,25 @@ func (s *session) enqueueNamespace(namespace any) {
 	}
 }
 
-func refsOf(obj any) []pipeline.Ref {
-	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tomb.Obj
+// see takes in an upstream as a watch brings it.
+func (s *session) see(obj any) {
+	if p, ok := obj.(*packed); ok && len(p.Finalizers) > 0 {
+		s.Deleting(p.UID, p.Finalizers)
 	}
-	o, ok := obj.(metav1.Object)
+}
+
+// withoutTomb is the object of an event, where it is about one whose end the watch has missed too.
+func withoutTomb(obj any) any {
+	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return tomb.Obj
+	}
+	return obj
+}
+
+func refsOf(obj any) []pipeline.Ref {
+	o, ok := withoutTomb(obj).(metav1.Object)
 	if !ok {
 		return nil
 	}
 	return []pipeline.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
-}
-
-// ownersOf finds the upstreams that an object's marks name. An owner keeps its name as long as it keeps its uid, so the
-// name says what to look at; the look itself goes by uid, whether the upstream is in the cache or not.
-func (s *reconciler) ownersOf(obj any) []pipeline.Ref {
-	live, ok := obj.(*drift.Live)
-	if !ok {
-		return nil
-	}
-	var refs []pipeline.Ref
-	up := s.pipeline.Upstream
-	for _, owner := range live.Owners {
-		if owner.Kind != up.GVK.Kind {
-			continue
-		}
-		ref := pipeline.Ref{Name: owner.Name}
-		if up.Namespaced {
-			ref.Namespace = live.Namespace
-		}
-		refs = append(refs, ref)
-	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
-		refs = append(refs, ref)
-	}
-	return refs
-}
-
-func groupOf(apiVersion string) string {
-	gv, _ := schema.ParseGroupVersion(apiVersion)
-	return gv.Group
 }

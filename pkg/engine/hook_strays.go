@@ -15,24 +15,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// byHook indexes objects of deletion.before by the names of their upstreams.
-const byHook = "hook"
-
-func hookOwners(obj any) ([]string, error) {
-	live, ok := obj.(*drift.Live)
-	if !ok || !pipeline.IsHook(live) {
-		return nil, nil
-	}
-	var names []string
-	for _, owner := range live.Owners {
-		names = append(names, owner.Name)
-	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
-		names = append(names, ref.Name)
-	}
-	return names, nil
-}
-
 // strays finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
 // is watched: there is none, or one that was made later.
 func (s *reconciler) strays(ref pipeline.Ref) []*drift.Live {

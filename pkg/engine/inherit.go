@@ -28,13 +28,11 @@ type elder struct {
 	heirs []heir
 }
 
-// findElder finds the session that works meanwhile: it knows what the API server spells in its own way.
-func (s *session) findElder() {
-	s.elder = elder{}
-	s.operator.mu.Lock()
-	defer s.operator.mu.Unlock()
-	if old := s.operator.current.session; old != nil && old != s && old.pipeline.Upstream.GVR == s.pipeline.Upstream.GVR {
-		s.elder = elder{old.reconciler, s.heirs(old.pipeline)}
+// Heed has what another reconciler of the same operator, which works meanwhile, knows of what the API server spells in its own
+// way count here too; nil: no other.
+func (s *reconciler) Heed(old *reconciler) {
+	if s.elder = (elder{}); old != nil && old.pipeline.Upstream.GVR == s.pipeline.Upstream.GVR {
+		s.elder = elder{old, s.heirs(old.pipeline)}
 	}
 }
 

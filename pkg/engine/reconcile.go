@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -70,7 +71,7 @@ func (s *reconciler) reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	s.memory.found(ref)
 	if l == nil {
-		s.host.guardDone(ref)
+		s.host.countBatched(ref, counted{}, drift.Sum{}, true)
 		return 0
 	}
 	defer l.leave()
@@ -80,7 +81,7 @@ func (s *reconciler) reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	l.begun = true
 	defer func() { l.record.wish.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {
-		s.host.guardDone(ref)
+		s.host.countBatched(ref, counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
 	}
 	if s.pipeline.OnlyDeletes {
@@ -96,7 +97,7 @@ func (s *reconciler) reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	for round := range maxRounds {
 		in := l.gather(ctx)
 		decision = s.pipeline.Decide(in)
-		if round == 0 && l.host.heldByGuard(ctx, l, decision) {
+		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
 		if !decision.Pending() {
@@ -336,4 +337,9 @@ func (l *look) digest(status any) drift.Sum {
 		readable["metadata"] = kept
 	}
 	return drift.Digest(readable)
+}
+
+func groupOf(apiVersion string) string {
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	return gv.Group
 }

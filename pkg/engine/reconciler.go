@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,9 +94,10 @@ type host interface {
 	served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error)
 	// kind is a kind as the API server serves it.
 	kind(gvk schema.GroupVersionKind) (*kinds.Kind, error)
-	// heldByGuard tells whether a decision must wait; guardDone that nothing of an upstream waits any more.
-	heldByGuard(ctx context.Context, l *look, d pipeline.Decision) bool
-	guardDone(ref pipeline.Ref)
+	// batched tells whether guard has an upstream counted before it is worked on, and the digest of it that was counted.
+	batched(ref pipeline.Ref) (own drift.Sum, ok bool)
+	// countBatched takes in what was counted of one; free: it is worked on now, whatever becomes of the others.
+	countBatched(ref pipeline.Ref, c counted, own drift.Sum, free bool)
 	// tellShared reports that another process uses the same conventions, with an upstream that it works for.
 	tellShared(note, upstream string)
 }

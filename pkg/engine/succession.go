@@ -138,3 +138,13 @@ func (s *session) succeed() bool {
 	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", what+", with the digest "+s.digest)
 	return true
 }
+
+// worker is what works now, if that is another session than s; nil where none does.
+func (o *operator) worker(s *session) *reconciler {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := o.current.session; now != nil && now != s {
+		return now.reconciler
+	}
+	return nil
+}

@@ -23,57 +23,32 @@ type heritage struct {
 	version string
 }
 
-// electedAlready tells whether this process may write: what is listed from now on is not behind another one.
-func (e *Engine) electedAlready() bool {
-	select {
-	case <-e.elected:
-		return true
-	default:
-		return false
-	}
-}
-
-// versionWait bounds how long the version is waited for: nothing is done meanwhile.
-const versionWait = 5 * time.Second
-
-// takeOver is called when this process has been elected, by a session that was there before.
-func (s *session) takeOver(ctx context.Context) {
-	if !s.engine.options.Succeeds() {
-		return
-	}
-	s.heritage.heir = true
-	ctx, cancel := context.WithTimeout(ctx, versionWait)
-	defer cancel()
-	for namespace := range s.caches.upstreams { // one will do: versions are the kind's, not a namespace's
-		version, err := s.client.Version(ctx, s.upstreamTarget(pipeline.Ref{Namespace: namespace}))
-		if err != nil {
-			s.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
-			return
-		}
-		s.heritage.version = version
-		return
-	}
-}
+// Follow is called when this process is to act after another one that has. version is the upstreams' resource version, which
+// that one cannot have acted upon a later one of; empty where it is not known.
+func (s *reconciler) Follow(version string) { s.heritage = heritage{heir: true, version: version} }
 
 // mayLag tells whether an upstream may be older than what the process acted upon that led before.
 func (h heritage) mayLag(up *unstructured.Unstructured) bool {
 	return h.heir && !newer(up.GetResourceVersion(), h.version)
 }
 
+// Heard takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
+func (s *reconciler) Heard(key any, err error) { s.lost.note(key, err) }
+
 // lostWatches are those of upstreams that have been interrupted and do not go on yet. What they show may be behind what the
 // watches of downstreams, which go on at other times, show already.
 type lostWatches struct {
 	mu   sync.Mutex
-	keys map[watchKey]struct{}
+	keys map[any]struct{}
 }
 
 // note takes in how a list or watch went.
-func (w *lostWatches) note(key watchKey, err error) {
+func (w *lostWatches) note(key any, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if delete(w.keys, key); err != nil {
 		if w.keys == nil {
-			w.keys = map[watchKey]struct{}{}
+			w.keys = map[any]struct{}{}
 		}
 		w.keys[key] = struct{}{}
 	}

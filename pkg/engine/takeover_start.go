@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// electedAlready tells whether this process may write: what is listed from now on is not behind another one.
+func (e *Engine) electedAlready() bool {
+	select {
+	case <-e.elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// versionWait bounds how long the version is waited for: nothing is done meanwhile.
+const versionWait = 5 * time.Second
+
+// takeOver is called when this process has been elected, by a session that was there before.
+func (s *session) takeOver(ctx context.Context) {
+	if !s.engine.options.Succeeds() {
+		return
+	}
+	s.Follow("")
+	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	for namespace := range s.caches.upstreams { // one will do: versions are the kind's, not a namespace's
+		version, err := s.client.Version(ctx, s.upstreamTarget(pipeline.Ref{Namespace: namespace}))
+		if err != nil {
+			s.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
+			return
+		}
+		s.Follow(version)
+		return
+	}
+}
