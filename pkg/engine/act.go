@@ -68,7 +68,7 @@ func (l *look) fail(o pipeline.Outcome, err error) {
 	f := classify(l.pipeline.Downstreams[o.Downstream], err)
 	name := l.pipeline.Downstreams[o.Downstream].Name
 	l.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
-	if f.Reason == apply.ReasonSchemaMismatch && isCustom(l.pipeline.Downstreams[o.Downstream].Kind) {
+	if f.Reason == apply.ReasonSchemaMismatch && l.pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
 		l.host.doubtKinds()
 	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)

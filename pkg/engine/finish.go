@@ -166,6 +166,9 @@ func (l *look) tellFailure(doing string, err error) apply.Failure {
 	return f
 }
 
+// errServedAgain: nothing is known of the objects of a kind yet.
+var errServedAgain = errors.New("the kind is served again, and its objects are about to be listed")
+
 // classify is apply.Classify of a request about an object of d, without values where they may be a Secret's.
 func classify(d *pipeline.Downstream, err error) apply.Failure {
 	return classifyShown(err, d.Words)

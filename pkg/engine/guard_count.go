@@ -14,6 +14,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
+// GuardCount is how many standing downstreams there are, how many of them would be changed or deleted, and how many of
+// these deleted.
+type GuardCount struct{ Standing, Changed, Deleted int }
+
+// Add takes in what was counted elsewhere.
+func (c *GuardCount) Add(other GuardCount) {
+	c.Standing += other.Standing
+	c.Changed += other.Changed
+	c.Deleted += other.Deleted
+}
+
 // counted is what a guard found about one upstream: how many of its standing downstreams would be changed or deleted, the
 // first of those in words, and the digest of what would become of them.
 type counted struct {

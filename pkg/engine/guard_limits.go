@@ -11,17 +11,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// GuardCount is how many standing downstreams there are, how many of them would be changed or deleted, and how many of
-// these deleted.
-type GuardCount struct{ Standing, Changed, Deleted int }
-
-// Add takes in what was counted elsewhere.
-func (c *GuardCount) Add(other GuardCount) {
-	c.Standing += other.Standing
-	c.Changed += other.Changed
-	c.Deleted += other.Deleted
-}
-
 // GuardExceeded tells what guard does not allow without confirmation, in words such as "7 of 9 standing downstreams would be
 // deleted, and guard.maxDeleted allows 5"; it is empty where guard allows it.
 func GuardExceeded(g *config.Guard, c GuardCount) string {

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
@@ -118,7 +119,7 @@ func (s *session) news(obj any, owners []pipeline.Ref) {
 func (s *session) namespaceHandler() cache.ResourceEventHandler {
 	matches := func(obj any) bool {
 		ns, ok := obj.(*unstructured.Unstructured)
-		return ok && s.nsSelector.Matches(labelsOf(ns))
+		return ok && s.nsSelector.Matches(labels.Set(ns.GetLabels()))
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {

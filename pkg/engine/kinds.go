@@ -38,14 +38,11 @@ func (s *session) doubtKinds() {
 	}
 }
 
-// isCustom tells whether the kind comes from a definition, which can change while this process runs.
-func isCustom(k kinds.Kind) bool { return !kinds.IsBuiltin(k.GVK.GroupKind()) }
-
 // watchesCustom tells whether a resource is one of the session's custom kinds.
 func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
 	for _, k := range kindsOf(s.pipeline) {
 		if k.GVR == gvr {
-			return isCustom(k)
+			return k.IsCustom()
 		}
 	}
 	return false
@@ -176,7 +173,7 @@ func (s *session) kindGone(live context.Context) bool {
 // server does not tell of now has not changed.
 func (s *session) schemasChanged() bool {
 	for _, k := range kindsOf(s.pipeline) {
-		if !isCustom(k) || k.Missing != nil {
+		if !k.IsCustom() || k.Missing != nil {
 			continue
 		}
 		s.engine.cluster.Invalidate(k.GVK)
@@ -270,6 +267,3 @@ func (e *Engine) absent(ctx context.Context, gvk schema.GroupVersionKind) error 
 	e.absences.keep(gvk, absence{err, time.Now().Add(e.options.DiscoveryInterval)})
 	return err
 }
-
-// errServedAgain: nothing is known of the objects of a kind yet.
-var errServedAgain = errors.New("the kind is served again, and its objects are about to be listed")

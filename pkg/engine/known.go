@@ -34,6 +34,9 @@ func (s *reconciler) Drop(ref pipeline.Ref, uid types.UID) {
 	}
 }
 
+// ReadersOf lists the upstreams that read an object of input i, there or not.
+func (s *reconciler) ReadersOf(i int, at ...pipeline.Ref) []pipeline.Ref { return s.readers.of(i, at) }
+
 // RetryRefused forgets which values of status fields the API server refused, since the kind may have changed, and lists the
 // upstreams of a namespace, or of all where it is empty, that have some.
 func (s *reconciler) RetryRefused(namespace string) []pipeline.Ref {

@@ -84,8 +84,8 @@ type Input interface {
 
 // host is what a reconciler asks of whoever calls it.
 type host interface {
-	// enqueue has upstreams looked at.
-	enqueue(priority int, refs ...pipeline.Ref)
+	// lookAt has an upstream looked at once more.
+	lookAt(ref pipeline.Ref)
 	// doubtKinds says that a kind may have changed or gone.
 	doubtKinds()
 	// absent returns nil if no object of a kind that is not watched can exist.

@@ -126,6 +126,6 @@ func (l *look) rememberRefused(refused pipeline.RefusedFields, definition int, d
 	case !refused.Any():
 		l.unstorable.forget(l.ref)
 	case !l.unstorable.note(l.ref, definition):
-		l.host.enqueue(priorityNow, l.ref)
+		l.host.lookAt(l.ref)
 	}
 }

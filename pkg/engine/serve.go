@@ -45,6 +45,9 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 	return s
 }
 
+// lookAt implements host.
+func (s *session) lookAt(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
+
 // absent implements host.
 func (s *session) absent(gvk schema.GroupVersionKind) error { return s.engine.absent(gvk) }
 

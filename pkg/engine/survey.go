@@ -273,6 +273,29 @@ func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
 	}
 }
 
+// Look looks at one upstream. It returns nil where there is nothing to tell.
+func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
+	looking, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	left, err := v.leftOf(looking, ref)
+	if err != nil {
+		return nil, err
+	}
+	f, err := v.Preview(looking, ref, PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
+	switch {
+	case ctx.Err() != nil: // what was cut short says nothing about the upstream
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
+	case f == nil && len(left) > 0:
+		f = &Finding{Operator: v.name, Ref: ref}
+	}
+	if f != nil {
+		f.Left = left
+	}
+	return f, nil
+}
+
 // dryClient makes the client of one look.
 func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
 	return apply.New(v.surveyor.dynamic, v.pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))

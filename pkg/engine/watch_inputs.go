@@ -90,7 +90,7 @@ func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watc
 // of them: one input may have many readers. Then they are counted first; one is its author's business.
 func (s *session) inputHandler(i int) cache.ResourceEventHandler {
 	wake := func(obj any) {
-		refs := s.readers.of(i, refsOf(obj))
+		refs := s.ReadersOf(i, refsOf(obj)...)
 		if len(refs) > 1 {
 			s.batch.join(refs)
 		}

@@ -71,3 +71,6 @@ func isReview(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == "authentication.k8s.io" || gvk.Group == "authorization.k8s.io" ||
 		gvk.Kind == "Eviction" || gvk.Kind == "Scale"
 }
+
+// IsCustom tells whether the kind comes from a CustomResourceDefinition, which can change while a process runs.
+func (k Kind) IsCustom() bool { return !IsBuiltin(k.GVK.GroupKind()) }

@@ -19,7 +19,7 @@ import (
 // and events; what the API server answers to a dry run stands for what it would have stored.
 type tour struct {
 	*look
-	survey  *Survey
+	options PreviewOptions
 	answers *apply.DryRun
 	finding *Finding
 	// last is the decision that nothing could be done about any more.
@@ -33,45 +33,41 @@ type tour struct {
 	before map[types.UID]*unstructured.Unstructured
 }
 
-// Look looks at one upstream. It returns nil where there is nothing to tell.
-func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
-	looking, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	l, err := v.begin(looking, ref)
+// PreviewOptions are how a reconciler looks at what it would do.
+type PreviewOptions struct {
+	// Client makes the client of one look, whose dry runs are answered into the argument.
+	Client func(*apply.DryRun) *apply.Client
+	// Documents has changes carry the objects whole, before and after: one read more for each object that would change.
+	Documents bool
+}
+
+// Preview looks at one upstream as Reconcile does and tells what would be done. It writes nothing, remembers nothing, and
+// returns nil where there is nothing to tell.
+func (s *reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOptions) (*Finding, error) {
+	l, err := s.begin(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("looking at %s %s: %w", s.pipeline.Upstream.GVK.Kind, ref, err)
 	}
-	left, err := v.leftOf(looking, ref)
 	if l == nil {
-		if len(left) > 0 {
-			return &Finding{Operator: v.name, Ref: ref, Left: left}, nil
-		}
-		return nil, err
+		return nil, nil
 	}
-	defer v.memory.forget(ref)
-	if err != nil {
-		return nil, err
-	}
-	t := &tour{look: l, survey: v, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
+	defer s.memory.forget(ref)
+	t := &tour{look: l, options: o, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
 		stands: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &Finding{Operator: v.name, Ref: ref, Upstream: l.upstream, Selected: l.selected, Left: left}}
-	l.client = v.dryClient(t.answers)
+		finding: &Finding{Operator: s.name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
+	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
-		err = t.deletion(looking)
+		return t.finding, t.deletion(ctx)
+	}
+	t.finding.Wish, t.finding.Inputs = l.record.wish, l.inputsRead()
+	if !l.selected && l.isLeftOver() {
+		t.unselected()
 	} else {
-		t.finding.Wish, t.finding.Inputs = l.record.wish, l.inputsRead()
-		if !l.selected && l.isLeftOver() {
-			t.unselected()
-		} else {
-			t.walk(looking)
-			t.conclude()
-		}
-		t.findForgotten(looking)
+		t.walk(ctx)
+		t.conclude()
 	}
-	if ctx.Err() != nil { // what was cut short says nothing about the upstream
-		return nil, ctx.Err()
-	}
-	return t.finding, err
+	t.findForgotten(ctx)
+	return t.finding, nil
 }
 
 // walk decides and makes dry runs until there is nothing left to ask.
@@ -141,7 +137,7 @@ func (t *tour) rest(d *pipeline.Decision) {
 // read gets the objects that are about to be acted on, where whole ones are wanted. One that cannot be read is told
 // without what stands now.
 func (t *tour) read(ctx context.Context, d pipeline.Decision) {
-	if !t.survey.surveyor.options.Documents {
+	if !t.options.Documents {
 		return
 	}
 	for _, o := range append(slices.Clone(d.Outcomes), d.Leftovers...) {

@@ -24,27 +24,27 @@ type Standing struct {
 }
 
 // Standing tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
-func (v *Survey) Standing(ctx context.Context, ref pipeline.Ref) (*Standing, error) {
-	l, err := v.begin(ctx, ref)
+func (s *reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing, error) {
+	l, err := s.begin(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("looking at %s %s: %w", s.pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	if l == nil {
 		return nil, nil
 	}
-	defer v.memory.forget(ref)
-	s := &Standing{Ref: ref, Upstream: l.upstream, Selected: l.selected, Wish: l.record.wish, Owned: l.ownedByDownstream(),
-		Documents: make([]map[string]any, len(v.pipeline.Downstreams))}
-	if s.Wish == nil || !s.Selected || l.upstream.GetDeletionTimestamp() != nil {
-		return s, nil
+	defer s.memory.forget(ref)
+	st := &Standing{Ref: ref, Upstream: l.upstream, Selected: l.selected, Wish: l.record.wish, Owned: l.ownedByDownstream(),
+		Documents: make([]map[string]any, len(s.pipeline.Downstreams))}
+	if st.Wish == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
+		return st, nil
 	}
-	for i, w := range s.Wish.Downstreams {
+	for i, w := range st.Wish.Downstreams {
 		if !w.Wanted || w.Err != nil {
 			continue
 		}
-		if s.Documents[i], err = l.document(s.Wish, i, nil); err != nil {
-			return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
+		if st.Documents[i], err = l.document(st.Wish, i, nil); err != nil {
+			return nil, fmt.Errorf("looking at %s %s: %w", s.pipeline.Upstream.GVK.Kind, ref, err)
 		}
 	}
-	return s, nil
+	return st, nil
 }

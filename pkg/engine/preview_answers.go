@@ -59,7 +59,7 @@ func (t *tour) answered(o pipeline.Outcome, answer *unstructured.Unstructured, i
 
 // explain lists which of our fields differ.
 func (t *tour) explain(c *Change, answer *unstructured.Unstructured) {
-	if c.Before == nil || !t.survey.surveyor.options.Documents {
+	if c.Before == nil || !t.options.Documents {
 		return
 	}
 	desired := c.Document
