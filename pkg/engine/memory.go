@@ -155,14 +155,13 @@ type settledQuestion struct {
 // freshFor bounds how long a response is believed over the cache: an informer that is further behind is not worth waiting for.
 const freshFor = 15 * time.Second
 
-func newMemory() *memory {
-	return &memory{records: map[pipeline.Ref]*record{}, misses: map[pipeline.Ref]*retryState{}}
-}
-
 // missed returns the retry state of an upstream that could not be read; found forgets it.
 func (m *memory) missed(ref pipeline.Ref) *retryState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.misses == nil {
+		m.misses = map[pipeline.Ref]*retryState{}
+	}
 	if m.misses[ref] == nil {
 		m.misses[ref] = &retryState{}
 	}
@@ -182,6 +181,9 @@ func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *recor
 	r := m.records[ref]
 	if r == nil || r.uid != uid {
 		r = &record{uid: uid, targets: make([]target, downstreams), read: make([]freshly, downstreams)}
+		if m.records == nil {
+			m.records = map[pipeline.Ref]*record{}
+		}
 		m.records[ref] = r
 	}
 	return r

@@ -84,7 +84,8 @@ func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	if err := unpackInto(p.text, &u.Object); err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	return withoutManagedFields(u), nil
+	u.SetManagedFields(nil)
+	return u, nil
 }
 
 // unpackInto reads what compressed made of JSON.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ type reconciler struct {
 	nsSelector labels.Selector
 	tells      bool // it is a survey, which tells of what is left over too
 
-	memory      *memory
+	memory      memory
 	readers     readers
 	removals    removals
 	unstorable  unstorable

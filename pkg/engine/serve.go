@@ -40,7 +40,7 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 	s.reconciler = &reconciler{
 		name: g.name, pipeline: p, cache: s.caches, host: s, log: g.log, recorder: g.recorder,
 		client:    apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
-		placeWait: g.engine.options.DrainTimeout, memory: newMemory(),
+		placeWait: g.engine.options.DrainTimeout,
 	}
 	return s
 }
@@ -49,7 +49,14 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 func (s *session) lookAt(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
 
 // absent implements host.
-func (s *session) absent(gvk schema.GroupVersionKind) error { return s.engine.absent(gvk) }
+func (s *session) absent(ctx context.Context, gvk schema.GroupVersionKind) error {
+	return s.engine.absent(ctx, gvk)
+}
+
+// served implements host.
+func (s *session) served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	return s.engine.cluster.Served(ctx, gvk)
+}
 
 // kind implements host.
 func (s *session) kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
