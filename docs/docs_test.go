@@ -113,7 +113,7 @@ func TestConditionsListEveryWord(t *testing.T) {
 		{"## States of a downstream", `^State[A-Z]`, []string{"../pkg/pipeline", "../pkg/status"}},
 		{"## Reasons of a failed request", `^Reason[A-Z]`, []string{"../pkg/apply"}},
 		{"## Reasons of the conditions", `^Reason[A-Z]`, []string{"../pkg/status"}},
-		{"## Events", `^Event[A-Z]`, []string{"../pkg/engine"}},
+		{"## Events", `^Event[A-Z]`, []string{"../pkg/engine", "../pkg/reconcile"}},
 		{"## An operator as a whole", `^reason[A-Z]`, []string{"../pkg/engine"}},
 	} {
 		t.Run(test.heading, func(t *testing.T) {

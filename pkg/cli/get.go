@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
@@ -93,7 +94,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	} else {
 		err = each(ctx, s, files, line.note, func(v *engine.Survey) error {
 			var last newest
-			err := v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
+			err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
 				last.add(f)
 				return t.finding(v.Pipeline(), f)
 			})
@@ -123,7 +124,7 @@ func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*co
 		defer v.Close()
 		noteEmpty(v, t.line.note)
 		surveys = append(surveys, v)
-		if err := v.Visit(ctx, v.Refs(), func(f *engine.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
+		if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
 			return err
 		}
 	}
@@ -136,7 +137,7 @@ func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*co
 	var wg sync.WaitGroup
 	for _, v := range surveys {
 		wg.Go(func() {
-			if err := v.Follow(ctx, func(f *engine.Finding) error { return t.news(v.Pipeline(), f) }); err != nil {
+			if err := v.Follow(ctx, func(f *reconcile.Finding) error { return t.news(v.Pipeline(), f) }); err != nil {
 				cancel(fmt.Errorf("operator %s: %w", v.Pipeline().Name, err))
 			}
 		})

@@ -9,9 +9,9 @@ import (
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // row is one object in a list.
@@ -39,7 +39,7 @@ type getTable struct {
 	known map[string]row
 }
 
-func (t *getTable) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
+func (t *getTable) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line.clear()
@@ -52,7 +52,7 @@ func (t *getTable) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
 }
 
 // news is finding for an upstream that was listed before: what is no more is told, too.
-func (t *getTable) news(pl *pipeline.Pipeline, f *engine.Finding) error {
+func (t *getTable) news(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	rows := rowsOf(pl, f)
 	is := map[string]bool{}
 	for _, r := range rows {
@@ -106,7 +106,7 @@ func (r row) key() string {
 }
 
 // rowsOf are the objects of one upstream: downstreams that are wanted or stand, and what is left over.
-func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
+func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 	up := upstreamOf(pl, f)
 	left := leftRows(pl, f, up)
 	if f.Upstream == nil {
@@ -148,7 +148,7 @@ func rowsOf(pl *pipeline.Pipeline, f *engine.Finding) []row {
 }
 
 // leftRows are the objects of an earlier upstream of that name.
-func leftRows(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) []row {
+func leftRows(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef) []row {
 	var rows []row
 	for _, c := range f.Left {
 		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c),
@@ -160,7 +160,7 @@ func leftRows(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) []row {
 }
 
 // objectOf names the object of a change: its target, or what stands where there is none.
-func objectOf(c engine.Change) objectRef {
+func objectOf(c reconcile.Change) objectRef {
 	ref := objectRef{gvk: c.Kind, at: c.Target}
 	if c.Live == nil {
 		return ref

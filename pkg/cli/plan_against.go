@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // against plans what going from the old configs to the new ones would do. Operators are the same by their name.
@@ -124,7 +125,7 @@ func (t *transition) walk(ctx context.Context) error {
 		next++
 		return nil
 	}
-	err := t.visit(ctx, t.new, refs, func(f *engine.Finding) error {
+	err := t.visit(ctx, t.new, refs, func(f *reconcile.Finding) error {
 		if err := until(&f.Ref); err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (t *transition) walk(ctx context.Context) error {
 }
 
 // upstream tells of one upstream what the other config changes; f is nil where the new one does not look at it.
-func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *engine.Finding) error {
+func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcile.Finding) error {
 	was, err := t.old.Standing(ctx, ref)
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *engine.F
 }
 
 // changes tells of the downstreams of which the two configs ask for something else.
-func (t *transition) changes(was, is *engine.Standing, f *engine.Finding) error {
+func (t *transition) changes(was, is *reconcile.Standing, f *reconcile.Finding) error {
 	up := upstreamOf(t.new.Pipeline(), f)
 	if was == nil || is == nil {
 		return t.finding(t.new.Pipeline(), f)
@@ -177,11 +178,11 @@ func (t *transition) changes(was, is *engine.Standing, f *engine.Finding) error 
 			caused = t.refusedNow(was, is, c)
 		}
 		if !caused {
-			t.counts[string(engine.ChangeNone)]++
+			t.counts[string(reconcile.ChangeNone)]++
 			continue
 		}
 		item := itemOf(t.new.Pipeline(), f.Operator, up, c)
-		if !c.Leftover && before != nil && after != nil && c.Action != engine.ChangeCreate {
+		if !c.Leftover && before != nil && after != nil && c.Action != reconcile.ChangeCreate {
 			item.diffs = diffDocuments(before, after, item.words)
 		}
 		if err := t.add(item); err != nil {
@@ -192,7 +193,7 @@ func (t *transition) changes(was, is *engine.Standing, f *engine.Finding) error 
 }
 
 // asked is what the old config asks for of the downstream of that name; nil where it asks for nothing.
-func (t *transition) asked(was *engine.Standing, c engine.Change) map[string]any {
+func (t *transition) asked(was *reconcile.Standing, c reconcile.Change) map[string]any {
 	for i, d := range t.old.Pipeline().Downstreams {
 		if d.Name == c.Downstream {
 			return was.Documents[i]
@@ -202,7 +203,7 @@ func (t *transition) asked(was *engine.Standing, c engine.Change) map[string]any
 }
 
 // wasTarget tells whether the old config wants an object where it stands.
-func (t *transition) wasTarget(was *engine.Standing, live *drift.Live) bool {
+func (t *transition) wasTarget(was *reconcile.Standing, live *drift.Live) bool {
 	for i, doc := range was.Documents {
 		d := t.old.Pipeline().Downstreams[i]
 		if doc != nil && live != nil && was.Wish.Downstreams[i].Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
@@ -214,7 +215,7 @@ func (t *transition) wasTarget(was *engine.Standing, live *drift.Live) bool {
 }
 
 // refusedNow tells whether the new config refuses an upstream, or cannot render it, and the old one did not.
-func (t *transition) refusedNow(was, is *engine.Standing, c engine.Change) bool {
+func (t *transition) refusedNow(was, is *reconcile.Standing, c reconcile.Change) bool {
 	if was.Wish == nil || is.Wish == nil || len(was.Wish.Invalid) > 0 {
 		return false
 	}
@@ -233,7 +234,7 @@ func (t *transition) refusedNow(was, is *engine.Standing, c engine.Change) bool 
 }
 
 // leftovers tells of the objects that the old config looks after and the new one does not.
-func (t *transition) leftovers(was *engine.Standing, f *engine.Finding) error {
+func (t *transition) leftovers(was *reconcile.Standing, f *reconcile.Finding) error {
 	up := objectRef{gvk: t.old.Pipeline().Upstream.GVK, at: was.Ref, uid: string(was.Upstream.GetUID())}
 	seen := map[*drift.Live]bool{}
 	for i, list := range was.Owned {
@@ -258,8 +259,8 @@ func (t *transition) leftovers(was *engine.Standing, f *engine.Finding) error {
 }
 
 // looksAt tells whether a finding is about an object.
-func looksAt(f *engine.Finding, kind schema.GroupKind, live *drift.Live) bool {
-	return f != nil && slices.ContainsFunc(f.Changes, func(c engine.Change) bool {
+func looksAt(f *reconcile.Finding, kind schema.GroupKind, live *drift.Live) bool {
+	return f != nil && slices.ContainsFunc(f.Changes, func(c reconcile.Change) bool {
 		at := c.Kind.GroupKind() == kind && c.Target == pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
 		return at || c.Live != nil && c.Live.UID == live.UID
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -80,14 +81,14 @@ func newPlanning(o *planOptions, line *progressLine) *planning {
 
 // operator plans one operator.
 func (p *planning) operator(ctx context.Context, v *engine.Survey) error {
-	return p.visit(ctx, v, v.Refs(), func(f *engine.Finding) error { return p.finding(v.Pipeline(), f) })
+	return p.visit(ctx, v, v.Refs(), func(f *reconcile.Finding) error { return p.finding(v.Pipeline(), f) })
 }
 
 // visit looks at upstreams, and tells where the operator's guard would hold up what is found. It counts all upstreams, so
 // of one namespace nothing is told.
-func (p *planning) visit(ctx context.Context, v *engine.Survey, refs []pipeline.Ref, plan func(*engine.Finding) error) error {
+func (p *planning) visit(ctx context.Context, v *engine.Survey, refs []pipeline.Ref, plan func(*reconcile.Finding) error) error {
 	var sum engine.GuardSum
-	err := v.Visit(ctx, refs, func(f *engine.Finding) error {
+	err := v.Visit(ctx, refs, func(f *reconcile.Finding) error {
 		sum.Take(f)
 		return plan(f)
 	})
@@ -102,7 +103,7 @@ func (p *planning) visit(ctx context.Context, v *engine.Survey, refs []pipeline.
 }
 
 // finding plans one upstream.
-func (p *planning) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
+func (p *planning) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	up := upstreamOf(pl, f)
 	if err := p.finalizer(pl, f, up); err != nil {
 		return err
@@ -128,8 +129,8 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *engine.Finding) error {
 }
 
 // reasonOf is why a change is what it is, and for what is left over, how to delete it.
-func reasonOf(c engine.Change) string {
-	if c.Action == engine.ChangeLeftover {
+func reasonOf(c reconcile.Change) string {
+	if c.Action == reconcile.ChangeLeftover {
 		return c.Reason + toDelete(objectOf(c))
 	}
 	return c.Reason
@@ -147,13 +148,13 @@ func toDelete(o objectRef) string {
 	return "; to delete it: " + command
 }
 
-func forgottenRef(r engine.Forgotten) objectRef {
+func forgottenRef(r reconcile.Forgotten) objectRef {
 	return objectRef{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName},
 		string(r.UID)}
 }
 
 // invalidity says which rules refuse an upstream.
-func invalidity(f *engine.Finding) string {
+func invalidity(f *reconcile.Finding) string {
 	var parts []string
 	for _, failure := range f.Wish.Invalid {
 		parts = append(parts, failure.String())
@@ -161,7 +162,7 @@ func invalidity(f *engine.Finding) string {
 	return strings.Join(parts, "; ") + ": what stands is left alone"
 }
 
-func upstreamOf(pl *pipeline.Pipeline, f *engine.Finding) objectRef {
+func upstreamOf(pl *pipeline.Pipeline, f *reconcile.Finding) objectRef {
 	up := objectRef{gvk: pl.Upstream.GVK, at: f.Ref}
 	if f.Upstream != nil {
 		up.uid = string(f.Upstream.GetUID())
@@ -169,7 +170,7 @@ func upstreamOf(pl *pipeline.Pipeline, f *engine.Finding) objectRef {
 	return up
 }
 
-func (p *planning) finalizer(pl *pipeline.Pipeline, f *engine.Finding, up objectRef) error {
+func (p *planning) finalizer(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef) error {
 	text := finalizerText(pl, f)
 	if text == "" {
 		return nil
@@ -178,7 +179,7 @@ func (p *planning) finalizer(pl *pipeline.Pipeline, f *engine.Finding, up object
 }
 
 // finalizerText says what happens to the upstream's finalizer; empty where nothing does.
-func finalizerText(pl *pipeline.Pipeline, f *engine.Finding) string {
+func finalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 	name := pl.Config.Conventions.Finalizer
 	switch f.Finalizer {
 	case pipeline.FinalizerAdd:
@@ -192,7 +193,7 @@ func finalizerText(pl *pipeline.Pipeline, f *engine.Finding) string {
 }
 
 // itemOf is a change as a plan has it.
-func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Change) planItem {
+func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c reconcile.Change) planItem {
 	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
 		state: string(c.State), reason: reasonOf(c), note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After),
 		words: wordsOf(pl, c.Index)}
@@ -200,10 +201,10 @@ func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Chang
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)
 	}
 	switch c.Action {
-	case engine.ChangeCreate:
+	case reconcile.ChangeCreate:
 		item.diffs = created(c.Document, item.words)
-	case engine.ChangeDelete, engine.ChangeSupersede, engine.ChangeNone:
-	case engine.ChangeRefuse:
+	case reconcile.ChangeDelete, reconcile.ChangeSupersede, reconcile.ChangeNone:
+	case reconcile.ChangeRefuse:
 		if c.Before != nil && c.Document != nil {
 			item.diffs = fieldDiffs(c, item.words)
 		}
@@ -211,7 +212,7 @@ func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c engine.Chang
 		if c.After != nil {
 			item.diffs = diffDocuments(item.before, item.after, item.words)
 		}
-		if c.Action == engine.ChangeRepair || c.Action == engine.ChangeLeave {
+		if c.Action == reconcile.ChangeRepair || c.Action == reconcile.ChangeLeave {
 			item.diffs = withWriters(item.diffs, c.Drift)
 		}
 		if item.note == "" && c.Before != nil && c.After != nil && len(item.diffs) == 0 && c.Action.Writes() {
@@ -234,7 +235,7 @@ func withWriters(list []fieldDiff, found []drift.Difference) []fieldDiff {
 }
 
 // fieldDiffs are our fields as they are and as they were wanted, where the API server made nothing of them.
-func fieldDiffs(c engine.Change, words redact.Words) []fieldDiff {
+func fieldDiffs(c reconcile.Change, words redact.Words) []fieldDiff {
 	var list []fieldDiff
 	for _, d := range diffDocuments(contentOf(c.Before), c.Document, words) {
 		if d.after != nil { // what only the live object has is not ours to take away
@@ -272,7 +273,7 @@ func contentOf(u *unstructured.Unstructured) map[string]any {
 // add counts an item, and prints it where it is worth it.
 func (p *planning) add(item planItem) error {
 	p.counts[item.action]++
-	if item.action == string(engine.ChangeNone) {
+	if item.action == string(reconcile.ChangeNone) {
 		return nil
 	}
 	p.line.clear()
@@ -286,7 +287,7 @@ func (p *planning) end() error {
 	}
 	changes := p.counts[actionFinalizer]
 	for action, n := range p.counts {
-		if engine.ChangeAction(action).Writes() && action != actionLeftover && action != actionFinalizer {
+		if reconcile.ChangeAction(action).Writes() && action != actionLeftover && action != actionFinalizer {
 			changes += n
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // planText prints a plan for people, grouped by upstream.
@@ -31,19 +31,19 @@ const shownOfGroup = 10
 
 // signs are the signs and words of actions.
 var signs = map[string]struct{ sign, word, color string }{
-	string(engine.ChangeCreate):    {"+", "create", green},
-	string(engine.ChangeUpdate):    {"~", "update", yellow},
-	string(engine.ChangeRepair):    {"~", "repair", yellow},
-	string(engine.ChangeRecreate):  {"-/+", "recreate", red},
-	string(engine.ChangeSupersede): {"-", "delete", red},
-	string(engine.ChangeDelete):    {"-", "delete", red},
-	string(engine.ChangeRelease):   {"^", "release", yellow},
-	string(engine.ChangeRefuse):    {"!", "refused", red},
-	string(engine.ChangeConflict):  {"!", "conflict", red},
-	string(engine.ChangeWait):      {"*", "waits", dim},
-	string(engine.ChangeLeave):     {"=", "left", dim},
-	actionFinalizer:                {"~", "finalizer", yellow},
-	actionLeftover:                 {"?", "left over", yellow},
+	string(reconcile.ChangeCreate):    {"+", "create", green},
+	string(reconcile.ChangeUpdate):    {"~", "update", yellow},
+	string(reconcile.ChangeRepair):    {"~", "repair", yellow},
+	string(reconcile.ChangeRecreate):  {"-/+", "recreate", red},
+	string(reconcile.ChangeSupersede): {"-", "delete", red},
+	string(reconcile.ChangeDelete):    {"-", "delete", red},
+	string(reconcile.ChangeRelease):   {"^", "release", yellow},
+	string(reconcile.ChangeRefuse):    {"!", "refused", red},
+	string(reconcile.ChangeConflict):  {"!", "conflict", red},
+	string(reconcile.ChangeWait):      {"*", "waits", dim},
+	string(reconcile.ChangeLeave):     {"=", "left", dim},
+	actionFinalizer:                   {"~", "finalizer", yellow},
+	actionLeftover:                    {"?", "left over", yellow},
 }
 
 func (t *planText) item(item planItem) error {
@@ -69,7 +69,7 @@ func (t *planText) item(item planItem) error {
 	text := item.reason
 	if item.failure != nil {
 		text = item.failure.Reason + ": " + item.failure.Message
-	} else if item.action == string(engine.ChangeLeave) && item.state != "" {
+	} else if item.action == string(reconcile.ChangeLeave) && item.state != "" {
 		text = item.state + ": " + text
 	}
 	fmt.Fprintln(t.w, t.painter.paint(mark.color, line)+": "+harmless(oneLine(text)))
@@ -133,18 +133,18 @@ func (t *planText) end(counts map[string]int) error {
 	t.endGroups()
 	var parts []string
 	for _, c := range []struct{ action, text string }{
-		{string(engine.ChangeCreate), "to create"}, {string(engine.ChangeUpdate), "to update"}, {string(engine.ChangeRepair), "to repair"},
-		{string(engine.ChangeRecreate), "to recreate"}, {string(engine.ChangeSupersede), "superseded, to delete"},
-		{string(engine.ChangeDelete), "to delete"},
-		{string(engine.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"}, {string(engine.ChangeRefuse), "refused"},
-		{string(engine.ChangeConflict), "in conflict"}, {string(engine.ChangeWait), "waiting"}, {string(engine.ChangeLeave), "left alone"},
+		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"}, {string(reconcile.ChangeRepair), "to repair"},
+		{string(reconcile.ChangeRecreate), "to recreate"}, {string(reconcile.ChangeSupersede), "superseded, to delete"},
+		{string(reconcile.ChangeDelete), "to delete"},
+		{string(reconcile.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"}, {string(reconcile.ChangeRefuse), "refused"},
+		{string(reconcile.ChangeConflict), "in conflict"}, {string(reconcile.ChangeWait), "waiting"}, {string(reconcile.ChangeLeave), "left alone"},
 		{actionLeftover, "left over"},
 	} {
 		if n := counts[c.action]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, c.text))
 		}
 	}
-	if n := counts[string(engine.ChangeNone)]; n > 0 || len(parts) == 0 {
+	if n := counts[string(reconcile.ChangeNone)]; n > 0 || len(parts) == 0 {
 		parts = append(parts, fmt.Sprintf("%d unchanged", n))
 	}
 	_, err := fmt.Fprintln(t.w, t.painter.paint(bold, "Plan:")+" "+strings.Join(parts, ", "))

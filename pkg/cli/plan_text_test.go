@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // TestPlanGroupsSameChanges: fields that change in one way are printed once, for whatever else they change in that way.
@@ -18,7 +18,7 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 		at := pipeline.Ref{Namespace: "apps", Name: fmt.Sprintf("web-%d", n)}
 		kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 		return planItem{operator: "app", upstream: objectRef{gvk: schema.GroupVersionKind{Kind: "App"}, at: at}, downstream: "deployment",
-			object: objectRef{gvk: kind, at: at}, action: string(engine.ChangeUpdate), reason: "the spec has changed", before: map[string]any{},
+			object: objectRef{gvk: kind, at: at}, action: string(reconcile.ChangeUpdate), reason: "the spec has changed", before: map[string]any{},
 			diffs: []fieldDiff{{path: fieldpath.New("spec", "replicas"), before: int64(1), after: to}}}
 	}
 	var out strings.Builder
@@ -38,7 +38,7 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 	if err := printer.item(refused); err != nil {
 		t.Fatal(err)
 	}
-	if err := printer.end(map[string]int{string(engine.ChangeUpdate): 18}); err != nil {
+	if err := printer.end(map[string]int{string(reconcile.ChangeUpdate): 18}); err != nil {
 		t.Fatal(err)
 	}
 	got := out.String()

@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // runningFlags name the Lease that shows whether "corollary run" is running.
@@ -95,7 +96,7 @@ type newest struct {
 	ref pipeline.Ref
 }
 
-func (n *newest) add(f *engine.Finding) {
+func (n *newest) add(f *reconcile.Finding) {
 	if f.Upstream == nil {
 		return
 	}

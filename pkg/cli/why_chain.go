@@ -12,8 +12,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // explanation goes up and down the chain from one object and tells what it meets.
@@ -186,7 +186,7 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		found = true
 		w.print(ctx, p, finding, false)
 		for _, c := range finding.Changes {
-			if c.Target.Name == "" || c.Action == engine.ChangeCreate {
+			if c.Target.Name == "" || c.Action == reconcile.ChangeCreate {
 				continue
 			}
 			if _, err := w.down(ctx, c.Kind.GroupKind(), c.Target); err != nil {

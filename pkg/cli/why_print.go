@@ -12,12 +12,12 @@ import (
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // print tells of one upstream. In brief, only what it has to do with the object that was asked about.
-func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, brief bool) {
+func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
 	w.teller.upstream(f.Operator, upstreamOf(p, f))
 	w.upstreamState(ctx, p, f)
 	recorded := map[string]string{}
@@ -34,7 +34,7 @@ func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *engine
 }
 
 // upstreamState tells what concerns all downstreams of an upstream.
-func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding) {
+func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding) {
 	line := func(format string, args ...any) {
 		w.teller.about(fmt.Sprintf(format, args...))
 	}
@@ -95,7 +95,7 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 }
 
 // downstream explains one object. What the status says of it stands beside what is decided now.
-func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *engine.Finding, c engine.Change, recorded string,
+func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
 	brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
 	asked := item.object.gvk.GroupKind() == w.asked.gvk.GroupKind() && item.object.at == w.asked.at
@@ -127,11 +127,11 @@ func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *e
 }
 
 // nextWrite says what the fields below it are.
-func nextWrite(c engine.Change) string {
+func nextWrite(c reconcile.Change) string {
 	switch c.Action {
-	case engine.ChangeLeave:
+	case reconcile.ChangeLeave:
 		return "it is left so; an apply would change:"
-	case engine.ChangeRefuse:
+	case reconcile.ChangeRefuse:
 		return "what was to be written:"
 	}
 	return "the next write (" + string(c.Action) + "):"
@@ -141,7 +141,7 @@ func nextWrite(c engine.Change) string {
 const always = "true"
 
 // when tells what the condition of a downstream gave.
-func (w *explanation) when(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, line func(string, ...any)) {
+func (w *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	if c.Leftover || f.Wish == nil || c.Index < 0 || c.Index >= len(f.Wish.Downstreams) {
 		return
 	}

@@ -6,13 +6,13 @@ import (
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // notReady tells why an object that stands as it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
-func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine.Change, line func(string, ...any)) {
+func (w *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StatePaused
 	if !applied || !standing(c) {
 		return
@@ -35,12 +35,12 @@ func (w *explanation) notReady(p *pipeline.Pipeline, f *engine.Finding, c engine
 }
 
 // standing tells whether there is an object of ours for a downstream that the config has.
-func standing(c engine.Change) bool {
+func standing(c reconcile.Change) bool {
 	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
 }
 
 // hindrances are the rules that keep a standing object of ours from being ready.
-func hindrances(p *pipeline.Pipeline, f *engine.Finding, c engine.Change) []pipeline.Hindrance {
+func hindrances(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.Hindrance {
 	if !standing(c) {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (w *explanation) place(operator, path string) string {
 }
 
 // describing is what kubectl describe takes for an object.
-func describing(p *pipeline.Pipeline, c engine.Change) string {
+func describing(p *pipeline.Pipeline, c reconcile.Change) string {
 	gvr := p.Downstreams[c.Index].Kind.GVR
 	text := gvr.GroupResource().String() + " " + c.Target.Name
 	if c.Target.Namespace != "" {

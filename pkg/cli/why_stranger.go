@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // readersTold is how many of an input's readers are told by name.
@@ -43,7 +43,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 	defer v.Close()
 	p := v.Pipeline()
 	found, readers := false, 0
-	err = v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
+	err = v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
 		if f.Upstream == nil {
 			return nil
 		}
@@ -69,7 +69,7 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 }
 
 // targets tells whether the object in question stands where an upstream's downstream is to be.
-func (w *explanation) targets(f *engine.Finding) bool {
+func (w *explanation) targets(f *reconcile.Finding) bool {
 	for _, c := range f.Changes {
 		if c.Target == w.asked.at && c.Kind.GroupKind() == w.asked.gvk.GroupKind() {
 			return true

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // unseen tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
@@ -103,7 +104,7 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 }
 
 // deselected tells why an upstream that has downstreams is not selected any more.
-func (w *explanation) deselected(ctx context.Context, f *engine.Finding, line func(string, ...any)) {
+func (w *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
 	i := slices.IndexFunc(w.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
 	reasons := w.passedOver(ctx, w.files[i], f.Upstream)
 	for _, reason := range reasons {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // caches are what a session's watches show.
@@ -91,7 +92,7 @@ func (c *caches) OwnedBy(i int, uid types.UID) []*drift.Live {
 func (c *caches) HooksOf(name string) []*drift.Live { return c.hook.indexed(byHook, name) }
 
 // Input implements Cache.
-func (c *caches) Input(i int, at pipeline.Ref) Input {
+func (c *caches) Input(i int, at pipeline.Ref) reconcile.Input {
 	if found, ok := c.inputs[i].get(at).(*input); ok {
 		return found
 	}

@@ -25,7 +25,7 @@ type confirmation struct {
 
 // openConfirmation begins to watch; nil where the config names no ConfigMap.
 func (s *session) openConfirmation() *confirmation {
-	at := s.pipeline.Config.Guard.Confirm
+	at := s.Pipeline.Config.Guard.Confirm
 	if at == nil {
 		return nil
 	}

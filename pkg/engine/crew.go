@@ -31,7 +31,7 @@ func (s *session) hire(live context.Context) {
 					if shutdown {
 						return
 					}
-					if !s.counting.Load() { // which writes nothing
+					if !s.Counting.Load() { // which writes nothing
 						s.engine.options.MayWrite(live)
 					}
 					s.gate.RLock()
@@ -70,14 +70,14 @@ func (s *session) beginCounting() {
 	refs := s.everyone()
 	s.Heed(s.operator.worker(s))
 	s.tally = newTally(refs)
-	s.counting.Store(true)
+	s.Counting.Store(true)
 	s.wake()
 	s.enqueue(priorityBulk, refs...)
 }
 
 // beginActing has the workers act, upon all that was only counted too.
 func (s *session) beginActing() {
-	if s.counting.Swap(false) {
+	if s.Counting.Swap(false) {
 		s.enqueue(priorityBulk, s.everyone()...)
 	}
 	s.tally = nil
@@ -94,7 +94,7 @@ func (s *session) everyone() []pipeline.Ref {
 	for _, d := range append(slices.Clip(s.caches.downstreams), s.caches.hook) {
 		for _, sub := range d {
 			for _, obj := range sub.indexer().List() {
-				for _, ref := range s.ownersOf(obj) {
+				for _, ref := range s.OwnersOf(obj) {
 					seen[ref] = struct{}{}
 				}
 			}

@@ -55,14 +55,14 @@ func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
 
 // awaitConfig ends a session that only deletes once the whole config compiles, as after a change of a kind's schema.
 func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc) {
-	if !s.pipeline.OnlyDeletes || !s.file.Valid() {
+	if !s.Pipeline.OnlyDeletes || !s.file.Valid() {
 		return
 	}
 	for wait := range s.engine.waits() {
 		if pause(live, wait); live.Err() != nil {
 			return
 		}
-		for _, k := range kindsOf(s.pipeline) {
+		for _, k := range kindsOf(s.Pipeline) {
 			s.engine.cluster.Invalidate(k.GVK)
 		}
 		if _, reason, err := s.compile(); err == nil || reason == reasonKindMissing {
@@ -77,7 +77,7 @@ var errConfigFits = errors.New("the config compiles now")
 
 // say is generation.say, but for a session that only deletes: its config stays refused.
 func (s *session) say(r reason, message string) {
-	if !s.pipeline.OnlyDeletes {
+	if !s.Pipeline.OnlyDeletes {
 		s.generation.say(r, message)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // Options are how an engine runs; what it does is in the configs.
@@ -101,7 +102,7 @@ func connect(cfg *rest.Config, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
 	return &Engine{options: withDefaults(o), connections: c, identify: func(*config.File) identity { return identity{} },
-		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, places: newPlaces(), started: make(chan struct{})}, nil
+		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, places: reconcile.NewPlaces(), started: make(chan struct{})}, nil
 }
 
 func withDefaults(o Options) Options {

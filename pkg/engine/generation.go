@@ -109,7 +109,7 @@ func (g *generation) run(ctx context.Context) {
 func (g *generation) begins(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.session, g.missing = s, describeMissing(s.pipeline)
+	g.session, g.missing = s, describeMissing(s.Pipeline)
 }
 
 // resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it
@@ -215,7 +215,7 @@ func pause(ctx context.Context, d time.Duration) {
 // upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
 // is asked for.
 func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
-	if key.GVR == s.pipeline.Upstream.GVR {
+	if key.GVR == s.Pipeline.Upstream.GVR {
 		s.Heard(key, err)
 	}
 	switch {
@@ -228,18 +228,18 @@ func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
 		if !s.watchesCustom(key.GVR) {
 			return
 		}
-		if s.doubtKinds(); key.GVR == s.pipeline.Upstream.GVR {
+		if s.DoubtKinds(); key.GVR == s.Pipeline.Upstream.GVR {
 			s.enqueue(priorityNow, s.RetryRefused(key.Namespace)...)
 		}
-	case isNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
+	case isNotServed(err) && key.GVR == s.Pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case isNotServed(err):
-		s.doubtKinds()
+		s.DoubtKinds()
 	case apierrors.IsForbidden(err):
 		s.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
-		s.log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+		s.Log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // assess counts one upstream, while the session's changes are counted in the place of acting.
 func (s *session) assess(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
-	var c counted
+	var c reconcile.Counted
 	failed := false
 	defer func() {
 		if !failed { // nor did this program: what it cannot look at, it does not act upon either
@@ -34,13 +35,13 @@ func (s *session) assess(ctx context.Context, ref pipeline.Ref) (after time.Dura
 type tally struct {
 	mu    sync.Mutex
 	left  map[pipeline.Ref]struct{} // not looked at yet
-	found map[pipeline.Ref]counted
-	total GuardCount
+	found map[pipeline.Ref]reconcile.Counted
+	total reconcile.GuardCount
 	refs  int
 }
 
 func newTally(refs []pipeline.Ref) *tally {
-	t := &tally{left: make(map[pipeline.Ref]struct{}, len(refs)), found: map[pipeline.Ref]counted{}, refs: len(refs)}
+	t := &tally{left: make(map[pipeline.Ref]struct{}, len(refs)), found: map[pipeline.Ref]reconcile.Counted{}, refs: len(refs)}
 	for _, ref := range refs {
 		t.left[ref] = struct{}{}
 	}
@@ -57,14 +58,14 @@ func (t *tally) expect(refs []pipeline.Ref) {
 }
 
 // note takes in what was found about an upstream, in the place of what was found before.
-func (t *tally) note(ref pipeline.Ref, c counted) {
+func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.left, ref)
 	before := t.found[ref].GuardCount
 	t.total.Add(c.GuardCount)
-	t.total.Add(GuardCount{-before.Standing, -before.Changed, -before.Deleted})
-	if c == (counted{}) {
+	t.total.Add(reconcile.GuardCount{Standing: -before.Standing, Changed: -before.Changed, Deleted: -before.Deleted})
+	if c == (reconcile.Counted{}) {
 		delete(t.found, ref)
 		return
 	}
@@ -72,7 +73,7 @@ func (t *tally) note(ref pipeline.Ref, c counted) {
 }
 
 // sum returns the counts, and how many upstreams have not been looked at yet.
-func (t *tally) sum() (c GuardCount, left int) {
+func (t *tally) sum() (c reconcile.GuardCount, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total, len(t.left)
@@ -85,20 +86,20 @@ func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	set := map[pipeline.Ref]drift.Sum{}
 	for ref, c := range t.found {
 		if c.Changed > 0 {
-			set[ref] = c.digest
+			set[ref] = c.Digest
 		}
 	}
 	return set
 }
 
 // beyond counts what would be changed or deleted and is not in the set.
-func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) GuardCount {
+func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) reconcile.GuardCount {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := GuardCount{Standing: standing}
+	c := reconcile.GuardCount{Standing: standing}
 	for ref, found := range t.found {
-		if found.Changed > 0 && set[ref] != found.digest {
-			c.Add(GuardCount{Changed: found.Changed, Deleted: found.Deleted})
+		if found.Changed > 0 && set[ref] != found.Digest {
+			c.Add(reconcile.GuardCount{Changed: found.Changed, Deleted: found.Deleted})
 		}
 	}
 	return c
@@ -128,7 +129,7 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 	defer t.mu.Unlock()
 	var parts []string
 	for _, ref := range refs[:min(few, len(refs))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.found[ref].first))
+		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.found[ref].First))
 	}
 	if more := len(refs) - few; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -140,8 +141,8 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 // Nothing is written meanwhile, but that upstreams which are being deleted are cleaned up after, where nobody else does.
 // Once it is passed nothing is looked at until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
-	guard := s.pipeline.Config.Guard
-	if guard == nil || s.pipeline.Observing() {
+	guard := s.Pipeline.Config.Guard
+	if guard == nil || s.Pipeline.Observing() {
 		return true
 	}
 	s.batch.open() // what changes from now on may come too late to be counted here
@@ -200,13 +201,13 @@ type guardWait struct {
 	// asked is what is asked to be confirmed, digest its name, shown what text, the message, was made of.
 	asked  map[pipeline.Ref]drift.Sum
 	digest string
-	shown  GuardCount
+	shown  reconcile.GuardCount
 	text   string
 }
 
 // waitsFor tells what is more than guard allows, and how to have it done; it is empty where nothing is, or what is was
 // confirmed. What comes beside what was asked about is asked about anew once guard would not allow it by itself.
-func (w *guardWait) waitsFor(c GuardCount) string {
+func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 	exceeded := GuardExceeded(w.guard, c)
 	if exceeded == "" {
 		w.tellGoesOn("guard allows what is left of it")
@@ -225,7 +226,7 @@ func (w *guardWait) waitsFor(c GuardCount) string {
 	}
 	if w.shown != c || w.text == "" {
 		w.shown, w.text = c, w.message(exceeded)
-		setGuard(w.name, c)
+		setGuard(w.Name, c)
 	}
 	w.tellWaits(w.text)
 	return w.text + w.confirmation.trouble()
@@ -236,7 +237,7 @@ func (w *guardWait) message(exceeded string) string {
 	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.tally.changes()))
 	if at := w.guard.Confirm; at != nil {
 		return text + fmt.Sprintf("If that is meant, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
-			w.name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
+			w.Name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
 	return text + "If that is meant, set guard.confirmed to " + w.digest
 }
@@ -246,19 +247,19 @@ func (w *guardWait) tellWaits(message string) {
 		return
 	}
 	w.told = true
-	w.log.Info("a change waits for confirmation", "reason", string(reasonGuardWaiting), "change", message)
+	w.Log.Info("a change waits for confirmation", "reason", string(reasonGuardWaiting), "change", message)
 	w.operator.event(w.file.Events, true, EventGuardWaiting, "Guard", message)
 }
 
 func (w *guardWait) tellGoesOn(why string) {
 	if w.told {
-		w.log.Info("a change that waited for confirmation goes on", "because", why)
+		w.Log.Info("a change that waited for confirmation goes on", "because", why)
 	}
 }
 
 func (w *guardWait) end() {
 	w.confirmation.close()
-	forgetGuard(w.name)
+	forgetGuard(w.Name)
 }
 
 // confirmed tells whether the config itself confirms that change.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // batch is what changes of shared inputs and of namespaces cause: the upstreams that they concern are counted before any of
@@ -67,7 +68,7 @@ func (b *batch) has(ref pipeline.Ref) (own drift.Sum, ok bool) {
 }
 
 // note takes in what was counted of an upstream that waits. One that is free to go on waits no more.
-func (b *batch) note(ref pipeline.Ref, c counted, own drift.Sum, free bool) {
+func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.waiting[ref]; !ok {
@@ -81,7 +82,7 @@ func (b *batch) note(ref pipeline.Ref, c counted, own drift.Sum, free bool) {
 
 // release lets everything go on and returns it. It does not where the count is no longer the one that guard allowed, or is
 // not complete: upstreams may have joined meanwhile.
-func (b *batch) release(allowed GuardCount) (refs []pipeline.Ref, ok bool) {
+func (b *batch) release(allowed reconcile.GuardCount) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, left := b.tally.sum(); left > 0 || c != allowed {
@@ -105,17 +106,17 @@ func (b *batch) current() *tally {
 	return b.tally
 }
 
-// batched implements host.
-func (s *session) batched(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
+// Batched implements reconcile.Host.
+func (s *session) Batched(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
 
-// countBatched implements host.
-func (s *session) countBatched(ref pipeline.Ref, c counted, own drift.Sum, free bool) {
+// CountBatched implements reconcile.Host.
+func (s *session) CountBatched(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) {
 	s.batch.note(ref, c, own, free)
 }
 
 // watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {
-	guard := s.pipeline.Config.Guard
+	guard := s.Pipeline.Config.Guard
 	for {
 		select {
 		case <-live.Done():

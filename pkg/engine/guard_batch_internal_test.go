@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 func refsNamed(from, to int) (refs []pipeline.Ref) {
@@ -22,7 +23,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	var b batch
 	b.open()
 	first, own := refsNamed(0, 3), drift.Digest("own")
-	deletes := counted{GuardCount: GuardCount{Standing: 1, Changed: 1, Deleted: 1}}
+	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Standing: 1, Changed: 1, Deleted: 1}}
 	b.join(first)
 	for _, ref := range first {
 		b.note(ref, deletes, own, false)

@@ -9,11 +9,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // GuardExceeded tells what guard does not allow without confirmation, in words such as "7 of 9 standing downstreams would be
 // deleted, and guard.maxDeleted allows 5"; it is empty where guard allows it.
-func GuardExceeded(g *config.Guard, c GuardCount) string {
+func GuardExceeded(g *config.Guard, c reconcile.GuardCount) string {
 	if limit := guardLimit(g, g.MaxChanged, c.Standing); g.MaxChanged != "" && c.Changed > limit {
 		return fmt.Sprintf("%d of %d standing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Standing, limit)
 	}
@@ -35,17 +36,17 @@ func guardLimit(g *config.Guard, share string, standing int) int {
 
 // guardNeverHolds tells whether guard allows whatever may happen to so many downstreams.
 func guardNeverHolds(g *config.Guard, standing int) bool {
-	return GuardExceeded(g, GuardCount{Standing: standing, Changed: standing, Deleted: standing}) == ""
+	return GuardExceeded(g, reconcile.GuardCount{Standing: standing, Changed: standing, Deleted: standing}) == ""
 }
 
 // GuardSum adds up what a survey's findings say of guard.
 type GuardSum struct {
-	GuardCount
+	reconcile.GuardCount
 	changes map[pipeline.Ref]drift.Sum
 }
 
 // Take takes in one finding.
-func (s *GuardSum) Take(f *Finding) {
+func (s *GuardSum) Take(f *reconcile.Finding) {
 	s.Add(f.Guarded)
 	if f.Guarded.Changed == 0 {
 		return
@@ -53,7 +54,7 @@ func (s *GuardSum) Take(f *Finding) {
 	if s.changes == nil {
 		s.changes = map[pipeline.Ref]drift.Sum{}
 	}
-	s.changes[f.Ref] = f.guardDigest
+	s.changes[f.Ref] = f.GuardDigest
 }
 
 var guardDigest = regexp.MustCompile("^[0-9a-f]{32}$")

@@ -55,7 +55,7 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if s.pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
+			if s.Pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
 				s.Left(refsOf(obj)...)
 			} else if p, ok := withoutTomb(obj).(*packed); ok {
 				s.Gone(p.UID)
@@ -71,17 +71,17 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if live, ok := obj.(*drift.Live); ok {
-				s.noteOwner(live)
+				s.NoteOwner(live)
 			}
 			if initial {
-				s.enqueue(priorityBulk, s.ownersOf(obj)...)
+				s.enqueue(priorityBulk, s.OwnersOf(obj)...)
 				return
 			}
-			s.news(obj, s.ownersOf(obj))
+			s.news(obj, s.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
-			owners := s.ownersOf(after)
-			for _, ref := range s.ownersOf(before) {
+			owners := s.OwnersOf(after)
+			for _, ref := range s.OwnersOf(before) {
 				if !slices.Contains(owners, ref) {
 					owners = append(owners, ref)
 				}
@@ -93,7 +93,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
-			for _, ref := range s.ownersOf(live) {
+			for _, ref := range s.OwnersOf(live) {
 				s.Drop(ref, live.UID)
 				s.enqueueAfter(s.engine.options.AfterDelete, priorityNow, ref)
 			}
@@ -119,7 +119,7 @@ func (s *session) news(obj any, owners []pipeline.Ref) {
 func (s *session) namespaceHandler() cache.ResourceEventHandler {
 	matches := func(obj any) bool {
 		ns, ok := obj.(*unstructured.Unstructured)
-		return ok && s.nsSelector.Matches(labels.Set(ns.GetLabels()))
+		return ok && s.NamespaceSelector.Matches(labels.Set(ns.GetLabels()))
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {

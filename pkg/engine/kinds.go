@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // errKindsChanged ends a session whose kinds are others than the ones that its config was compiled against.
@@ -30,8 +31,8 @@ const (
 	maxSchemaWait = 5 * time.Minute
 )
 
-// doubtKinds has the kinds asked for again soon. It does not wait.
-func (s *session) doubtKinds() {
+// DoubtKinds has the kinds asked for again soon. It does not wait.
+func (s *session) DoubtKinds() {
 	select {
 	case s.doubts <- struct{}{}:
 	default: // they will be
@@ -40,7 +41,7 @@ func (s *session) doubtKinds() {
 
 // watchesCustom tells whether a resource is one of the session's custom kinds.
 func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
-	for _, k := range kindsOf(s.pipeline) {
+	for _, k := range kindsOf(s.Pipeline) {
 		if k.GVR == gvr {
 			return k.IsCustom()
 		}
@@ -83,7 +84,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 		case s.operator.renew(s.generation):
 			return
 		default:
-			s.doubtKinds()
+			s.DoubtKinds()
 		}
 	}
 }
@@ -91,7 +92,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 // awaitKinds asks for the kinds that are missing, and compiles the config anew once one of them is served, or missing for
 // another reason.
 func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) {
-	missing := missingKinds(s.pipeline)
+	missing := missingKinds(s.Pipeline)
 	if len(missing) == 0 {
 		return
 	}
@@ -117,11 +118,11 @@ func (s *session) isFound(k kinds.Kind) bool {
 // startOver compiles the config anew: beside this session, or after its end where it does not work yet, or a changed config
 // waits for something.
 func (s *session) startOver(end context.CancelCauseFunc) {
-	for _, k := range kindsOf(s.pipeline) {
+	for _, k := range kindsOf(s.Pipeline) {
 		s.engine.cluster.Invalidate(k.GVK)
 	}
 	if s.operator.renew(s.generation) {
-		s.log.Info("a kind has come or gone: the config is compiled anew")
+		s.Log.Info("a kind has come or gone: the config is compiled anew")
 	} else if !s.operator.renewing() {
 		end(errKindsChanged)
 	}
@@ -160,8 +161,8 @@ const notKnown = "not known"
 
 // kindGone tells whether the API server says of a kind that it no longer serves it. Of the upstream's, the watch tells.
 func (s *session) kindGone(live context.Context) bool {
-	return slices.ContainsFunc(kindsOf(s.pipeline), func(k kinds.Kind) bool {
-		if k.Missing != nil || k.GVK == s.pipeline.Upstream.GVK {
+	return slices.ContainsFunc(kindsOf(s.Pipeline), func(k kinds.Kind) bool {
+		if k.Missing != nil || k.GVK == s.Pipeline.Upstream.GVK {
 			return false
 		}
 		_, err := s.engine.cluster.Served(live, k.GVK)
@@ -172,7 +173,7 @@ func (s *session) kindGone(live context.Context) bool {
 // schemasChanged tells whether a custom kind is another than the one that the pipeline was compiled against. One that the API
 // server does not tell of now has not changed.
 func (s *session) schemasChanged() bool {
-	for _, k := range kindsOf(s.pipeline) {
+	for _, k := range kindsOf(s.Pipeline) {
 		if !k.IsCustom() || k.Missing != nil {
 			continue
 		}
@@ -182,7 +183,7 @@ func (s *session) schemasChanged() bool {
 			continue
 		}
 		if now.GVR != k.GVR || now.HasStatus != k.HasStatus || now.Namespaced != k.Namespaced || !reflect.DeepEqual(now.Schema, k.Schema) {
-			s.log.Info("the definition of a kind has changed: the config is compiled anew", "kind", k.GVK.GroupKind().String())
+			s.Log.Info("the definition of a kind has changed: the config is compiled anew", "kind", k.GVK.GroupKind().String())
 			return true
 		}
 	}
@@ -260,7 +261,7 @@ func (e *Engine) absent(ctx context.Context, gvk schema.GroupVersionKind) error 
 	_, err := e.cluster.Served(ctx, gvk)
 	switch {
 	case err == nil:
-		err = fmt.Errorf("%s: %w", gvk.Kind, errServedAgain)
+		err = fmt.Errorf("%s: %w", gvk.Kind, reconcile.ErrServedAgain)
 	case kinds.Gone(err):
 		err = nil
 	}

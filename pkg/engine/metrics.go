@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // The metrics are registered once for the process, beside controller-runtime's own for queues and leader election.
@@ -85,7 +87,7 @@ func setOperatorState(operator string, current reason) {
 	}
 }
 
-func setGuard(operator string, c GuardCount) {
+func setGuard(operator string, c reconcile.GuardCount) {
 	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
 	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
 	guardStanding.WithLabelValues(operator).Set(float64(c.Standing))
@@ -117,5 +119,5 @@ func forgetOperator(operator string) {
 	for _, metric := range kept {
 		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	}
-	ForgetMetrics(operator)
+	reconcile.ForgetMetrics(operator)
 }

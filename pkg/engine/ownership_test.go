@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
@@ -311,9 +312,9 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 }
 
 // leftOf are the objects that a survey finds left of upstreams that are gone.
-func leftOf(t *testing.T, conf string) []engine.Change {
+func leftOf(t *testing.T, conf string) []reconcile.Change {
 	t.Helper()
-	var left []engine.Change
+	var left []reconcile.Change
 	for _, f := range survey(t, testkit.Config(), engine.SurveyOptions{Left: true}, conf) {
 		left = append(left, f.Left...)
 	}

@@ -6,11 +6,12 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // A mistake of this program in one look ends that look and nothing else.
 func TestPanicIsSurvived(t *testing.T) {
-	s := &session{reconciler: &reconciler{name: t.Name(), log: logr.Discard()}} // without a pipeline every look fails
+	s := &session{Reconciler: &reconcile.Reconciler{Name: t.Name(), Log: logr.Discard()}} // without a pipeline every look fails
 	if after := s.guarded(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
 		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
 	}

@@ -34,7 +34,7 @@ func DropsFinalizer(old, changed *config.Operator) bool {
 }
 
 // FinalizerHolders counts the upstreams that have a finalizer, as the watches show them.
-func (v *Survey) FinalizerHolders(name string) int { return v.countFinalizer(name) }
+func (v *Survey) FinalizerHolders(name string) int { return v.session.countFinalizer(name) }
 
 func (s *session) countFinalizer(name string) int {
 	n := 0
@@ -47,6 +47,6 @@ func (s *session) countFinalizer(name string) int {
 }
 
 func (s *session) hasFinalizerNamed(ref pipeline.Ref, name string) bool {
-	up, err := s.cache.Upstream(ref)
+	up, err := s.Cache.Upstream(ref)
 	return err == nil && up != nil && slices.Contains(up.GetFinalizers(), name)
 }

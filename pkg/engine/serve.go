@@ -19,12 +19,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // session is an operator at work: one compiled pipeline, its watches, its queue and its memory.
 type session struct {
 	*generation
-	*reconciler
+	*reconcile.Reconciler
 	caches *caches
 	queue  priorityqueue.PriorityQueue[pipeline.Ref]
 	crew
@@ -37,45 +38,45 @@ type session struct {
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.name, verb, resource, code) })
 	s := &session{generation: g, caches: newCaches(p), doubts: make(chan struct{}, 1)}
-	s.reconciler = &reconciler{
-		name: g.name, pipeline: p, cache: s.caches, host: s, log: g.log, recorder: g.recorder,
-		client:    apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
-		placeWait: g.engine.options.DrainTimeout,
+	s.Reconciler = &reconcile.Reconciler{
+		Name: g.name, Pipeline: p, Cache: s.caches, Host: s, Log: g.log, Recorder: g.recorder,
+		Client:    apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
+		PlaceWait: g.engine.options.DrainTimeout,
 	}
 	return s
 }
 
-// lookAt implements host.
-func (s *session) lookAt(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
+// LookAt implements reconcile.Host.
+func (s *session) LookAt(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
 
-// absent implements host.
-func (s *session) absent(ctx context.Context, gvk schema.GroupVersionKind) error {
+// Absent implements reconcile.Host.
+func (s *session) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
 	return s.engine.absent(ctx, gvk)
 }
 
-// served implements host.
-func (s *session) served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+// Served implements reconcile.Host.
+func (s *session) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return s.engine.cluster.Served(ctx, gvk)
 }
 
-// kind implements host.
-func (s *session) kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+// Kind implements reconcile.Host.
+func (s *session) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return s.engine.cluster.Kind(gvk)
 }
 
-// tellShared implements host.
-func (s *session) tellShared(note, upstream string) {
+// TellShared implements reconcile.Host.
+func (s *session) TellShared(note, upstream string) {
 	s.operator.event(eventsOf(s.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
-	s.places = g.engine.places
+	s.Places = g.engine.places
 	g.begins(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
-	defer s.forgetObjects()
+	defer s.ForgetObjects()
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
@@ -98,7 +99,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if before {
 		s.takeOver(live)
 	}
-	s.say(atWork(s.pipeline), "")
+	s.say(atWork(s.Pipeline), "")
 	s.work(live)
 	return cause(ctx, live)
 }
@@ -130,9 +131,9 @@ func cause(ctx, live context.Context) error {
 
 // work has the workers act until live is done and what they hold is finished.
 func (s *session) work(live context.Context) {
-	defer queues.begin(s.name, s.queue.Len)()
+	defer queues.begin(s.Name, s.queue.Len)()
 	s.beginActing()
-	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
+	if s.Pipeline.Config.Guard != nil && !s.Pipeline.Observing() {
 		s.workers.Go(func() { s.watchBatches(live) })
 	}
 	s.hire(live)
@@ -147,7 +148,7 @@ func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
 // resync looks at every upstream again from time to time, behind everything else. It finds what no event announced, and
 // costs no request where there is nothing to find.
 func (s *session) resync(live context.Context) {
-	period := time.Duration(s.pipeline.Config.ResyncPeriod)
+	period := time.Duration(s.Pipeline.Config.ResyncPeriod)
 	for period > 0 {
 		pause(live, period+rand.N(period/10+1))
 		if live.Err() != nil {
@@ -166,7 +167,7 @@ func (s *session) one(live context.Context, ref pipeline.Ref) {
 	defer cancel()
 	start := time.Now()
 	after := s.guarded(ctx, ref)
-	observeReconcile(s.name, time.Since(start))
+	observeReconcile(s.Name, time.Since(start))
 	if after > 0 {
 		s.enqueueAfter(after, priorityAgain, ref)
 	}
@@ -179,15 +180,15 @@ const afterPanic = time.Minute
 func (s *session) guarded(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
-			countFailure(s.name, "", "Panic")
-			s.log.Error(fmt.Errorf("%v", r), "a mistake of this program; the upstream is tried again later", "upstream", ref.String(), "stack", string(debug.Stack()))
+			reconcile.CountFailure(s.Name, "", "Panic")
+			s.Log.Error(fmt.Errorf("%v", r), "a mistake of this program; the upstream is tried again later", "upstream", ref.String(), "stack", string(debug.Stack()))
 			after = afterPanic
 		}
 	}()
-	if s.counting.Load() {
+	if s.Counting.Load() {
 		return s.assess(ctx, ref)
 	}
-	return s.reconcile(ctx, ref)
+	return s.Reconcile(ctx, ref)
 }
 
 // waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
@@ -218,14 +219,14 @@ const syncPoll = 50 * time.Millisecond
 
 func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	heard := func(key watchKey, err error) { s.heard(key, err, gone) }
-	watch := s.pipeline.Config.Watch
+	watch := s.Pipeline.Config.Watch
 	var err error
-	if s.selector, err = selectorOf(watch.LabelSelector); err != nil {
+	if s.Selector, err = selectorOf(watch.LabelSelector); err != nil {
 		return err
 	}
 	s.caches.upstreams = stores{}
-	for _, ns := range namespacesOf(watch.Namespaces, s.pipeline.Upstream.Namespaced) {
-		key := watchKey{Identity: s.acting, GVR: s.pipeline.Upstream.GVR, Namespace: ns, Selector: s.selector.String(), View: packedView}
+	for _, ns := range namespacesOf(watch.Namespaces, s.Pipeline.Upstream.Namespaced) {
+		key := watchKey{Identity: s.acting, GVR: s.Pipeline.Upstream.GVR, Namespace: ns, Selector: s.Selector.String(), View: packedView}
 		sub, err := s.engine.watches.subscribe(key, pack, s.upstreamHandler(), heard)
 		if err != nil {
 			return err
@@ -235,17 +236,17 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 	if err := s.openNamespaces(heard); err != nil {
 		return err
 	}
-	for i, d := range s.pipeline.Downstreams {
+	for i, d := range s.Pipeline.Downstreams {
 		if s.caches.downstreams[i], err = s.openObjects(d, heard); err != nil {
 			return err
 		}
 	}
-	if h := s.pipeline.Hook; h != nil && !s.pipeline.Observing() {
+	if h := s.Pipeline.Hook; h != nil && !s.Pipeline.Observing() {
 		if s.caches.hook, err = s.openObjects(h.Object, heard); err != nil {
 			return err
 		}
 	}
-	for i, source := range s.pipeline.Inputs {
+	for i, source := range s.Pipeline.Inputs {
 		if err := s.openInput(i, source, heard); err != nil {
 			return err
 		}
@@ -261,10 +262,10 @@ func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error
 		return open, nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
 	selector := d.Selector.String()
-	if s.pipeline.Observing() {
+	if s.Pipeline.Observing() {
 		selector = "" // what another writer made bears other labels, or none
 	}
-	for _, ns := range namespacesOf(targetNamespaces(s.pipeline, d), d.Kind.Namespaced) {
+	for _, ns := range namespacesOf(targetNamespaces(s.Pipeline, d), d.Kind.Namespaced) {
 		key := watchKey{Identity: s.acting, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
 		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), heard)
 		if err != nil {
@@ -278,16 +279,16 @@ func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error
 // openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels: those of watch.namespaces,
 // each by its name, so that a right to that one will do; else all.
 func (s *session) openNamespaces(heard func(watchKey, error)) error {
-	selector := s.pipeline.Config.Watch.NamespaceSelector
+	selector := s.Pipeline.Config.Watch.NamespaceSelector
 	if selector == nil {
 		return nil
 	}
 	var err error
-	if s.nsSelector, err = metav1.LabelSelectorAsSelector(selector); err != nil {
+	if s.NamespaceSelector, err = metav1.LabelSelectorAsSelector(selector); err != nil {
 		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
 	}
 	s.caches.namespaces = stores{}
-	for _, name := range namespacesOf(s.pipeline.Config.Watch.Namespaces, s.pipeline.Upstream.Namespaced) {
+	for _, name := range namespacesOf(s.Pipeline.Config.Watch.Namespaces, s.Pipeline.Upstream.Namespaced) {
 		key := watchKey{Identity: s.acting, GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
 		if name != "" {
 			key.Fields = "metadata.name=" + name

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // operator is one operator by its name: the config that it works by, and the one that shall take its place.
@@ -91,7 +92,7 @@ func (o *operator) refuse(why string) {
 // that the current one goes by.
 func (o *operator) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
-		o.current.session.doubtKinds()
+		o.current.session.DoubtKinds()
 	}
 	o.next.withdraw()
 	o.next = nil
@@ -127,24 +128,24 @@ func (s *session) succeed() bool {
 	}
 	before.wait()
 	if before.session != nil {
-		s.inherit(before.session.reconciler)
+		s.Inherit(before.session.Reconciler)
 	}
-	countReload(s.name, reloadApplied)
+	countReload(s.Name, reloadApplied)
 	what := "a changed config is at work"
 	if s.renewed {
 		what = "a kind has come, gone or changed, and the config is at work by what is served now"
 	}
-	s.log.Info(what, "digest", s.digest)
+	s.Log.Info(what, "digest", s.digest)
 	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", what+", with the digest "+s.digest)
 	return true
 }
 
 // worker is what works now, if that is another session than s; nil where none does.
-func (o *operator) worker(s *session) *reconciler {
+func (o *operator) worker(s *session) *reconcile.Reconciler {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.current.session; now != nil && now != s {
-		return now.reconciler
+		return now.Reconciler
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // SurveyOptions are how a surveyor looks.
@@ -75,7 +76,7 @@ func NewSurveyor(cfg *rest.Config, o SurveyOptions) (*Surveyor, error) {
 
 // Survey is one operator's watches, opened to look around.
 type Survey struct {
-	*session
+	session  *session
 	surveyor *Surveyor
 	news     *hearsay
 	live     context.Context
@@ -98,13 +99,13 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 		}
 	}
 	v := &Survey{session: newSession(g, p), surveyor: s, news: newHearsay()}
-	v.queue, v.tells = v.news, true
+	v.session.queue, v.session.TellsLeftovers = v.news, true
 	v.live, v.end = context.WithCancelCause(ctx)
 	g.calm()
 	if !watched {
 		return v, nil
 	}
-	if err := v.openWatches(v.end); err != nil {
+	if err := v.session.openWatches(v.end); err != nil {
 		v.Close()
 		return nil, fmt.Errorf("operator %s: %w", g.name, err)
 	}
@@ -141,14 +142,14 @@ func (s *Surveyor) narrow(p *pipeline.Pipeline) bool {
 // sync waits for the first lists. A watch that is forbidden is waited for by `run`; here it is an error.
 func (v *Survey) sync() error {
 	for {
-		waiting := v.unsynced()
+		waiting := v.session.unsynced()
 		if len(waiting) == 0 {
 			return nil
 		}
-		if c := v.state(); c.reason == reasonForbidden {
+		if c := v.session.state(); c.reason == reasonForbidden {
 			return errors.New(c.message)
 		}
-		v.surveyor.options.Progress(Progress{Operator: v.name, Waiting: waiting})
+		v.surveyor.options.Progress(Progress{Operator: v.session.Name, Waiting: waiting})
 		pause(v.live, syncPoll)
 		if v.live.Err() != nil {
 			return fmt.Errorf("waiting for the first lists: %w", context.Cause(v.live))
@@ -158,29 +159,34 @@ func (v *Survey) sync() error {
 
 // Close ends the watches.
 func (v *Survey) Close() {
-	v.closeWatches()
+	v.session.closeWatches()
 	v.end(nil)
 }
 
 // Pipeline is what the config was compiled to.
-func (v *Survey) Pipeline() *pipeline.Pipeline { return v.pipeline }
+func (v *Survey) Pipeline() *pipeline.Pipeline { return v.session.Pipeline }
+
+// Standing tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
+func (v *Survey) Standing(ctx context.Context, ref pipeline.Ref) (*reconcile.Standing, error) {
+	return v.session.Standing(ctx, ref)
+}
 
 // Refs lists what `run` would look at after a start: the upstreams, and those that the marks of downstreams name, in the
 // order of their names. Upstreams in namespaces that are not watched, which only a mark can name, are left out.
 func (v *Survey) Refs() []pipeline.Ref {
-	return slices.DeleteFunc(v.news.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
+	return slices.DeleteFunc(v.news.all(), func(ref pipeline.Ref) bool { return !v.session.Cache.Watches(ref.Namespace) })
 }
 
 // Visit looks at upstreams and gives visit what was found, one after the other and in their order. It keeps nothing, so
 // that its memory is that of the caches. An error of visit ends it. Upstreams of which there is nothing to tell are left
 // out.
-func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*Finding) error) error {
+func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*reconcile.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type job struct {
 		ref  pipeline.Ref
 		done chan struct{}
-		f    *Finding
+		f    *reconcile.Finding
 		err  error
 	}
 	workers := v.surveyor.options.Workers
@@ -221,7 +227,7 @@ func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*Fin
 			return j.err
 		}
 		if n++; n%progressStep == 0 || n == len(refs) {
-			v.surveyor.options.Progress(Progress{Operator: v.name, Done: n, Total: len(refs)})
+			v.surveyor.options.Progress(Progress{Operator: v.session.Name, Done: n, Total: len(refs)})
 		}
 		if j.f == nil {
 			continue
@@ -248,7 +254,7 @@ const progressStep = 100
 
 // Follow looks again at every upstream of which there is news, until ctx is done. What there is to tell of one that has
 // gone is its name alone.
-func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
+func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -264,7 +270,7 @@ func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
 				return unlessEnded(ctx, err)
 			}
 			if f == nil {
-				f = &Finding{Operator: v.name, Ref: ref}
+				f = &reconcile.Finding{Operator: v.session.Name, Ref: ref}
 			}
 			if err := visit(f); err != nil {
 				return err
@@ -274,21 +280,21 @@ func (v *Survey) Follow(ctx context.Context, visit func(*Finding) error) error {
 }
 
 // Look looks at one upstream. It returns nil where there is nothing to tell.
-func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
+func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*reconcile.Finding, error) {
 	looking, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	left, err := v.leftOf(looking, ref)
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.Preview(looking, ref, PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
+	f, err := v.session.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
 	switch {
 	case ctx.Err() != nil: // what was cut short says nothing about the upstream
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
 	case f == nil && len(left) > 0:
-		f = &Finding{Operator: v.name, Ref: ref}
+		f = &reconcile.Finding{Operator: v.session.Name, Ref: ref}
 	}
 	if f != nil {
 		f.Left = left
@@ -298,7 +304,7 @@ func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*Finding, error) {
 
 // dryClient makes the client of one look.
 func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
-	return apply.New(v.surveyor.dynamic, v.pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
+	return apply.New(v.surveyor.dynamic, v.session.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
 }
 
 // silentRecorder sends no events.

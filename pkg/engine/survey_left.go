@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // byUpstream indexes downstreams by the upstream that their owner annotation names.
@@ -31,30 +32,30 @@ func upstreamsNamed(obj any) ([]string, error) {
 // leftOf lists the objects that an earlier upstream of that name has left, as where somebody took the finalizer off it by
 // force. What an owner reference marks is the garbage collector's. Of an upstream that this survey does not watch nothing is
 // known; of one that it watches the API server is asked, since the watch may be behind.
-func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]Change, error) {
-	if !v.surveyor.options.Left || !v.cache.Watches(ref.Namespace) {
+func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Change, error) {
+	if !v.surveyor.options.Left || !v.session.Cache.Watches(ref.Namespace) {
 		return nil, nil
 	}
-	left := v.leftBefore(ref, v.cache.UpstreamUID(ref))
+	left := v.leftBefore(ref, v.session.Cache.UpstreamUID(ref))
 	if len(left) == 0 {
 		return nil, nil
 	}
-	up, err := v.client.Get(ctx, v.upstreamTarget(ref))
+	up, err := v.session.Client.Get(ctx, v.session.UpstreamTarget(ref))
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return left, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking at %s %s: %w", v.pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("looking at %s %s: %w", v.session.Pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	return v.leftBefore(ref, up.GetUID()), nil
 }
 
 // leftBefore lists the objects that are marked for another upstream of that name than the one with this uid.
-func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []Change {
-	var left []Change
+func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change {
+	var left []reconcile.Change
 	seen := map[types.UID]bool{}
-	for i, s := range v.caches.downstreams {
-		d := v.pipeline.Downstreams[i]
+	for i, s := range v.session.caches.downstreams {
+		d := v.session.Pipeline.Downstreams[i]
 		for _, sub := range s {
 			objs, _ := sub.indexer().ByIndex(byUpstream, ref.String())
 			for _, obj := range objs {
@@ -63,11 +64,11 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []Change {
 					continue
 				}
 				seen[live.UID] = true
-				left = append(left, Change{Index: i, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: ChangeLeave,
+				left = append(left, reconcile.Change{Index: i, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
 					Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}})
 			}
 		}
 	}
-	slices.SortFunc(left, func(a, b Change) int { return compareChanges(&a, &b) })
+	slices.SortFunc(left, func(a, b reconcile.Change) int { return reconcile.CompareChanges(&a, &b) })
 	return left
 }

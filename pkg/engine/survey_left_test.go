@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // withFar is a config with two downstreams of one kind, of which the second stands in another namespace.
@@ -97,7 +98,7 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 	defer watches.hold()()
 	testkit.Apply(t, ns, widget("late", "{data: {a: b}}"))
 	heard := false
-	err = v.Follow(ctx, func(f *engine.Finding) error {
+	err = v.Follow(ctx, func(f *reconcile.Finding) error {
 		if f.Ref.Name == "late" {
 			heard = true
 			cancel()

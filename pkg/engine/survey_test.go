@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // load reads a config.
@@ -35,7 +36,7 @@ func load(t testing.TB, text string) *config.File {
 }
 
 // surveyed is what a survey found, by upstream's name.
-type surveyed map[string]*engine.Finding
+type surveyed map[string]*reconcile.Finding
 
 // survey looks at everything and holds that nothing was written.
 func survey(t testing.TB, cfg *rest.Config, o engine.SurveyOptions, text string) surveyed {
@@ -54,7 +55,7 @@ func survey(t testing.TB, cfg *rest.Config, o engine.SurveyOptions, text string)
 	}
 	defer v.Close()
 	found := surveyed{}
-	err = v.Visit(ctx, v.Refs(), func(f *engine.Finding) error {
+	err = v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
 		found[f.Ref.Name] = f
 		return nil
 	})
@@ -87,7 +88,7 @@ func (s surveyed) says(name string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (s surveyed) expect(t *testing.T, name, want string) *engine.Finding {
+func (s surveyed) expect(t *testing.T, name, want string) *reconcile.Finding {
 	t.Helper()
 	if have := s.says(name); have != want {
 		t.Errorf("of %s the survey says %q, want %q", name, have, want)
@@ -280,8 +281,8 @@ func TestSurveyFollows(t *testing.T) {
 	defer applying.Wait() // its answer may come after the news of it
 	applying.Go(func() { testkit.Apply(t, ns, widget("second", "{data: {a: b}}")) })
 	begun := time.Now()
-	err = v.Follow(ctx, func(f *engine.Finding) error {
-		if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == engine.ChangeCreate {
+	err = v.Follow(ctx, func(f *reconcile.Finding) error {
+		if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == reconcile.ChangeCreate {
 			cancel()
 		}
 		return nil

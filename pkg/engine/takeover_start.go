@@ -29,9 +29,9 @@ func (s *session) takeOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	for namespace := range s.caches.upstreams { // one will do: versions are the kind's, not a namespace's
-		version, err := s.client.Version(ctx, s.upstreamTarget(pipeline.Ref{Namespace: namespace}))
+		version, err := s.Client.Version(ctx, s.UpstreamTarget(pipeline.Ref{Namespace: namespace}))
 		if err != nil {
-			s.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
+			s.Log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
 			return
 		}
 		s.Follow(version)

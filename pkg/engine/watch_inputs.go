@@ -65,11 +65,11 @@ func (s *session) openInput(i int, source *pipeline.InputSource, heard func(watc
 	if source.Kind.Missing != nil {
 		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
-	namespaces := s.pipeline.Config.Watch.Namespaces
+	namespaces := s.Pipeline.Config.Watch.Namespaces
 	switch {
 	case source.Config.Namespace != "":
 		namespaces = []string{source.Config.Namespace}
-	case !s.pipeline.Upstream.Namespaced: // of a Namespace, the own one is itself
+	case !s.Pipeline.Upstream.Namespaced: // of a Namespace, the own one is itself
 		namespaces = nil
 	}
 	for _, ns := range namespacesOf(namespaces, source.Kind.Namespaced) {

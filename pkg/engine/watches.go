@@ -17,6 +17,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // watchKey is what makes two watches one. Identity is whose rights they take; Namespace "" is all; Selector is about
@@ -184,7 +185,7 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 	if err != nil {
 		return false, err
 	}
-	return newer(o.ResourceVersion, list.GetResourceVersion()), nil
+	return reconcile.Newer(o.ResourceVersion, list.GetResourceVersion()), nil
 }
 
 // aWatchCut is how long before its time a watch has ended if that means anything.

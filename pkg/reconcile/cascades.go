@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// cascades remembers the deletions that the watch has brought and what they asked for, by the upstream's uid: the garbage
+// collector takes the finalizer that says it off within milliseconds, before a worker looks.
+type cascades struct {
+	mu   sync.Mutex
+	seen map[types.UID]pipeline.Cascade
+}
+
+// Deleting takes in an upstream that is being deleted as a watch brings it, with its finalizers.
+func (s *Reconciler) Deleting(uid types.UID, finalizers []string) {
+	c := &s.cascades
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[types.UID]pipeline.Cascade{}
+	}
+	if cascade := pipeline.CascadeOf(finalizers); cascade != pipeline.CascadeConfig || c.seen[uid] == "" {
+		c.seen[uid] = cascade
+	}
+}
+
+// Gone takes in that an upstream is gone.
+func (s *Reconciler) Gone(uid types.UID) { s.cascades.forget(uid) }
+
+// forget is for an upstream that is gone.
+func (c *cascades) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.seen, uid)
+}
+
+func (c *cascades) of(uid types.UID) pipeline.Cascade {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[uid]
+}
+
+// awaitsDeletion tells whether an upstream is being deleted and its watch, which has it, has not told so yet. What an API
+// request answers, or the cache shows before the event is handled, may be without what the deletion asked for.
+func (l *look) awaitsDeletion() bool {
+	l.cascades.mu.Lock()
+	_, told := l.cascades.seen[l.upstream.GetUID()]
+	l.cascades.mu.Unlock()
+	if told {
+		return false
+	}
+	return l.Cache.UpstreamUID(l.ref) == l.upstream.GetUID()
+}
+
+// cascade is what the deletion of the upstream asks for.
+func (l *look) cascade() pipeline.Cascade {
+	if c := pipeline.CascadeOf(l.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
+		return c
+	}
+	return l.cascades.of(l.upstream.GetUID())
+}
+
+// propagation is how the downstreams of an upstream are deleted.
+func (l *look) propagation() metav1.DeletionPropagation {
+	if l.upstream.GetDeletionTimestamp() != nil && l.cascade() == pipeline.CascadeForeground {
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletionPropagation(l.Pipeline.Config.Deletion.Propagation)
+}
+
+// mayBeCollected tells whether what is to be done may be about an upstream that is gone, so that it is read first. The
+// garbage collector's work may be heard of before the upstream's deletion: what it deleted would be made again, a Job run
+// again; and an owner reference that it took off with --cascade=orphan would, once given again, have the object deleted.
+func (l *look) mayBeCollected(d *pipeline.Decision) bool {
+	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
+		switch {
+		case !l.record.wish.Downstreams[o.Downstream].Reference || o.Theirs:
+			return false
+		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
+			return !l.hasFinalizer() && l.record.targets[o.Downstream].uid != ""
+		}
+		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, l.upstream.GetUID())
+	})
+}

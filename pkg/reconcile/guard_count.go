@@ -1,0 +1,291 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// GuardCount is how many standing downstreams there are, how many of them would be changed or deleted, and how many of
+// these deleted.
+type GuardCount struct{ Standing, Changed, Deleted int }
+
+// Add takes in what was counted elsewhere.
+func (c *GuardCount) Add(other GuardCount) {
+	c.Standing += other.Standing
+	c.Changed += other.Changed
+	c.Deleted += other.Deleted
+}
+
+// Counted is what a guard found about one upstream: how many of its standing downstreams would be changed or deleted, the
+// first of those in words, and the digest of what would become of them.
+type Counted struct {
+	GuardCount
+	First  string
+	Digest drift.Sum
+}
+
+// Count looks at one upstream as Reconcile does, and counts in the place of acting; cleansUp: but for one that is being deleted.
+// It returns what was counted and after how long to look again: at what no watch tells of, or, where failed is true, at what
+// could not be counted, which guard waits for.
+func (s *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
+	l, err := s.begin(ctx, ref)
+	if err != nil {
+		return c, s.failedLook(ref, err), true
+	}
+	s.memory.found(ref)
+	if l == nil {
+		return c, 0, false
+	}
+	defer l.leave()
+	switch {
+	case l.upstream.GetDeletionTimestamp() == nil:
+		_, c = l.count(ctx, l.firstDecision(ctx))
+		l.record.wish.Forget()
+		if l.crowded || ctx.Err() != nil {
+			return c, crowdedFor(), true
+		}
+		if !l.believed.IsZero() {
+			return c, time.Duration(s.Pipeline.Config.Retry.MaxDelay), false
+		}
+	case cleansUp:
+		return c, l.finalize(ctx), false
+	}
+	return c, 0, false
+}
+
+// heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
+// changed since it was counted does not.
+func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
+	before, ok := l.Host.Batched(l.ref)
+	if !ok {
+		return false
+	}
+	own := l.digest(false)
+	c := l.countIn(l.withRecreations(ctx, d))
+	restricted := c.Deleted > 0 || c.Changed > 0 && l.Pipeline.Config.Guard.MaxChanged != ""
+	free := !restricted || before != drift.Sum{} && before != own
+	l.Host.CountBatched(l.ref, c, own, free)
+	return !free
+}
+
+// firstDecision is what is decided before the API server is asked for anything but what the status says that stands.
+func (l *look) firstDecision(ctx context.Context) pipeline.Decision {
+	l.findUnseen(ctx)
+	return l.Pipeline.Decide(l.gather(ctx))
+}
+
+// count finds out what would be changed or deleted of what stands, and returns the decision as it is with what was learned
+// by that. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may be of
+// nothing but the API server's own spelling.
+func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
+	d = l.withRecreations(ctx, d)
+	if l.Pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted
+		return d, l.countIn(d)
+	}
+	if l.findStanding(ctx, d) {
+		d = l.Pipeline.Decide(l.gather(ctx))
+	}
+	supposed, settled := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
+	for i := range supposed.Outcomes {
+		if o := &supposed.Outcomes[i]; l.isDoubtful(*o) && !l.wouldRepair(ctx, *o) {
+			o.State, o.Action, settled = pipeline.StateInSync, pipeline.ActionNone, true
+		}
+	}
+	if settled {
+		d = l.Pipeline.Decide(l.gather(ctx))
+	}
+	return d, l.countIn(supposed)
+}
+
+// withRecreations is a decision that knows which updates delete their object: where updatePolicy is Recreate, a dry run of
+// each update tells. What the upstream's author asks for is not counted, and not asked about.
+func (l *look) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+	var in pipeline.Input
+	found := false
+	for _, o := range d.Outcomes {
+		if o.State != pipeline.StateUpdate || l.Pipeline.EditedSince(l.upstream) {
+			continue
+		}
+		if in.Facts == nil {
+			in = l.gather(ctx)
+		}
+		if !l.mayRecreate(o, in) {
+			continue
+		}
+		doc, err := l.document(in.Wish, o.Downstream, o.Live)
+		if err != nil {
+			continue // nothing is sent either
+		}
+		err = l.client.AcceptsApply(ctx, l.target(o.Downstream, o.Target), o.UID, doc)
+		if err != nil && apply.Classify(err).Reason == apply.ReasonRejected && l.proveImmutable(ctx, o, doc, err) == nil {
+			found = true
+		}
+	}
+	if !found {
+		return d
+	}
+	return l.Pipeline.Decide(l.gather(ctx))
+}
+
+// countIn counts what a decision changes or deletes of what stands. What is not ours counts where it is about to become
+// so. What the upstream's author has changed since its status was written is the author's wish, and only stands.
+func (l *look) countIn(d pipeline.Decision) Counted {
+	var c Counted
+	var changes []any
+	note := func(o pipeline.Outcome, changed, deleted bool) {
+		if c.Standing++; !changed {
+			return
+		}
+		if c.Changed++; c.Changed == 1 {
+			c.First = fmt.Sprintf("%s: %s", l.Pipeline.Downstreams[o.Downstream].Name, o.State)
+		}
+		if deleted {
+			c.Deleted++
+		}
+		changes = append(changes, l.changeOf(o, deleted))
+	}
+	for _, o := range d.Outcomes {
+		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
+			note(o, rewrites(o), o.State == pipeline.StateRecreate)
+		}
+	}
+	for _, o := range d.Leftovers {
+		if !o.Live.Deleting {
+			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && makesWay(d.Outcomes[o.Downstream])
+			note(o, goes, goes && l.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan)
+		}
+	}
+	if l.Pipeline.EditedSince(l.upstream) {
+		return Counted{GuardCount: GuardCount{Standing: c.Standing}}
+	}
+	if len(changes) > 0 {
+		c.Digest = drift.Digest(changes)
+	}
+	return c
+}
+
+// changeOf is what a confirmation is about, for one object: that very object, and what it would become of what it is.
+func (l *look) changeOf(o pipeline.Outcome, deleted bool) []any {
+	if deleted && o.State != pipeline.StateRecreate {
+		return []any{string(o.Live.UID), "deleted"}
+	}
+	hash := ""
+	if w := l.record.wish; w != nil && o.Downstream < len(w.Downstreams) {
+		hash = w.Downstreams[o.Downstream].Hash
+	}
+	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
+}
+
+// rewrites tells whether a standing object would be changed: since something else is wanted of it, since it is adopted, or
+// since it is no longer as it was applied.
+func rewrites(o pipeline.Outcome) bool {
+	switch o.State {
+	case pipeline.StateUpdate, pipeline.StateRecreate, pipeline.StateRepair:
+		return o.Action != pipeline.ActionNone
+	}
+	return false
+}
+
+// isDoubtful tells of a repair that it may turn out to change nothing. One of an object that bears no hash or mark, one of
+// another form, or nothing of our manager's, does for certain.
+func (l *look) isDoubtful(o pipeline.Outcome) bool {
+	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
+		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.Former && pipeline.Marked(o.Live, l.upstream.GetUID())
+}
+
+// wouldRepair tells whether a repair would change anything of ours, or take anything away. The answer is remembered as if
+// the repair had been made, so that one which changes nothing costs no request later. Where it cannot be told, it would.
+func (l *look) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
+	i, live := o.Downstream, o.Live
+	t, question := &l.record.targets[i], whetherSettled(live, l.record.wish.Downstreams[i].Hash)
+	switch b := l.elders(i, live.UID); {
+	case b != nil && *b == live.P && live.Hash == question.hash:
+		t.settled = &settled{question, true}
+	case t.settled == nil || t.settled.question != question:
+		same, err := l.wouldStay(ctx, o)
+		if err != nil {
+			l.Log.Info("whether a repair would change anything cannot be told, and it is counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
+			return true
+		}
+		t.settled = &settled{question, same}
+	}
+	if t.settled.same {
+		sum := live.P
+		l.record.setBaseline(i, live.UID, &sum, false)
+	}
+	return !t.settled.same
+}
+
+// wouldStay asks by dry runs whether an apply, and the removal of what others added to exclusive fields, would leave our
+// fields as they are: the API server may spell them in its own way, or add keys of its own.
+func (l *look) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
+	i, live := o.Downstream, o.Live
+	at, view := l.target(i, o.Target), &l.Pipeline.Downstreams[i].View
+	doc, err := l.document(l.record.wish, i, live)
+	if err != nil {
+		return false, err
+	}
+	resp, err := l.client.DryRunApply(ctx, at, live.UID, doc)
+	if err != nil {
+		return false, err
+	}
+	would, err := view.Live(resp)
+	if err != nil || would.P != live.P || would.Hash != live.Hash {
+		return false, err
+	}
+	extras := l.extras(i, would, resp, doc, false)
+	if len(extras) == 0 {
+		return true, nil
+	}
+	if resp, err = l.client.DryRunNull(ctx, at, live.UID, resp.GetResourceVersion(), extras); err != nil {
+		return false, err
+	}
+	would, err = view.Live(resp)
+	return err == nil && would.P == live.P, err
+}
+
+// findStanding reads what the caches do not show and what acting would find in its way. What the status says was made at a
+// target may have lost the labels that are watched, as when the config's have changed; where the status records nothing,
+// only reading the target tells, and so it does of what others made, which may be adopted. It tells whether something was
+// found.
+func (l *look) findStanding(ctx context.Context, d pipeline.Decision) bool {
+	found, recorded, records := false, l.recorded(), l.Pipeline.BelievesStatus()
+	for i, o := range d.Outcomes {
+		downstream := l.Pipeline.Downstreams[i]
+		rec, adopts := recordedAs(recorded, downstream.Name), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
+		var uid types.UID
+		switch {
+		case o.State != pipeline.StateCreate:
+			continue
+		case rec != nil && rec.UID != "" && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name:
+			uid = rec.UID
+		case records && !adopts:
+			continue
+		}
+		live, err := l.readLive(ctx, i, o.Target)
+		switch {
+		case err != nil:
+			l.Log.Info("what may stand cannot be read and is not counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
+		case live != nil && (adopts || l.isOwn(live, uid)):
+			l.record.remember(i, live, l.now)
+			found = true
+		case uid != "":
+			l.record.letGo(uid, l.now)
+		}
+	}
+	return found
+}
+
+// makesWay tells whether an outcome is about to give what it supersedes a successor.
+func makesWay(o pipeline.Outcome) bool {
+	return o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate
+}

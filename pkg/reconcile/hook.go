@@ -1,0 +1,340 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// hookMemory is what is remembered of the object of deletion.before. As with everything remembered, nothing is lost with it
+// but a request: what must survive stands in the upstream's status.
+type hookMemory struct {
+	// made is the uid of the object that this process made.
+	made types.UID
+	// wish is what is to be made where the status says: rendered again, after the status was written, it may have another
+	// name.
+	wish *pipeline.DownstreamWish
+	// foreign is where a create met somebody else's object.
+	foreign pipeline.Ref
+	// certain is true once the upstream was read past the cache: what it records is not older than what was done.
+	certain bool
+	// gone is true once the object was not there any more, and our finalizer on it no matter.
+	gone bool
+	// retry spaces out failed requests about the object; failure is why the action in failed was not carried out.
+	retry   retryState
+	failure *pipeline.Failure
+	failed  pipeline.Action
+	// told is what events said last, state what is counted.
+	told  string
+	state pipeline.State
+}
+
+// gatherHook puts together what is known of the object of deletion.before.
+func (l *look) gatherHook(ctx context.Context) (pipeline.HookFacts, error) {
+	m, p := &l.record.hook, l.Pipeline
+	f := pipeline.HookFacts{Record: p.RecordedHook(l.upstream), Made: m.made, Inputs: l.inputsRead()}
+	var err error
+	if p.HookPassed(f.Record) {
+		if !m.gone && f.Record.ObjectName != "" {
+			f.Live, err = l.hookAt(ctx, refOfRecord(f), f.Record.UID)
+			if f.Record.UID == "" && f.Live != nil && !l.isOwnHook(f.Live) {
+				f.Live = nil // it was never made, and this is somebody else's
+			}
+			m.gone = err == nil && f.Live == nil
+		}
+		return f, err
+	}
+	if uid := madeUID(f); uid != "" {
+		if f.Live, err = l.hookAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
+			return f, err
+		}
+		// Nothing but a read tells an object that was removed from one that has done its work: the cache may lag behind
+		// our own record.
+		if err := l.readUpstream(ctx); err != nil {
+			return f, err
+		}
+		return l.gatherHook(ctx)
+	}
+	return l.gatherUnmade(ctx, f)
+}
+
+// gatherUnmade is gatherHook where nothing is known to have been made.
+func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline.HookFacts, error) {
+	if m := &l.record.hook; !m.certain {
+		if err := l.readUpstream(ctx); err != nil {
+			return f, err
+		}
+		return l.gatherHook(ctx)
+	}
+	m := &l.record.hook
+	if m.wish != nil && m.wish.Target == refOfRecord(f) {
+		f.Wish = *m.wish
+	} else {
+		f.Wish = l.Pipeline.HookWish(l.upstream, f.Inputs)
+	}
+	if f.Record != nil && f.Record.ObjectName != "" {
+		at := refOfRecord(f)
+		if at != f.Wish.Target { // the template says something else by now: was anything made before it did?
+			live, err := l.hookAt(ctx, at, "")
+			if err != nil || live != nil && l.isOwnHook(live) {
+				f.Live = live
+				return f, err
+			}
+		}
+	}
+	var err error
+	if f.Wish.Err == nil {
+		f.Live, err = l.whatStandsInTheWay(ctx, f.Wish.Target)
+	}
+	return f, err
+}
+
+// whatStandsInTheWay finds what stands where the object is to be made: as just read, or, where a create met somebody
+// else's object, as read once the wait after that is over; else as the cache has it.
+func (l *look) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	m := &l.record.hook
+	read, until := l.record.hookRead()
+	switch {
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
+		return read, nil
+	case m.foreign != at:
+		return l.Cache.Live(pipeline.HookIndex, at), nil
+	case read != nil && m.retry.wait(l.record.asked, l.now) > 0:
+		return read, nil
+	}
+	live, err := l.readHook(ctx, at)
+	if err == nil && live == nil {
+		m.foreign = pipeline.Ref{}
+	}
+	return live, err
+}
+
+// isOwnHook tells whether an object was made by deletion.before for this upstream.
+func (l *look) isOwnHook(live *drift.Live) bool {
+	return pipeline.MadeBefore(live, l.upstream.GetUID())
+}
+
+func madeUID(f pipeline.HookFacts) types.UID {
+	if f.Made != "" || f.Record == nil {
+		return f.Made
+	}
+	return f.Record.UID
+}
+
+func refOfRecord(f pipeline.HookFacts) pipeline.Ref {
+	if f.Record == nil {
+		return pipeline.Ref{}
+	}
+	return pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
+}
+
+// hookAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
+// request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
+func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
+	read, until := l.record.hookRead()
+	if read != nil && at.Name == "" {
+		at = pipeline.Ref{Namespace: read.Namespace, Name: read.Name}
+	}
+	cached := l.Cache.Live(pipeline.HookIndex, at)
+	if is(read) && l.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
+		if !is(cached) {
+			l.believe(until)
+		}
+		return read, nil
+	}
+	if is(cached) {
+		// What has lost its mark, as by kubectl delete --cascade=orphan, does not call for a look when it changes.
+		l.unwatched = l.unwatched || !pipeline.Marked(cached, l.upstream.GetUID())
+		return cached, nil
+	}
+	live, err := l.readHook(ctx, at)
+	if err != nil || !is(live) {
+		return nil, err
+	}
+	l.unwatched = true
+	return live, nil
+}
+
+// readHook reads what stands at a place; nil where nothing does, be it since the kind is gone.
+func (l *look) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	if k := l.Pipeline.Hook.Object.Kind; k.Missing != nil {
+		return nil, l.Host.Absent(ctx, k.GVK)
+	}
+	obj, err := l.client.Get(ctx, l.hookTarget(at))
+	if errors.Is(err, apply.ErrGone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.rememberHook(obj)
+}
+
+// rememberHook takes in what a request about the object returned.
+func (l *look) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error) {
+	live, err := l.Pipeline.Hook.Object.View.Live(obj)
+	if err != nil {
+		return nil, err
+	}
+	l.record.rememberHook(live, l.now)
+	return live, nil
+}
+
+func (s *Reconciler) hookTarget(at pipeline.Ref) apply.Target {
+	return apply.Target{GVR: s.Pipeline.Hook.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
+}
+
+// readUpstream replaces the upstream by what the API server has. A process that has just started, or just been elected,
+// may have an older one in its cache, without what another process recorded.
+func (l *look) readUpstream(ctx context.Context) error {
+	up, err := l.client.Get(ctx, l.UpstreamTarget(l.ref))
+	switch {
+	case err != nil:
+		return err
+	case up.GetUID() != l.upstream.GetUID():
+		return apply.ErrGone
+	}
+	l.upstream = withoutManagedFields(up)
+	l.record.wrote(up, false)
+	l.record.hook.certain = true
+	return nil
+}
+
+// actHook carries out what was decided about the object of deletion.before. It tells whether that was done.
+func (l *look) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	o, m := *d.Hook, &l.record.hook
+	if o.Action != pipeline.ActionRecord && m.retry.wait(l.record.asked, l.now) > 0 {
+		return false
+	}
+	countOutcome(l.Name, pipeline.HookName, string(o.State))
+	l.Log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", pipeline.HookName,
+		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
+	var err error
+	switch o.Action {
+	case pipeline.ActionRecord:
+		return l.recordHook(ctx, d, in)
+	case pipeline.ActionCreate:
+		err = l.createHook(ctx, o, in)
+	case pipeline.ActionFree:
+		err = l.freeHook(ctx, o.Live)
+	case pipeline.ActionDelete:
+		err = l.deleteHook(ctx, o)
+	}
+	if err != nil {
+		l.failHook(o, err)
+		return false
+	}
+	m.retry, m.failure = retryState{}, nil
+	return true
+}
+
+// recordHook writes the status and makes sure that it says what was decided, before anything goes on.
+func (l *look) recordHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	l.reportDeletion(ctx, *d)
+	have, want := l.Pipeline.RecordedHook(l.upstream), l.Pipeline.HookRecord(*d.Hook)
+	if l.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
+		return false
+	}
+	if d.Hook.State == pipeline.StateCreate {
+		l.record.hook.wish = &in.Hook.Wish
+	}
+	l.eventDeletion(*d)
+	return true
+}
+
+// createHook makes the object, where nothing of that name stands. What does is looked at in the next round.
+func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+	m, t := &l.record.hook, l.hookTarget(o.Target)
+	m.wish = nil // what fails may be rendered otherwise the next time
+	resp, err := l.client.Create(ctx, t, l.Pipeline.HookDocument(&in.Hook.Wish))
+	switch {
+	case errors.Is(err, apply.ErrExists):
+		live, err := l.readHook(ctx, o.Target)
+		if err == nil && live != nil && !l.isOwnHook(live) {
+			m.foreign = o.Target
+		}
+		return err
+	case err != nil:
+		return err
+	}
+	if _, err := l.rememberHook(resp); err != nil {
+		return err
+	}
+	m.made, m.foreign = resp.GetUID(), pipeline.Ref{}
+	l.eventHookMade(o)
+	return nil
+}
+
+// freeHook takes our finalizer off the object.
+func (l *look) freeHook(ctx context.Context, live *drift.Live) error {
+	resp, err := l.unhold(ctx, live)
+	switch {
+	case err != nil:
+		return err
+	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
+		l.record.hook.gone = true
+		return nil
+	}
+	_, err = l.rememberHook(resp)
+	return err
+}
+
+// unhold takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
+func (s *Reconciler) unhold(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
+		"finalizers": pipeline.HookFinalizers(live),
+	}}}
+	t := s.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+	resp, err := s.Client.RemoveFinalizer(ctx, t, obj, s.Pipeline.Config.Conventions.Finalizers()...)
+	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
+		resp = nil
+		if obj, err = s.Client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
+			resp, err = s.Client.RemoveFinalizer(ctx, t, obj, s.Pipeline.Config.Conventions.Finalizers()...)
+		}
+	}
+	if errors.Is(err, apply.ErrGone) {
+		return nil, nil
+	}
+	return resp, err
+}
+
+// deleteHook deletes the object where no owner reference does.
+func (l *look) deleteHook(ctx context.Context, o pipeline.Outcome) error {
+	propagation := metav1.DeletionPropagation(l.Pipeline.Config.Deletion.Propagation)
+	err := l.client.Delete(ctx, l.hookTarget(o.Target), o.UID, propagation)
+	if err != nil && !errors.Is(err, apply.ErrReplaced) {
+		return err
+	}
+	l.record.hook.gone = true
+	return nil
+}
+
+// failureOf is why what is asked for of the object was not carried out; nil where nothing is asked for any more, as after a
+// lost answer to a request that was carried out.
+func (m *hookMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
+	if o == nil || o.Action == pipeline.ActionNone || o.Action != m.failed {
+		return nil
+	}
+	return m.failure
+}
+
+// failHook notes a failed request about the object. It is tried again with growing delay.
+func (l *look) failHook(o pipeline.Outcome, err error) {
+	f, m := classify(l.Pipeline.Hook.Object, err), &l.record.hook
+	l.atLeast = max(l.atLeast, f.RetryAfter)
+	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
+	l.delay(&m.retry)
+	CountFailure(l.Name, pipeline.HookName, f.Reason)
+	l.Log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", pipeline.HookName,
+		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+}

@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Inherit takes over what the session before remembers of what it wrote: the watches may not have shown it yet, and an
+// object that the API server spells its own way need not be applied once more. The session before has ended.
+func (s *Reconciler) Inherit(before *Reconciler) {
+	if before.Pipeline.Upstream.GVR != s.Pipeline.Upstream.GVR {
+		return
+	}
+	s.leaving.inherit(&before.leaving)
+	heirs := s.heirs(before.Pipeline)
+	for ref, old := range before.memory.records {
+		s.memory.record(ref, old.uid, len(s.Pipeline.Downstreams)).inherit(old, heirs)
+	}
+}
+
+// elder is the session that works while another one counts, with what its downstreams have become there.
+type elder struct {
+	*Reconciler
+	heirs []heir
+}
+
+// Heed has what another reconciler of the same operator, which works meanwhile, knows of what the API server spells in its own
+// way count here too; nil: no other.
+func (s *Reconciler) Heed(old *Reconciler) {
+	if s.elder = (elder{}); old != nil && old.Pipeline.Upstream.GVR == s.Pipeline.Upstream.GVR {
+		s.elder = elder{old, s.heirs(old.Pipeline)}
+	}
+}
+
+// elders is the projection that an apply of the session which works meanwhile has left the object of that uid with; nil
+// where it knows of none.
+func (l *look) elders(i int, uid types.UID) *drift.Sum {
+	for old, h := range l.elder.heirs {
+		if h.index != i || !h.sees {
+			continue
+		}
+		if r := l.elder.memory.peek(l.ref); r != nil && r.uid == l.record.uid {
+			sum, _ := r.baseline(old, uid)
+			return sum
+		}
+	}
+	return nil
+}
+
+// heir is the downstream that one of the config before has become; -1 where there is none. sees tells that both have the
+// same view, so that one can read what was kept for the other.
+type heir struct {
+	index int
+	sees  bool
+}
+
+func (s *Reconciler) heirs(before *pipeline.Pipeline) []heir {
+	list := make([]heir, len(before.Downstreams))
+	for i, old := range before.Downstreams {
+		list[i].index = -1
+		for j, d := range s.Pipeline.Downstreams {
+			if d.Name == old.Name && d.Kind.GVR == old.Kind.GVR {
+				list[i] = heir{j, d.View.ID() == old.View.ID()}
+			}
+		}
+	}
+	return list
+}
+
+// inherit takes over what old knows of writes and of what is ours, by downstream. What was asked for, and how it went, is
+// found out anew. Nobody works on either; a watch's news may still come in, for old too.
+func (r *record) inherit(old *record, heirs []heir) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.upstream = old.upstream
+	if len(old.gone) > 0 {
+		r.gone = maps.Clone(old.gone)
+	}
+	for i, h := range heirs {
+		if h.index < 0 {
+			continue
+		}
+		from := &old.targets[i]
+		to := &r.targets[h.index]
+		to.uid, to.at, to.contest = from.uid, from.at, from.contest
+		if h.sees {
+			r.read[h.index] = old.read[i]
+			r.inheritBaseline(h.index, old, i)
+		}
+	}
+	for _, m := range old.made {
+		if h := heirs[m.downstream]; h.index >= 0 {
+			r.made = append(r.made, madeAt{h.index, m.at})
+		}
+	}
+}
+
+// inheritBaseline takes over what old has of its downstream from. Both are locked.
+func (r *record) inheritBaseline(to int, old *record, from int) {
+	if old.baselines == nil || old.baselines[from].uid == "" {
+		return
+	}
+	if r.baselines == nil {
+		r.baselines = make([]baseline, len(r.read))
+	}
+	r.baselines[to] = old.baselines[from]
+}

@@ -1,0 +1,130 @@
+package reconcile
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// The metrics are registered once for the process.
+var (
+	outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_outcomes_total",
+		Help: "Decisions that led to a request, by operator, downstream and state.",
+	}, []string{"operator", "downstream", "state"})
+	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_failures_total",
+		Help: "Requests that failed, by operator, downstream (empty: the upstream itself) and reason.",
+	}, []string{"operator", "downstream", "reason"})
+	drifts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_drift_total",
+		Help: "Live objects found to be no longer what was applied, by operator and downstream.",
+	}, []string{"operator", "downstream"})
+	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_objects",
+		Help: "Downstreams by operator, downstream and state; state Invalid counts those that are not enforced since their upstream is invalid.",
+	}, []string{"operator", "downstream", "state"})
+	upstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_upstreams",
+		Help: "Upstreams by operator, and by status and reason of Ready; the reason of a failing request about the upstream itself stands before it.",
+	}, []string{"operator", "ready", "reason"})
+	renders = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_renders_total",
+		Help: "Upstreams whose rules and templates were evaluated, by operator.",
+	}, []string{"operator"})
+	sharedUpstreams = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_shared_upstreams",
+		Help: "Upstreams that an operator does not work for and whose downstreams bear its field manager and labels, by operator; nothing where there are none.",
+	}, []string{"operator"})
+)
+
+// kept are the metrics that keep what they were told of an operator until it is forgotten.
+var counters = []interface {
+	prometheus.Collector
+	DeletePartialMatch(labels prometheus.Labels) int
+}{outcomes, failures, drifts, objects, upstreams, renders, sharedUpstreams}
+
+func init() {
+	for _, metric := range counters {
+		metrics.Registry.MustRegister(metric)
+	}
+}
+
+// ForgetMetrics drops everything about an operator that is gone.
+func ForgetMetrics(operator string) {
+	for _, metric := range counters {
+		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
+	}
+}
+
+// CountFailure counts a failure that is about no request: of a downstream, or of the upstream itself where that is empty.
+func countOutcome(operator, downstream, state string) {
+	outcomes.WithLabelValues(operator, downstream, state).Inc()
+}
+
+func CountFailure(operator, downstream, reason string) {
+	failures.WithLabelValues(operator, downstream, reason).Inc()
+}
+
+func countDrift(operator, downstream string) { drifts.WithLabelValues(operator, downstream).Inc() }
+
+func countRender(operator string) { renders.WithLabelValues(operator).Inc() }
+
+func setShared(operator string, n int) { sharedUpstreams.WithLabelValues(operator).Set(float64(n)) }
+
+// ForgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of the session
+// that works in its place.
+func (s *Reconciler) ForgetObjects() {
+	if s.counted.Load() {
+		objects.DeletePartialMatch(prometheus.Labels{"operator": s.Name})
+		upstreams.DeletePartialMatch(prometheus.Labels{"operator": s.Name})
+	}
+}
+
+// countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
+func (s *Reconciler) countStates(r *record, results []pipeline.Result) {
+	for i, state := range r.states {
+		objects.WithLabelValues(s.Name, s.Pipeline.Downstreams[i].Name, string(state)).Dec()
+	}
+	r.states = nil
+	s.counted.Store(true)
+	for i, result := range results {
+		state := result.Outcome.State
+		objects.WithLabelValues(s.Name, s.Pipeline.Downstreams[i].Name, string(state)).Inc()
+		r.states = append(r.states, state)
+	}
+}
+
+// countVerdict moves an upstream from what Ready said when it was counted to what it says now; the zero value is nothing.
+// A request about the upstream itself that fails, such as writing its status, is told before that: no status says it.
+func (s *Reconciler) countVerdict(r *record, v status.Verdict) {
+	if r.unable != "" && v.Reason != "" {
+		v.Reason = r.unable
+	}
+	if r.verdict == v {
+		return
+	}
+	s.counted.Store(true)
+	if was := r.verdict; was.Reason != "" {
+		upstreams.WithLabelValues(s.Name, string(was.Ready), was.Reason).Dec()
+	}
+	if r.verdict = v; v.Reason != "" {
+		upstreams.WithLabelValues(s.Name, string(v.Ready), v.Reason).Inc()
+	}
+}
+
+// countHook moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
+func (s *Reconciler) countHook(r *record, state pipeline.State) {
+	if r.hook.state == state {
+		return
+	}
+	s.counted.Store(true)
+	if r.hook.state != "" {
+		objects.WithLabelValues(s.Name, pipeline.HookName, string(r.hook.state)).Dec()
+	}
+	if r.hook.state = state; state != "" {
+		objects.WithLabelValues(s.Name, pipeline.HookName, string(state)).Inc()
+	}
+}

@@ -1,0 +1,101 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// comparison is what an apply would change of an object, told without one.
+type comparison struct {
+	question comparisonQuestion
+	text     string
+}
+
+// comparisonQuestion is what a comparison was made of. Where the kind counts generations, what happens to its status
+// raises no new question.
+type comparisonQuestion struct {
+	uid           types.UID
+	version, hash string
+}
+
+func whatDiffers(live *drift.Live, hash string) comparisonQuestion {
+	version := live.ResourceVersion
+	if live.Generation > 0 {
+		version = "generation " + strconv.FormatInt(live.Generation, 10)
+	}
+	return comparisonQuestion{live.UID, version, hash}
+}
+
+// about returns what is known of the differences, if the question is still the same.
+func (c comparison) about(live *drift.Live, hash string) string {
+	if c.question != whatDiffers(live, hash) {
+		return ""
+	}
+	return c.text
+}
+
+// observe does what mode Observe does in the place of acting: it says in the log what would be done, and reads what
+// would be changed to name the fields. It tells whether that brought anything new to decide upon.
+func (l *look) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	news := false
+	for _, o := range d.Outcomes {
+		if o.Action == pipeline.ActionApply && l.failures[o.Downstream] == nil {
+			news = l.compare(ctx, o, in) || news
+		}
+	}
+	if !news {
+		l.tellObserved(d)
+	}
+	return news
+}
+
+// compare finds out which fields an apply would change. Values that the API server would spell in its own way count as
+// changes too: only a dry run could tell, and mode Observe makes none.
+func (l *look) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+	i := o.Downstream
+	c, view := &l.record.targets[i].compared, &l.Pipeline.Downstreams[i].View
+	question := whatDiffers(o.Live, in.Wish.Downstreams[i].Hash)
+	if c.question == question {
+		return false
+	}
+	obj, err := l.client.Get(ctx, l.target(i, o.Target))
+	if err != nil || obj.GetUID() != o.UID {
+		return false // the watch tells of it
+	}
+	taken := apply.TakenOver(obj, l.Pipeline.Config.Conventions.FieldManager, view.Former())
+	live, err := view.Live(taken)
+	if err != nil {
+		return false
+	}
+	doc, err := l.document(in.Wish, i, live)
+	if err != nil {
+		return false
+	}
+	*c = comparison{question: question, text: l.Pipeline.WouldChange(l.upstream.GetUID(), i, doc, obj, taken)}
+	return true
+}
+
+// tellObserved logs what would be done, once for each change of it.
+func (l *look) tellObserved(d *pipeline.Decision) {
+	var lines []string
+	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
+		if o.Action == pipeline.ActionNone {
+			continue
+		}
+		name := l.Pipeline.Downstreams[o.Downstream].Name
+		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
+		if lines = append(lines, line); !slices.Contains(l.record.observed, line) {
+			l.Log.Info("observing: an action is not carried out", "upstream", l.ref.String(), "downstream", name,
+				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
+		}
+	}
+	l.record.observed = lines
+}

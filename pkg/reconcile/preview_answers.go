@@ -1,0 +1,191 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// learn takes in what the API server answered. It tells whether deciding again may come to something new.
+func (t *tour) learn(ctx context.Context, d pipeline.Decision, in pipeline.Input) bool {
+	news := false
+	for _, o := range d.Outcomes {
+		at := t.target(o.Downstream, o.Target)
+		switch {
+		case o.Action == pipeline.ActionNone || t.acts[o.Downstream] != nil && t.acts[o.Downstream].Failure != nil:
+		case t.failures[o.Downstream] != nil:
+			news = t.refusedBy(at, o, in) || news
+		case o.Action == pipeline.ActionSettle:
+			t.settledAs(o, t.answers.Answer(at))
+		case o.Action == pipeline.ActionDelete:
+			t.recreated(ctx, at, o, in)
+			news = true
+		case t.answers.Error(at) == nil && t.answers.Answer(at) != nil:
+			t.answered(o, t.answers.Answer(at), in)
+			news = true
+		}
+	}
+	for _, o := range d.Leftovers {
+		if o.Action != pipeline.ActionNone && t.left[o.UID] == nil {
+			news = t.leftOver(o) || news
+		}
+	}
+	return news
+}
+
+// answered is about a write that the API server would take.
+func (t *tour) answered(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
+	i := o.Downstream
+	c := t.change(o, actionOf(o))
+	c.Document = t.document(o, in)
+	live, err := t.Pipeline.Downstreams[i].View.Live(answer)
+	if err != nil {
+		return // there is an answer, so there is an object
+	}
+	live.Former, live.Outdated = false, false
+	c.After = answer
+	t.stands[i], t.acts[i] = live, c
+	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.Former && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
+		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server spells it in its own way; an apply would change nothing"
+		return
+	}
+	t.explain(c, answer)
+}
+
+// explain lists which of our fields differ.
+func (t *tour) explain(c *Change, answer *unstructured.Unstructured) {
+	if c.Before == nil || !t.options.Documents {
+		return
+	}
+	desired := c.Document
+	if answer != nil {
+		desired, _ = drift.Project(answer, t.Pipeline.Config.Conventions.FieldManager)
+	}
+	c.Drift = drift.Changed(desired, c.Before, &t.Pipeline.Downstreams[c.Index].View)
+}
+
+// settledAs notes what drift.policy: Report leaves alone.
+func (t *tour) settledAs(o pipeline.Outcome, answer *unstructured.Unstructured) {
+	if answer == nil {
+		return
+	}
+	c := t.change(o, ChangeLeave)
+	c.After = answer
+	t.explain(c, answer)
+	t.acts[o.Downstream] = c
+}
+
+// recreated is about an object that would be deleted and made again. What it would be is asked under another name, since
+// its own is taken.
+func (t *tour) recreated(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
+	c := t.change(o, ChangeRecreate)
+	c.Document = t.document(o, in)
+	if made, err := t.client.DryRunCreate(ctx, at, c.Document); err == nil {
+		made.SetName(at.Name)
+		made.SetGenerateName("")
+		c.After = made
+	} else {
+		c.After = &unstructured.Unstructured{Object: c.Document}
+		c.Note = "what the API server would make of it is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
+	}
+	t.acts[o.Downstream], t.stands[o.Downstream] = c, t.assumed(o, c.Document, in)
+}
+
+// refusedBy is about a write that failed. Where that says nothing about the write itself, the decision stands, and its
+// consequences are worked out without an answer.
+func (t *tour) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
+	i := o.Downstream
+	note := unasked(t.answers.Error(at), at)
+	if note == "" {
+		c := t.change(o, ChangeRefuse)
+		c.Failure = t.failures[i]
+		c.Document = t.document(o, in)
+		t.acts[i] = c
+		return false
+	}
+	delete(t.failures, i)
+	c := t.change(o, actionOf(o))
+	if o.Live != nil && o.Live.Former {
+		note += "; what of the fields that are taken over would go is not shown"
+	}
+	c.Note, c.Document = note, t.document(o, in)
+	t.acts[i], t.stands[i] = c, t.assumed(o, c.Document, in)
+	if o.Live == nil {
+		c.After = &unstructured.Unstructured{Object: c.Document}
+		return true
+	}
+	if t.explain(c, nil); c.Before != nil {
+		c.After = patched(c.Before, c.Drift, c.Document)
+		if len(c.Drift) == 0 {
+			c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, ""
+		}
+	}
+	return true
+}
+
+// unasked says why a refused dry run tells nothing about the write; empty where it does.
+func unasked(err error, at apply.Target) string {
+	switch f := apply.Classify(err); {
+	case err == nil:
+		return ""
+	case f.Reason == apply.ReasonForbidden:
+		return "not asked of the API server, since you may not make dry runs: " + f.Message
+	case f.Reason == apply.ReasonNamespaceNotFound:
+		return fmt.Sprintf("not asked of the API server: namespace %s does not exist yet", at.Namespace)
+	case apply.DryRunUnsupported(err):
+		return "not asked of the API server: " + f.Message
+	}
+	return ""
+}
+
+// document is what would be sent.
+func (t *tour) document(o pipeline.Outcome, in pipeline.Input) map[string]any {
+	if o.Action == pipeline.ActionDelete {
+		o.Live = nil // the new one begins anew
+	}
+	doc, err := t.look.document(in.Wish, o.Downstream, o.Live)
+	if err != nil {
+		return nil // it was rendered a moment ago
+	}
+	return doc
+}
+
+// assumed is the object as it would be if the API server changed nothing of the document.
+func (t *tour) assumed(o pipeline.Outcome, doc map[string]any, in pipeline.Input) *drift.Live {
+	u := (&unstructured.Unstructured{Object: doc}).DeepCopy()
+	u.SetUID(o.UID)
+	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(u)
+	if err != nil {
+		live = &drift.Live{}
+	}
+	w := in.Wish.Downstreams[o.Downstream]
+	live.Namespace, live.Name = w.Target.Namespace, w.Target.Name
+	live.P, live.Hash, live.Managed, live.Extra = w.Sum, w.Hash, true, false
+	return live
+}
+
+// leftOver is about an object that stands at no target and would go.
+func (t *tour) leftOver(o pipeline.Outcome) bool {
+	c := t.change(o, actionOf(o))
+	c.Leftover = true
+	t.left[o.UID] = c
+	at := t.target(o.Downstream, o.Target)
+	if err := t.answers.Error(at); err != nil && t.failures[o.Downstream] != nil {
+		c.Note = unasked(err, at)
+		if c.Note == "" {
+			c.Action, c.Failure = ChangeRefuse, t.failures[o.Downstream]
+			return false
+		}
+		delete(t.failures, o.Downstream)
+		t.record.letGo(o.UID, t.now)
+	}
+	if answer := t.answers.Answer(at); o.Action == pipeline.ActionRelease && answer != nil {
+		c.After = answer
+	}
+	return true
+}

@@ -1,0 +1,80 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// deletion tells what would happen to the objects of an upstream that is being deleted.
+func (t *tour) deletion(ctx context.Context) error {
+	if !t.hasFinalizer() {
+		return nil // owner references take along what there is
+	}
+	in, err := t.gatherDeletion(ctx)
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking at %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
+	}
+	d := t.Pipeline.DecideDeletion(in)
+	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer
+	t.read(ctx, d)
+	if d.HookFirst {
+		t.finding.Changes = append(t.finding.Changes, t.hookChange(*d.Hook))
+		t.waitForHook()
+	}
+	for _, o := range d.Leftovers {
+		c := t.change(o, actionOf(o))
+		c.Leftover = true
+		switch {
+		case o.Live.Deleting:
+			c.Action = ChangeWait
+		case o.Action == pipeline.ActionNone:
+			c.Note = "by its owner reference"
+		}
+		t.left[o.UID] = c
+	}
+	t.addLeftovers(nil)
+	return nil
+}
+
+// waitForHook tells of the downstreams whose turn comes after deletion.before.
+func (t *tour) waitForHook() {
+	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
+		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
+			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.HookName + " is done"}
+		c := t.change(o, ChangeWait)
+		c.Leftover = true
+		t.left[o.UID] = c
+	}
+}
+
+// hookChange describes what is made before an upstream's downstreams go.
+func (t *tour) hookChange(o pipeline.Outcome) Change {
+	c := Change{Index: pipeline.HookIndex, Downstream: pipeline.HookName, Kind: t.Pipeline.Hook.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
+		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
+	switch o.Action {
+	case pipeline.ActionCreate:
+		c.Action = ChangeCreate
+	case pipeline.ActionDelete:
+		c.Action = ChangeDelete
+	}
+	return c
+}
+
+// unselected tells of what a config that no longer selects an upstream leaves.
+func (t *tour) unselected() {
+	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.ownedByDownstream(), t.recorded()) {
+		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateLeftover,
+			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
+		c := t.change(o, ChangeLeftover)
+		c.Leftover = true
+		t.left[o.UID] = c
+	}
+	t.addLeftovers(nil)
+}

@@ -1,0 +1,198 @@
+package reconcile
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Reasons of events that tell of something done. An event that tells of a state has the state's word, one that tells of
+// a failure the failure's.
+const (
+	// EventCreated: a downstream was made.
+	EventCreated = "Created"
+	// EventUpdated: a downstream was changed because what its upstream asks for has changed.
+	EventUpdated = "Updated"
+	// EventRepaired: a downstream was brought back after another writer changed it.
+	EventRepaired = "Repaired"
+	// EventDeleted: a downstream was deleted.
+	EventDeleted = "Deleted"
+	// EventReleased: a downstream was kept and our marks were taken off.
+	EventReleased = "Released"
+	// EventFieldKept: a field was removed from the template, and stays because another manager owns it too.
+	EventFieldKept = "FieldKept"
+	// EventInvalid: a rule refuses the upstream.
+	EventInvalid = "Invalid"
+)
+
+// event tells of something about the upstream, as far as the config's policy wants it. Equal ones in a row are one:
+// the recorder counts them.
+//
+// Where mode is Observe nothing is sent at all: an event is an object that somebody has to write.
+func (l *look) event(warning bool, reason, action, format string, args ...any) {
+	if l.Pipeline.Observing() {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if warning {
+		kind = corev1.EventTypeWarning
+	}
+	switch l.Pipeline.Config.Events {
+	case config.EventsNone:
+		return
+	case config.EventsWarnings:
+		if !warning {
+			return
+		}
+	}
+	l.Recorder.Eventf(l.upstream, nil, kind, reason, action, format, args...)
+}
+
+// logWrite logs a write that made an object or took one away. Updates and repairs are counted, and logged with -v: there may
+// be very many.
+func (l *look) logWrite(message string, o pipeline.Outcome) {
+	l.Log.Info(message, "upstream", l.ref.String(), "downstream", l.Pipeline.Downstreams[o.Downstream].Name,
+		"kind", l.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
+}
+
+func (l *look) eventCreated(o pipeline.Outcome) {
+	l.logWrite("created", o)
+	l.event(false, EventCreated, "Create", "%s created", l.what(o))
+}
+
+func (l *look) eventHookMade(o pipeline.Outcome) {
+	l.event(false, EventCreated, "Create", "%s %s created: deletion.before", l.Pipeline.Hook.Config.Kind, o.Target)
+}
+
+// eventDeletion tells how deletion.before is doing and what keeps a deletion from going on, when that begins. What the
+// status said already at the first look, after a restart, began long ago.
+func (l *look) eventDeletion(d pipeline.Decision) {
+	for _, o := range d.Leftovers {
+		f := l.failures[o.Downstream]
+		if f == nil {
+			continue
+		}
+		if text := l.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; l.record.told != text {
+			l.record.told = text
+			l.event(true, f.Reason, "Delete", "%s", text)
+		}
+	}
+	if d.Hook == nil {
+		return
+	}
+	m := &l.record.hook
+	warning, reason, text := false, string(d.Hook.State), d.Hook.Message
+	switch {
+	case d.Hook.State == pipeline.StateHookFinished:
+	case d.Hook.State == pipeline.StateHookFailed, d.Hook.State == pipeline.StateHookTimedOut,
+		d.Hook.State == pipeline.StateConflict, d.Hook.State == pipeline.StateRenderFailed:
+		warning = true
+	case m.failureOf(d.Hook) != nil:
+		warning, reason, text = true, m.failure.Reason, m.failure.Message
+	default:
+		return
+	}
+	if now := reason + text; m.told != now {
+		old := m.told == "" && l.toldBefore == reason
+		if m.told = now; !old {
+			l.event(warning, reason, "Reconcile", "%s: %s", pipeline.HookName, text)
+		}
+	}
+}
+
+func (l *look) eventUpdated(o pipeline.Outcome) {
+	l.event(false, EventUpdated, "Apply", "%s updated: %s", l.what(o), o.Message)
+}
+
+func (l *look) eventRepaired(o pipeline.Outcome) {
+	text := l.record.targets[o.Downstream].explained
+	if text == "" {
+		text = "it was no longer what was applied"
+	}
+	l.event(true, EventRepaired, "Apply", "%s repaired: %s", l.what(o), text)
+}
+
+func (l *look) eventDrifted(o pipeline.Outcome, explained string) {
+	l.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left so: %s", l.what(o), explained)
+}
+
+func (l *look) eventDeleted(o pipeline.Outcome) {
+	l.logWrite("deleted", o)
+	l.event(false, EventDeleted, "Delete", "%s deleted: %s", l.what(o), o.Message)
+}
+
+func (l *look) eventReleased(o pipeline.Outcome) {
+	l.logWrite("released", o)
+	l.event(false, EventReleased, "Release", "%s released: %s", l.what(o), o.Message)
+}
+
+func (l *look) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
+	for _, f := range lost {
+		path := l.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
+		l.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", l.what(o), path, f.Manager)
+		l.Log.Info("a field that left the template stays", "upstream", l.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
+	}
+}
+
+func (l *look) what(o pipeline.Outcome) string {
+	return l.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
+}
+
+// eventOutcomes tells of states and failures that a person must look at, when they begin. What the status said already
+// at the first look, after a restart, began long ago.
+func (l *look) eventOutcomes(d pipeline.Decision, said bool) {
+	var now []string
+	old := said && !l.record.looked
+	l.record.looked = true
+	for i, o := range d.Outcomes {
+		reason, text := string(o.State), o.Message
+		if f := l.failures[i]; f != nil {
+			reason, text = f.Reason, f.Message
+		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed &&
+			(o.State != pipeline.StateDrifted || l.Pipeline.Downstreams[i].Config.UpdatePolicy != config.UpdateCreateOnly) {
+			continue
+		}
+		name := l.Pipeline.Downstreams[i].Name
+		now = append(now, name+reason+text)
+		if !old && !strings.Contains(l.record.told, name+reason+text) {
+			l.event(true, reason, "Reconcile", "%s: %s", name, text)
+			l.logContested(name, reason, text)
+		}
+	}
+	if text := l.contestedBy; text != "" {
+		now = append(now, text)
+		if !strings.Contains(l.record.told, text) {
+			l.event(true, string(pipeline.StateContested), "Reconcile", "status: %s", text)
+			l.logContested("status", string(pipeline.StateContested), text)
+		}
+	}
+	for _, f := range l.record.wish.Invalid {
+		now = append(now, f.String())
+		if !old && !strings.Contains(l.record.told, f.String()) {
+			l.event(true, EventInvalid, "Validate", "%s", f.String())
+		}
+	}
+	l.record.told = strings.Join(now, "\n")
+}
+
+// logContested says in the log what does not settle; whatever else goes wrong is there as a failure.
+func (l *look) logContested(what, reason, why string) {
+	if reason == string(pipeline.StateContested) {
+		l.Log.Info("writes do not settle and are spaced out", "upstream", l.ref.String(), "of", what, "why", why)
+	}
+}
+
+// tellDropped logs once which status fields the kind cannot store.
+func (l *look) tellDropped(report pipeline.Report) {
+	if len(report.Dropped) == 0 {
+		return
+	}
+	l.droppedTold.Do(func() {
+		l.Log.Info("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
+			"kind", l.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
+	})
+}

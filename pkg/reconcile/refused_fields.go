@@ -1,0 +1,131 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// maxStatusWrites is how often one look writes the status: whole, without the values that the API server names, and at last
+// without any that an author of the upstream can choose.
+const maxStatusWrites = 3
+
+// unstorable are the upstreams of which values of status.fields are left out, since the API server refused them by the
+// definition that their kind has. With another definition they are tried again.
+type unstorable struct {
+	mu          sync.Mutex
+	upstreams   map[pipeline.Ref]struct{}
+	definitions map[string]int // how often the watch of a namespace has found another one; "" is that of all
+}
+
+// definition is the number of the definition by which the API server judges an upstream now.
+func (r *unstorable) definition(ref pipeline.Ref) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.number(ref)
+}
+
+func (r *unstorable) number(ref pipeline.Ref) int {
+	if ref.Namespace == "" {
+		return r.definitions[""]
+	}
+	return r.definitions[""] + r.definitions[ref.Namespace]
+}
+
+// note remembers an upstream. It returns false where the definition is another one by now.
+func (r *unstorable) note(ref pipeline.Ref, definition int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.number(ref) != definition {
+		return false
+	}
+	if r.upstreams == nil {
+		r.upstreams = map[pipeline.Ref]struct{}{}
+	}
+	r.upstreams[ref] = struct{}{}
+	return true
+}
+
+func (r *unstorable) forget(ref pipeline.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.upstreams, ref)
+}
+
+// expire takes note that the definition may have changed, and returns the upstreams to look at; namespace is that of the
+// watch that told so.
+func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.definitions == nil {
+		r.definitions = map[string]int{}
+	}
+	r.definitions[namespace]++
+	for ref := range r.upstreams {
+		if namespace == "" || ref.Namespace == namespace {
+			refs = append(refs, ref)
+			delete(r.upstreams, ref)
+		}
+	}
+	return refs
+}
+
+// withoutRefused leaves out of a report what is known to be refused.
+func (l *look) withoutRefused(report pipeline.Report) pipeline.Report {
+	if l.record.refusedUnder != l.unstorable.definition(l.ref) {
+		return report
+	}
+	return l.Pipeline.WithoutRefused(report, l.upstream, l.record.refused)
+}
+
+// writeStorable writes the status and, where the API server refuses that, once more without values of status.fields. It
+// returns what was written; no object where the status says that already.
+func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
+	definition, denied := l.unstorable.definition(l.ref), false
+	resp, err := l.replaceStatus(ctx, report)
+	for n := 1; err != nil; n++ {
+		f, causes := l.classifyUpstream(err), apply.InvalidCauses(err)
+		if !f.Persistent() || n == maxStatusWrites {
+			return report, nil, err
+		}
+		without, ok := l.Pipeline.Refuse(report, l.upstream, causes, f.Reason, n == maxStatusWrites-1)
+		if !ok {
+			return report, nil, err
+		}
+		l.tellRefused(f)
+		denied = denied || f.Reason == apply.ReasonDenied || f.Reason == apply.ReasonRejected && len(causes) == 0
+		if report, resp, err = without, nil, nil; l.hasNews(report) {
+			resp, err = l.replaceStatus(ctx, report)
+		}
+	}
+	l.rememberRefused(report.Refused, definition, denied)
+	return report, resp, nil
+}
+
+// tellRefused logs why the status is written once more without some values.
+func (l *look) tellRefused(f apply.Failure) {
+	if f.Reason == apply.ReasonSchemaMismatch {
+		l.Host.DoubtKinds()
+	}
+	CountFailure(l.Name, "", f.Reason)
+	l.Log.Info("the status is refused and written without values of status.fields", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
+}
+
+// rememberRefused keeps what was refused by that definition, so that it is not tried at each look. What admission denied is
+// tried again later: nobody tells when a policy or webhook changes.
+func (l *look) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
+	if denied {
+		refused, l.upstreamFailed = pipeline.RefusedFields{}, true
+	}
+	l.record.refused, l.record.refusedUnder = refused, definition
+	switch {
+	case !refused.Any():
+		l.unstorable.forget(l.ref)
+	case !l.unstorable.note(l.ref, definition):
+		l.Host.LookAt(l.ref)
+	}
+}

@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// retryState spaces out attempts that failed, those about one downstream or about the upstream itself: what failed waits
+// and holds up nothing else, and a changed upstream does not wait.
+type retryState struct {
+	failures int
+	until    time.Time
+	digest   drift.Sum
+}
+
+// fail notes a failed attempt for an upstream with that digest and returns how long to wait: growing delays with
+// jitter, so that many that failed together do not come back together.
+func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration, digest drift.Sum, now time.Time) time.Duration {
+	delay := max(atLeast, pipeline.Backoff(minimum, maximum, r.failures))
+	delay += rand.N(delay/4 + 1)
+	r.failures++
+	r.until, r.digest = now.Add(delay), digest
+	return delay
+}
+
+// wait returns how long an upstream with that digest still has to wait; zero where it may be tried now.
+func (r *retryState) wait(digest drift.Sum, now time.Time) time.Duration {
+	if r.failures == 0 || r.digest != digest || !now.Before(r.until) {
+		return 0
+	}
+	return r.until.Sub(now)
+}
+
+func (r *retryState) succeed() { *r = retryState{} }
+
+// sooner is the earlier of two delays, where zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// heritage is what a session knows of what another process did that led before, while this one stood by. The watches of
+// upstreams may be behind what that process has acted upon already: going by them, downstreams would go back to an older
+// wish, for as long as the watches lag.
+type heritage struct {
+	// heir: there was such a process.
+	heir bool
+	// version is one of the upstreams' resource versions. The other process cannot have acted upon a later one. Empty where
+	// it could not be learned.
+	version string
+}
+
+// Follow is called when this process is to act after another one that has. version is the upstreams' resource version, which
+// that one cannot have acted upon a later one of; empty where it is not known.
+func (s *Reconciler) Follow(version string) { s.heritage = heritage{heir: true, version: version} }
+
+// mayLag tells whether an upstream may be older than what the process acted upon that led before.
+func (h heritage) mayLag(up *unstructured.Unstructured) bool {
+	return h.heir && !Newer(up.GetResourceVersion(), h.version)
+}
+
+// Heard takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
+func (s *Reconciler) Heard(key any, err error) { s.lost.note(key, err) }
+
+// lostWatches are those of upstreams that have been interrupted and do not go on yet. What they show may be behind what the
+// watches of downstreams, which go on at other times, show already.
+type lostWatches struct {
+	mu   sync.Mutex
+	keys map[any]struct{}
+}
+
+// note takes in how a list or watch went.
+func (w *lostWatches) note(key any, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if delete(w.keys, key); err != nil {
+		if w.keys == nil {
+			w.keys = map[any]struct{}{}
+		}
+		w.keys[key] = struct{}{}
+	}
+}
+
+func (w *lostWatches) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.keys) > 0
+}
+
+// lookAnew is when a look begins anew that went by what is no longer so, where no event comes before.
+const lookAnew = time.Second
+
+// outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
+// request. Where it is not, the look is to begin anew after the time that is returned.
+func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
+	lost := l.lost.any()
+	if l.Pipeline.Observing() || !lost && !l.mayBeCollected(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
+		return 0, nil
+	}
+	up, err := l.client.Latest(ctx, l.UpstreamTarget(l.ref))
+	switch {
+	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != l.upstream.GetUID():
+		l.record.letGo(l.upstream.GetUID(), l.now)
+		return lookAnew, nil
+	case err != nil:
+		return 0, err
+	case Newer(l.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
+		return lookAnew, nil
+	case l.Selector.Matches(labelsOf(l.upstream)) && !l.Selector.Matches(labelsOf(up)): // the watch is about to say so
+		return lookAnew, nil
+	}
+	l.record.newest = !lost
+	if up.GetResourceVersion() == l.upstream.GetResourceVersion() {
+		return 0, nil
+	}
+	l.Log.Info("the watch lags behind a later version of the upstream, on which another process may have acted: going by that", "upstream", l.ref.String())
+	l.record.wrote(withoutManagedFields(up), false)
+	return time.Millisecond, nil
+}
