@@ -5,6 +5,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
 // texts are strings that a careless encoder or parser makes something else of.
@@ -31,7 +33,7 @@ func TestPrintedIsReadBack(t *testing.T) {
 			if err := encode(&out, []map[string]any{object}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			found, err := parse(out.Bytes(), name)
+			found, err := upstreamsIn(manifest.Document{Text: out.Bytes()})
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%s: reading it back: %d objects, %v\n%s", name, len(found), err, out.String())
 			}

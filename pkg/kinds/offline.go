@@ -32,7 +32,7 @@ func Offline(dirsOrFiles ...string) (Source, error) {
 	docs, errs := readDocuments(dirsOrFiles)
 	for _, doc := range docs {
 		if err := f.add(doc); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", doc.position(), err))
+			errs = append(errs, fmt.Errorf("%s: %w", doc.position, err))
 		}
 	}
 	if len(errs) > 0 {
@@ -56,7 +56,7 @@ func (f *files) add(doc document) error {
 			return fmt.Errorf("CustomResourceDefinition %q: %s %s is described differently in %s: leave one out",
 				crd.Name, k.GVK.GroupVersion(), k.GVK.Kind, other)
 		}
-		f.kinds[k.GVK], f.where[k.GVK] = k, doc.position()
+		f.kinds[k.GVK], f.where[k.GVK] = k, doc.position
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // newManifest takes an object apart: what identifies it, and what a template says of it. Status and everything that an API
 // server or its clients have set by themselves is left out.
-func newManifest(value map[string]any, root *yaml.Node, where string) (*manifest, error) {
+func newManifest(value map[string]any, root *yaml.Node, where string) (*source, error) {
 	u := &unstructured.Unstructured{Object: value}
 	for _, field := range []struct{ name, value string }{
 		{"apiVersion", u.GetAPIVersion()}, {"kind", u.GetKind()}, {"metadata.name", u.GetName()},
@@ -26,7 +26,7 @@ func newManifest(value map[string]any, root *yaml.Node, where string) (*manifest
 	if root.Kind != yaml.MappingNode {
 		return nil, errors.New("it is no object")
 	}
-	s := &manifest{
+	s := &source{
 		where: where, kind: u.GroupVersionKind(), name: u.GetName(), namespace: u.GetNamespace(),
 		root: root, value: value, bound: map[*yaml.Node]bool{},
 	}
@@ -46,7 +46,7 @@ var assigned = map[string][]string{
 	"PersistentVolumeClaim": {"volumeName"},
 }
 
-func (s *manifest) clean() {
+func (s *source) clean() {
 	live := s.has("metadata", "uid")
 	lead := s.root.Content[0].HeadComment
 	s.drop("apiVersion")
@@ -88,7 +88,7 @@ func (s *manifest) clean() {
 
 // dropMarks leaves out what the conventions put on every object: a manifest read back from a cluster bears the marks of
 // whoever made it.
-func (s *manifest) dropMarks(shared *Conventions) {
+func (s *source) dropMarks(shared *Conventions) {
 	labels, annotations := shared.marks()
 	for _, keys := range []struct {
 		field string
@@ -102,19 +102,19 @@ func (s *manifest) dropMarks(shared *Conventions) {
 	}
 }
 
-func (s *manifest) note(dropped bool, field string) {
+func (s *source) note(dropped bool, field string) {
 	if dropped {
 		s.dropped = append(s.dropped, field)
 	}
 }
 
-func (s *manifest) has(path ...string) bool {
+func (s *source) has(path ...string) bool {
 	_, ok, err := unstructured.NestedFieldNoCopy(s.value, path...)
 	return ok && err == nil
 }
 
 // drop leaves a field out; false: there was none.
-func (s *manifest) drop(path ...string) bool {
+func (s *source) drop(path ...string) bool {
 	if !s.has(path...) {
 		return false
 	}
@@ -128,7 +128,7 @@ func (s *manifest) drop(path ...string) bool {
 }
 
 // dropWhereEmpty leaves out a map with nothing in it.
-func (s *manifest) dropWhereEmpty(path ...string) {
+func (s *source) dropWhereEmpty(path ...string) {
 	if m, ok, _ := unstructured.NestedMap(s.value, path...); ok && len(m) == 0 {
 		s.drop(path...)
 	}
@@ -156,7 +156,7 @@ func dropEmpty(n *yaml.Node, value any) {
 }
 
 // setNamespace keeps the namespace, for an upstream that has none to give.
-func (s *manifest) setNamespace() {
+func (s *source) setNamespace() {
 	metadata, _ := s.value["metadata"].(map[string]any)
 	metadata["namespace"] = s.namespace
 	key, value := &yaml.Node{Kind: yaml.ScalarNode, Value: "namespace"}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s.namespace}

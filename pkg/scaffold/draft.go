@@ -161,7 +161,7 @@ func (d *Draft) Describe(w io.Writer) {
 		apiVersion, kind := one.kind.ToAPIVersionAndKind()
 		fmt.Fprintf(w, "downstream %s: %s (%s)\n", one.downstream, kind, apiVersion)
 		for _, h := range d.holes {
-			if h.manifest == one {
+			if h.source == one {
 				fmt.Fprintf(w, "  %s is .spec.%s of the upstream\n", h.path, strings.Join(h.field, "."))
 			}
 		}

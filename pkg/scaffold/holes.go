@@ -15,10 +15,10 @@ import (
 
 // hole is a value of a manifest that the custom resource gives from now on.
 type hole struct {
-	manifest *manifest
-	path     fieldpath.Path
-	field    []string // below the custom resource's spec
-	value    any      // what stands in the manifest
+	source *source
+	path   fieldpath.Path
+	field  []string // below the custom resource's spec
+	value  any      // what stands in the manifest
 }
 
 // fieldName is what a template can select with a dot.
@@ -50,7 +50,7 @@ func parseHole(text string) (downstream string, path fieldpath.Path, field []str
 }
 
 // findHole finds the one manifest in which a hole's path is.
-func findHole(manifests []*manifest, text string) (*hole, error) {
+func findHole(manifests []*source, text string) (*hole, error) {
 	name, path, field, err := parseHole(text)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func findHole(manifests []*manifest, text string) (*hole, error) {
 			lost = append(lost, fmt.Sprintf("%s has %s", s.downstream, whatIsThere(s.value, path)))
 			continue
 		}
-		found = append(found, &hole{manifest: s, path: path, field: field, value: value})
+		found = append(found, &hole{source: s, path: path, field: field, value: value})
 	}
 	switch {
 	case len(found) == 1:
@@ -75,7 +75,7 @@ func findHole(manifests []*manifest, text string) (*hole, error) {
 	case len(found) > 1:
 		var in []string
 		for _, h := range found {
-			in = append(in, h.manifest.downstream)
+			in = append(in, h.source.downstream)
 		}
 		return nil, requestf("--hole %q is in %s: write one of them before it, %s:%s", text, strings.Join(in, " and in "), in[0], text)
 	case len(lost) == 0:
@@ -119,15 +119,15 @@ func whatIsThere(object map[string]any, path fieldpath.Path) string {
 
 // fill puts the mark in the place of the value.
 func (h *hole) fill(mark string) error {
-	n := nodeAt(h.manifest.root, h.path)
+	n := nodeAt(h.source.root, h.path)
 	switch {
 	case n == nil:
-		return requestf("hole %s of downstream %s lies in another hole", h.path, h.manifest.downstream)
-	case anyNode(n, func(n *yaml.Node) bool { return h.manifest.bound[n] }):
-		return requestf("hole %s of downstream %s holds another hole", h.path, h.manifest.downstream)
+		return requestf("hole %s of downstream %s lies in another hole", h.path, h.source.downstream)
+	case anyNode(n, func(n *yaml.Node) bool { return h.source.bound[n] }):
+		return requestf("hole %s of downstream %s holds another hole", h.path, h.source.downstream)
 	}
 	n.Kind, n.Style, n.Tag, n.Value, n.Content = yaml.ScalarNode, 0, "!!str", mark, nil
-	h.manifest.bound[n] = true
+	h.source.bound[n] = true
 	return nil
 }
 
@@ -173,7 +173,7 @@ func agree(holes []*hole) error {
 			same := strings.Join(h.field, ".") == strings.Join(other.field, ".")
 			if same && !reflect.DeepEqual(h.value, other.value) {
 				return requestf("field %s would be %s by %s of %s, and %s by %s of %s: give them fields of their own", strings.Join(h.field, "."),
-					literal(other.value), other.path, other.manifest.downstream, literal(h.value), h.path, h.manifest.downstream)
+					literal(other.value), other.path, other.source.downstream, literal(h.value), h.path, h.source.downstream)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // it will be in.
 type Manifests struct {
 	upstream *Upstream
-	list     []*manifest
+	list     []*source
 	notes    []string
 }
 
@@ -34,7 +34,7 @@ func (u *Upstream) Read(paths []string, stdin io.Reader, source kinds.Source) (*
 }
 
 // settle finds the namespace that a downstream goes to.
-func (m *Manifests) settle(one *manifest, source kinds.Source) error {
+func (m *Manifests) settle(one *source, source kinds.Source) error {
 	upstream := m.upstream
 	if one.kind.GroupKind() == upstream.kind.GroupKind() {
 		return fmt.Errorf("%s: it is of kind %s itself: name manifests of what is to follow from that", one.where, one.kind.Kind)
@@ -58,7 +58,7 @@ func (m *Manifests) settle(one *manifest, source kinds.Source) error {
 
 // distinct refuses manifests that would be one object.
 func (m *Manifests) distinct() error {
-	first := map[string]*manifest{}
+	first := map[string]*source{}
 	for _, one := range m.list {
 		namespace := ""
 		if one.namespaced && !m.upstream.namespaced {

@@ -13,7 +13,7 @@ import (
 
 // match makes holes of the manifests' values that are called like a field of the kind's spec and of its type, where there
 // is one place that fits and no hole was asked for. The notes are about the fields for which there is none or several.
-func (u *Upstream) match(manifests []*manifest, holes []*hole) (more []*hole, notes []string) {
+func (u *Upstream) match(manifests []*source, holes []*hole) (more []*hole, notes []string) {
 	if u.known == nil {
 		return nil, nil
 	}
@@ -26,9 +26,9 @@ func (u *Upstream) match(manifests []*manifest, holes []*hole) (more []*hole, no
 		for _, m := range manifests {
 			for _, p := range placesOf(m.value, nil, field[len(field)-1]) {
 				value, _ := fieldpath.Get(m.value, p)
-				taken := slices.ContainsFunc(holes, func(h *hole) bool { return h.manifest == m && h.path.Overlaps(p) })
+				taken := slices.ContainsFunc(holes, func(h *hole) bool { return h.source == m && h.path.Overlaps(p) })
 				if !taken && takes(s, value) {
-					fit = append(fit, &hole{manifest: m, path: p, field: field, value: value})
+					fit = append(fit, &hole{source: m, path: p, field: field, value: value})
 				}
 			}
 		}
@@ -41,7 +41,7 @@ func (u *Upstream) match(manifests []*manifest, holes []*hole) (more []*hole, no
 		default:
 			var places []string
 			for _, h := range fit {
-				places = append(places, h.manifest.downstream+":"+h.path.String()+"="+name)
+				places = append(places, h.source.downstream+":"+h.path.String()+"="+name)
 			}
 			notes = append(notes, fmt.Sprintf("field %s of %s fits several places: add --hole with one or more of %s", name, u.kind.Kind,
 				strings.Join(places, ", ")))
@@ -51,7 +51,7 @@ func (u *Upstream) match(manifests []*manifest, holes []*hole) (more []*hole, no
 }
 
 // suggest names holes that most would want, for manifests in which there are none.
-func suggest(manifests []*manifest) string {
+func suggest(manifests []*source) string {
 	var list []string
 	for _, key := range []string{"replicas", "image", "host"} {
 		for _, s := range manifests {

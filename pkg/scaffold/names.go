@@ -11,7 +11,7 @@ import (
 // commonName returns the text that stands for the custom resource's name in manifests: what the names of all begin with,
 // or where their selectors name the beginning of that, this. Manifests whose names begin with nothing in common are
 // known by the first one's.
-func commonName(manifests []*manifest) string {
+func commonName(manifests []*source) string {
 	words := strings.Split(manifests[0].name, "-")
 	for _, s := range manifests[1:] {
 		others := strings.Split(s.name, "-")
@@ -50,7 +50,7 @@ func pairs(n *yaml.Node) []pair {
 }
 
 // selectorOf returns the labels by which a workload or Service selects its pods.
-func selectorOf(s *manifest) []pair {
+func selectorOf(s *source) []pair {
 	selector := mapEntry(mapEntry(s.root, "spec"), "selector")
 	if labels := mapEntry(selector, "matchLabels"); labels != nil {
 		selector = labels
@@ -66,7 +66,7 @@ type naming struct {
 	names      map[string]string // what becomes of the manifests' names
 }
 
-func bindNames(manifests []*manifest, base, mark string) {
+func bindNames(manifests []*source, base, mark string) {
 	n := &naming{base: base, mark: mark, names: map[string]string{}}
 	for _, s := range manifests {
 		if text, ok := n.replace(s.name); ok {
@@ -76,7 +76,7 @@ func bindNames(manifests []*manifest, base, mark string) {
 	for _, s := range manifests {
 		metadata := mapEntry(s.root, "metadata")
 		n.bind(s, mapEntry(metadata, "name"))
-		if in := mapEntry(metadata, "namespace"); in != nil && slices.ContainsFunc(manifests, func(other *manifest) bool {
+		if in := mapEntry(metadata, "namespace"); in != nil && slices.ContainsFunc(manifests, func(other *source) bool {
 			return other.kind.Group == "" && other.kind.Kind == "Namespace" && other.name == in.Value
 		}) {
 			n.refer(s, in)
@@ -113,7 +113,7 @@ func isWord(c byte) bool {
 }
 
 // bind replaces the base in a text.
-func (n *naming) bind(s *manifest, at *yaml.Node) {
+func (n *naming) bind(s *source, at *yaml.Node) {
 	if at == nil || at.Kind != yaml.ScalarNode || s.bound[at] {
 		return
 	}
@@ -123,7 +123,7 @@ func (n *naming) bind(s *manifest, at *yaml.Node) {
 }
 
 // refer replaces a text that is another manifest's name.
-func (n *naming) refer(s *manifest, at *yaml.Node) {
+func (n *naming) refer(s *source, at *yaml.Node) {
 	text, ok := n.names[at.Value]
 	if ok && at.Kind == yaml.ScalarNode && !s.bound[at] {
 		at.Value, s.bound[at] = text, true
@@ -131,7 +131,7 @@ func (n *naming) refer(s *manifest, at *yaml.Node) {
 }
 
 // walk goes through the value of key; inList tells that the value is an item of the list there.
-func (n *naming) walk(s *manifest, at *yaml.Node, key string, inList bool) {
+func (n *naming) walk(s *source, at *yaml.Node, key string, inList bool) {
 	if at.Kind == yaml.SequenceNode {
 		for _, item := range at.Content {
 			if key == "values" && item.Kind == yaml.ScalarNode {
@@ -158,7 +158,7 @@ func refers(m *yaml.Node, key string, inList bool) bool {
 }
 
 // advise tells of downstreams that several custom resources would fight for.
-func advise(manifests []*manifest, kind string) []string {
+func advise(manifests []*source, kind string) []string {
 	var notes []string
 	for _, s := range manifests {
 		metadata := mapEntry(s.root, "metadata")
@@ -189,7 +189,7 @@ func advise(manifests []*manifest, kind string) []string {
 }
 
 // holdsData tells that a Secret's data stands in the template, and does not come from the custom resource.
-func (s *manifest) holdsData() bool {
+func (s *source) holdsData() bool {
 	return slices.ContainsFunc([]string{"data", "stringData"}, func(field string) bool {
 		return slices.ContainsFunc(pairs(mapEntry(s.root, field)), func(p pair) bool { return !s.bound[p.value] })
 	})

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
 func TestCommonName(t *testing.T) {
@@ -25,11 +27,11 @@ func TestCommonName(t *testing.T) {
 }
 
 // manifestsFrom reads manifests that lack apiVersion and kind.
-func manifestsFrom(t *testing.T, text string) []*manifest {
+func manifestsFrom(t *testing.T, text string) []*source {
 	t.Helper()
-	var manifests []*manifest
+	var manifests []*source
 	for document := range strings.SplitSeq(text, "\n---\n") {
-		found, err := manifestsOf([]byte("apiVersion: v1\nkind: Service\n"+document), "here")
+		found, err := manifestsOf(manifest.Document{Text: []byte("apiVersion: v1\nkind: Service\n" + document)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,9 +62,9 @@ func TestReplaceName(t *testing.T) {
 
 func TestNameDownstreams(t *testing.T) {
 	kinds := []string{"ConfigMap", "Namespace", "CSIDriver", "ConfigMap", "API", "ConfigMap", "Route53", "Route53"}
-	var manifests []*manifest
+	var manifests []*source
 	for _, kind := range kinds {
-		manifests = append(manifests, &manifest{kind: schema.GroupVersionKind{Version: "v1", Kind: kind}})
+		manifests = append(manifests, &source{kind: schema.GroupVersionKind{Version: "v1", Kind: kind}})
 	}
 	nameDownstreams(manifests, "Team")
 	for i, want := range []string{"configMap", "teamNamespace", "csiDriver", "configMap2", "api", "configMap3", "route53", "route532"} {

@@ -58,7 +58,7 @@ func (m *marks) template(text string, around [2]string) string {
 }
 
 // givesBack holds a template to the manifest that it was made of: for the sample it has to give the same.
-func (s *manifest) givesBack(template string, around [2]string, sample map[string]any) error {
+func (s *source) givesBack(template string, around [2]string, sample map[string]any) error {
 	t, err := render.Compile(template, render.Options{Left: around[0], Right: around[1]})
 	var got map[string]any
 	if err == nil {
@@ -77,7 +77,7 @@ func (s *manifest) givesBack(template string, around [2]string, sample map[strin
 type operator struct {
 	name      string
 	upstream  *Upstream
-	manifests []*manifest
+	manifests []*source
 	templates []string
 	around    [2]string
 	shared    *Conventions
@@ -110,7 +110,7 @@ func (o *operator) text() string {
 }
 
 // targets are the namespaces that a downstream may live in, empty where it is the upstream's own.
-func (o *operator) targets(s *manifest) string {
+func (o *operator) targets(s *source) string {
 	switch {
 	case o.upstream.namespaced || !s.namespaced:
 		return ""
@@ -122,12 +122,12 @@ func (o *operator) targets(s *manifest) string {
 
 // needsFinalizer tells that owner references cannot clean up, or that the loader cannot know that they can.
 func (o *operator) needsFinalizer() bool {
-	return slices.ContainsFunc(o.manifests, func(s *manifest) bool { return o.upstream.namespaced != s.namespaced })
+	return slices.ContainsFunc(o.manifests, func(s *source) bool { return o.upstream.namespaced != s.namespaced })
 }
 
 // isScaled tells that another of the manifests is an autoscaler of this one, whose replicas are then not ours to keep.
-func (o *operator) isScaled(s *manifest) bool {
-	return s.has("spec", "replicas") && slices.ContainsFunc(o.manifests, func(other *manifest) bool {
+func (o *operator) isScaled(s *source) bool {
+	return s.has("spec", "replicas") && slices.ContainsFunc(o.manifests, func(other *source) bool {
 		spec, _ := other.value["spec"].(map[string]any)
 		target, _ := spec["scaleTargetRef"].(map[string]any)
 		return target["kind"] == s.kind.Kind && target["name"] == s.name
@@ -138,7 +138,7 @@ func (o *operator) isScaled(s *manifest) bool {
 var celKinds = []string{"namespace", "function", "package", "import"}
 
 // nameDownstreams gives each manifest a name of its own: its kind, with a number from the second of a kind on.
-func nameDownstreams(manifests []*manifest, upstream string) {
+func nameDownstreams(manifests []*source, upstream string) {
 	used := map[string]bool{}
 	for _, s := range manifests {
 		stem := lowerFirst(s.kind.Kind)

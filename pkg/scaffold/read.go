@@ -1,26 +1,23 @@
 package scaffold
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// manifest is an object on its way to become a downstream: as its author wrote it, and as kubectl reads it. The two are
+// source is an object on its way to become a downstream: as its author wrote it, and as kubectl reads it. The two are
 // changed together.
-type manifest struct {
+type source struct {
 	where string // file and document
 	// downstream is the name that it gets in the config.
 	downstream string
@@ -40,8 +37,8 @@ type manifest struct {
 }
 
 // readAll reads every object of the files, those of Lists one by one.
-func readAll(paths []string, stdin io.Reader) ([]*manifest, error) {
-	var manifests []*manifest
+func readAll(paths []string, stdin io.Reader) ([]*source, error) {
+	var manifests []*source
 	for _, path := range paths {
 		found, err := readFile(path, stdin)
 		if err != nil {
@@ -55,54 +52,41 @@ func readAll(paths []string, stdin io.Reader) ([]*manifest, error) {
 	return manifests, nil
 }
 
-func readFile(path string, stdin io.Reader) ([]*manifest, error) {
-	in, where := stdin, "<stdin>"
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }() // read only: nothing is lost when closing fails
-		in, where = f, path
+func readFile(path string, stdin io.Reader) ([]*source, error) {
+	documents, err := manifest.Read(path, stdin)
+	if err != nil {
+		return nil, err
 	}
-	var manifests []*manifest
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
-	for n := 1; ; n++ {
-		text, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return manifests, nil
-		}
-		at := fmt.Sprintf("%s: document %d", where, n)
-		var found []*manifest
-		if err == nil {
-			found, err = manifestsOf(text, at)
-		}
+	var manifests []*source
+	for _, d := range documents {
+		found, err := manifestsOf(d)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s", at, oneLine(err.Error()))
+			return nil, fmt.Errorf("%s: %w", d, manifest.OneLine(err))
 		}
 		manifests = append(manifests, found...)
 	}
+	return manifests, nil
 }
 
 // manifestsOf makes a manifest of a document, or one of each item of a List.
-func manifestsOf(text []byte, where string) ([]*manifest, error) {
-	value, root, err := readBoth(text)
+func manifestsOf(d manifest.Document) ([]*source, error) {
+	value, root, err := readBoth(d)
 	if err != nil || value == nil {
 		return nil, err
 	}
 	kind, _ := value["kind"].(string)
 	items, isList := value["items"].([]any)
 	if !isList || !strings.HasSuffix(kind, "List") {
-		s, err := newManifest(value, root, where)
-		return []*manifest{s}, err
+		s, err := newManifest(value, root, d.String())
+		return []*source{s}, err
 	}
-	var manifests []*manifest
+	var manifests []*source
 	for i, item := range items {
 		object, ok := item.(map[string]any)
 		if !ok {
 			return nil, fmt.Errorf("items[%d] is no object", i)
 		}
-		s, err := newManifest(object, mapEntry(root, "items").Content[i], where)
+		s, err := newManifest(object, mapEntry(root, "items").Content[i], d.String())
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
@@ -113,22 +97,12 @@ func manifestsOf(text []byte, where string) ([]*manifest, error) {
 
 // readBoth reads a document as kubectl does and as its author wrote it. What nobody would write by hand (JSON), or what
 // cannot be cut into pieces (anchors), is written anew.
-func readBoth(text []byte) (map[string]any, *yaml.Node, error) {
-	asJSON, err := sigsyaml.YAMLToJSONStrict(text)
-	if err != nil {
+func readBoth(d manifest.Document) (map[string]any, *yaml.Node, error) {
+	object, err := d.Value()
+	if object == nil || err != nil {
 		return nil, nil, err
 	}
-	var value any
-	if err := utiljson.Unmarshal(asJSON, &value); err != nil {
-		return nil, nil, err
-	}
-	if value == nil {
-		return nil, nil, nil
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return nil, nil, errors.New("it is no object: begin with apiVersion and kind")
-	}
+	text := d.Text
 	root, err := nodeOf(text)
 	if err != nil || json.Valid(text) || !isPlainTree(root) {
 		if text, err = sigsyaml.Marshal(object); err == nil {

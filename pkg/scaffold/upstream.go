@@ -1,9 +1,7 @@
 package scaffold
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
 // Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by NewKind
@@ -76,7 +75,7 @@ func NewKind(text string, namespaced bool) (*Upstream, error) {
 
 // Definition is the kind that the only CustomResourceDefinition in a file defines, in its storage version.
 func Definition(path string) (*Upstream, error) {
-	data, err := os.ReadFile(path)
+	documents, err := manifest.Read(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
 	}
@@ -84,7 +83,7 @@ func Definition(path string) (*Upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := definitionIn(data)
+	u, err := definitionIn(documents)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -95,12 +94,12 @@ func Definition(path string) (*Upstream, error) {
 	return u, nil
 }
 
-func definitionIn(data []byte) (*Upstream, error) {
+func definitionIn(documents []manifest.Document) (*Upstream, error) {
 	var found []*Upstream
-	for text := range strings.SplitSeq("\n"+string(data), "\n---") {
-		_, root, err := readBoth([]byte(text))
+	for _, d := range documents {
+		_, root, err := readBoth(d)
 		if err != nil {
-			return nil, errors.New(oneLine(err.Error()))
+			return nil, err
 		}
 		if kind := mapEntry(root, "kind"); kind == nil || kind.Value != "CustomResourceDefinition" {
 			continue
