@@ -73,7 +73,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if live, ok := obj.(*drift.Live); ok {
-				s.noteOwner(live)
+				s.noteOwner(nil, live)
 			}
 			if initial {
 				s.enqueue(priorityBulk, s.ownersOf(obj)...)
@@ -82,6 +82,10 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 			s.news(obj, s.ownersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
+			if live, ok := after.(*drift.Live); ok {
+				old, _ := before.(*drift.Live)
+				s.noteOwner(old, live)
+			}
 			owners := s.ownersOf(after)
 			for _, ref := range s.ownersOf(before) {
 				if !slices.Contains(owners, ref) {
@@ -98,6 +102,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
+			s.shared.drop(s.name, live.UID)
 			for _, ref := range s.ownersOf(live) {
 				if r := s.memory.peek(ref); r != nil {
 					r.drop(live.UID)

@@ -142,7 +142,14 @@ func forgetGuard(operator string) {
 	guardStanding.DeleteLabelValues(operator)
 }
 
-func setShared(operator string, n int) { sharedUpstreams.WithLabelValues(operator).Set(float64(n)) }
+// setShared has no value where there are none.
+func setShared(operator string, n int) {
+	if n == 0 {
+		sharedUpstreams.DeleteLabelValues(operator)
+		return
+	}
+	sharedUpstreams.WithLabelValues(operator).Set(float64(n))
+}
 
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 

@@ -152,6 +152,9 @@ func (s *session) begin(ctx context.Context, ref pipeline.Ref) (begun *look, err
 		s.forget(ref)
 		return nil, nil
 	}
+	if l.selected {
+		s.shared.forget(s.name, ref.String())
+	}
 	return l, nil
 }
 
@@ -192,6 +195,7 @@ func (s *session) vanished(ctx context.Context, ref pipeline.Ref) (*look, error)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		s.leaving.forget(ref)
+		s.shared.forget(s.name, ref.String())
 		s.forget(ref)
 		return nil, nil
 	case err != nil:

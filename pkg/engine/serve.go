@@ -81,6 +81,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
+	s.shared.begin(s.name)
 	waited, elected := s.waitForElection(live)
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return cause(ctx, live)
