@@ -92,6 +92,18 @@ func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	return set
 }
 
+// forget takes out of the count what is in the set.
+func (t *tally) forget(set map[pipeline.Ref]drift.Sum) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ref, found := range t.found {
+		if sum, ok := set[ref]; ok && sum == found.Digest {
+			t.total.Add(reconcile.GuardCount{Standing: -found.Standing, Changed: -found.Changed, Deleted: -found.Deleted})
+			delete(t.found, ref)
+		}
+	}
+}
+
 // beyond counts what would be changed or deleted and is not in the set.
 func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) reconcile.GuardCount {
 	t.mu.Lock()
@@ -170,8 +182,8 @@ func (s *session) passGuard(live context.Context) bool {
 			return false
 		}
 	}
-	if w.told {
-		s.batch.open() // what was confirmed needs no other confirmation
+	if w.spent != nil {
+		s.batch.spend(w.spent) // what was confirmed needs no other confirmation
 	}
 	s.rest()
 	return true
@@ -203,6 +215,8 @@ type guardWait struct {
 	digest string
 	shown  reconcile.GuardCount
 	text   string
+	// spent is what was confirmed; nil as long as nothing was.
+	spent map[pipeline.Ref]drift.Sum
 }
 
 // waitsFor tells what is more than guard allows, and how to have it done; it is empty where nothing is, or what is was
@@ -221,6 +235,7 @@ func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 		w.confirmation = w.openConfirmation()
 	}
 	if w.confirmed(w.digest) || w.confirmation.says(w.digest) {
+		w.spent = w.asked
 		w.tellGoesOn("it is confirmed")
 		return ""
 	}

@@ -21,7 +21,9 @@ type batch struct {
 	// waiting has the upstreams that are not done, with the digest of their own content as it was counted; the zero digest
 	// for one that is still to be counted.
 	waiting map[pipeline.Ref]drift.Sum
-	last    time.Time
+	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
+	confirmed map[pipeline.Ref]drift.Sum
+	last      time.Time
 }
 
 // batchWindow is how long the changes of several inputs or namespaces count as one.
@@ -34,7 +36,14 @@ func (b *batch) open() {
 	if b.joined == nil {
 		b.joined = make(chan struct{}, 1)
 	}
-	b.tally, b.waiting = nil, nil
+	b.tally, b.waiting, b.confirmed = nil, nil, nil
+}
+
+// spend takes a confirmation in: what was confirmed does not count any more.
+func (b *batch) spend(confirmed map[pipeline.Ref]drift.Sum) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.confirmed, b.last = confirmed, time.Now()
 }
 
 // join has upstreams counted before they are done, once the batch is open.
@@ -45,7 +54,10 @@ func (b *batch) join(refs []pipeline.Ref) {
 		return
 	}
 	now := time.Now()
-	if b.tally == nil || len(b.waiting) == 0 && now.Sub(b.last) > batchWindow {
+	if len(b.waiting) == 0 && now.Sub(b.last) > batchWindow {
+		b.tally, b.confirmed = nil, nil
+	}
+	if b.tally == nil {
 		b.tally, b.waiting = newTally(nil), map[pipeline.Ref]drift.Sum{}
 	}
 	b.last = now
@@ -67,22 +79,27 @@ func (b *batch) has(ref pipeline.Ref) (own drift.Sum, ok bool) {
 	return own, ok
 }
 
-// note takes in what was counted of an upstream that waits. One that is free to go on waits no more.
-func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) {
+// note takes in what was counted of an upstream that waits. One that is free to go on waits no more; it is where that very
+// change was confirmed.
+func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.waiting[ref]; !ok {
-		return
+		return free
+	}
+	if sum, ok := b.confirmed[ref]; ok && sum == c.Digest {
+		c, free = reconcile.Counted{GuardCount: reconcile.GuardCount{Standing: c.Standing}}, true
 	}
 	b.tally.note(ref, c)
 	if b.waiting[ref] = own; free {
 		delete(b.waiting, ref)
 	}
+	return free
 }
 
 // release lets everything go on and returns it. It does not where the count is no longer the one that guard allowed, or is
-// not complete: upstreams may have joined meanwhile.
-func (b *batch) release(allowed reconcile.GuardCount) (refs []pipeline.Ref, ok bool) {
+// not complete: upstreams may have joined meanwhile. What was confirmed does not count any more.
+func (b *batch) release(allowed reconcile.GuardCount, confirmed map[pipeline.Ref]drift.Sum) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, left := b.tally.sum(); left > 0 || c != allowed {
@@ -93,6 +110,10 @@ func (b *batch) release(allowed reconcile.GuardCount) (refs []pipeline.Ref, ok b
 		refs = append(refs, ref)
 	}
 	b.waiting = map[pipeline.Ref]drift.Sum{}
+	if confirmed != nil {
+		b.tally.forget(confirmed)
+		b.confirmed, b.last = confirmed, time.Now()
+	}
 	return refs, true
 }
 
@@ -110,8 +131,8 @@ func (b *batch) current() *tally {
 func (s *session) Batched(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
 
 // CountBatched implements reconcile.Host.
-func (s *session) CountBatched(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) {
-	s.batch.note(ref, c, own, free)
+func (s *session) CountBatched(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
+	return s.batch.note(ref, c, own, free)
 }
 
 // watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
@@ -134,7 +155,7 @@ func (s *session) watchBatches(live context.Context) {
 				text := w.waitsFor(c)
 				s.holds(text)
 				if text == "" {
-					if refs, ok := s.batch.release(counted); ok {
+					if refs, ok := s.batch.release(counted, w.spent); ok {
 						s.enqueue(priorityReaders, refs...)
 						break
 					}

@@ -34,18 +34,68 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	}
 	more := refsNamed(3, 6)
 	b.join(more)
-	if refs, ok := b.release(judged); ok {
+	if refs, ok := b.release(judged, nil); ok {
 		t.Errorf("%v are released, some of them uncounted", refs)
 	}
 	for _, ref := range more {
 		b.note(ref, deletes, own, false)
 	}
-	if refs, ok := b.release(judged); ok {
+	if refs, ok := b.release(judged, nil); ok {
 		t.Errorf("%v are released, some of them not judged", refs)
 	}
 	judged, _ = b.current().sum()
-	if refs, ok := b.release(judged); !ok || len(refs) != 6 {
+	if refs, ok := b.release(judged, nil); !ok || len(refs) != 6 {
 		t.Errorf("%v are released, want all", refs)
+	}
+}
+
+// TestBatchSpendsConfirmations: what was confirmed is not in the count of what comes within the same minute, though it is still
+// to be done; what guard allowed by itself is, and so is another change of the same upstream.
+func TestBatchSpendsConfirmations(t *testing.T) {
+	t.Parallel()
+	deletion := func(of string) reconcile.Counted {
+		return reconcile.Counted{GuardCount: reconcile.GuardCount{Standing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest(of)}
+	}
+	for _, row := range []struct {
+		name, reason string
+		confirmed    bool
+		again        string // what becomes of the first three, which join once more
+		deleted      int    // are counted then, with one more upstream
+		free         bool
+	}{
+		{name: "confirmed", reason: "the budget is that of the new change", confirmed: true, again: "gone", deleted: 1, free: true},
+		{name: "confirmed, and something else", reason: "another change of theirs is not confirmed", confirmed: true, again: "other", deleted: 4},
+		{name: "allowed", reason: "changes within a minute are one", again: "gone", deleted: 4},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var b batch
+			b.open()
+			first, own := refsNamed(0, 3), drift.Digest("own")
+			b.join(first)
+			for _, ref := range first {
+				b.note(ref, deletion("gone"), own, false)
+			}
+			judged, _ := b.current().sum()
+			var asked map[pipeline.Ref]drift.Sum
+			if row.confirmed {
+				asked = b.current().changes()
+			}
+			if _, ok := b.release(judged, asked); !ok {
+				t.Fatal("they are not released")
+			}
+			more := refsNamed(3, 4)
+			b.join(append(more, first...))
+			b.note(more[0], deletion("gone"), own, false)
+			for _, ref := range first {
+				if free := b.note(ref, deletion(row.again), own, false); free != row.free {
+					t.Errorf("%s: free is %t", row.reason, free)
+				}
+			}
+			if c, left := b.current().sum(); left != 0 || c.Deleted != row.deleted {
+				t.Errorf("%s: %d deletions are counted, want %d; %d are left", row.reason, c.Deleted, row.deleted, left)
+			}
+		})
 	}
 }
 

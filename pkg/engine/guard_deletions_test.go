@@ -241,6 +241,43 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	waitState(t, name, "Running")
 }
 
+// What was confirmed does not count for what comes after it: neither for a change that guard allows by itself, nor where
+// another input is edited while what was confirmed is still being done.
+func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := with(fill(widgetConfig, ns, name), dropKey) +
+		"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}, {name: all, apiVersion: v1, kind: ConfigMap, fixedName: all, missing: Allow}]\n" +
+		"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
+	conf = replaceOnce(t, conf, "data: {{ .spec.data }}", `data: {all: {{ ((input "all").data | default dict).all | default "no" }}}`)
+	faults := testkit.NewFaults()
+	r := start(t, faults.Wrap(testkit.Config()), conf).ready()
+	of := func(i int) string { return map[bool]string{true: "few", false: "many"}[i < 3] }
+	for i := range guardedWidgets + 3 {
+		testkit.Apply(t, ns, widget(named(i), `{data: {}, anything: {of: `+of(i)+`}}`))
+	}
+	for i := range guardedWidgets + 3 {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	drop := func(input string) {
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+input+"}, data: {drop: 'yes'}}")
+	}
+	drop("many")
+	waitState(t, name, "GuardWaiting")
+	first := r.digest()
+	refused := faults.Answer(500, testkit.On("DELETE", "configmaps"))
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+first+"}}")
+	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 0, "nothing is deleted" })
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: all}, data: {all: 'yes'}}") // which all read
+	waitData(t, ns, named(0), "all", "yes")
+	drop("few")
+	refused.Off()
+	for i := range guardedWidgets + 3 {
+		waitGone(t, configMaps, ns, named(i))
+	}
+	waitState(t, name, "Running")
+}
+
 // An edit of a config leaves what it no longer names or selects; it is shown.
 func TestConfigEditsLeave(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if live, ok := obj.(*drift.Live); ok {
-				s.NoteOwner(live)
+				s.NoteOwner(nil, live)
 			}
 			if initial {
 				s.enqueue(priorityBulk, s.OwnersOf(obj)...)
@@ -80,6 +80,10 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 			s.news(obj, s.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
+			if live, ok := after.(*drift.Live); ok {
+				old, _ := before.(*drift.Live)
+				s.NoteOwner(old, live)
+			}
 			owners := s.OwnersOf(after)
 			for _, ref := range s.OwnersOf(before) {
 				if !slices.Contains(owners, ref) {
@@ -93,6 +97,7 @@ func (s *session) downstreamHandler() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
+			s.NoteGone(live.UID)
 			for _, ref := range s.OwnersOf(live) {
 				s.Drop(ref, live.UID)
 				s.enqueueAfter(s.engine.options.AfterDelete, priorityNow, ref)

@@ -92,6 +92,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
+	s.ShowShared()
 	waited, elected := s.waitForElection(live)
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return cause(ctx, live)

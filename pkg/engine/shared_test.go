@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,10 +72,16 @@ func TestSharedConventions(t *testing.T) {
 			testkit.Apply(t, place, labeled(object(kind, "second", `{data: {key: value}}`), "b"))
 			others := waitData(t, place, "second", "key", "value").GetUID()
 			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_shared_upstreams", name+"-2") > 0, "nothing names the cause"
+				return metric(t, "corollary_shared_upstreams", name+"-2") == 1, "nothing names the cause"
 			})
 			s.same(t, at, "first", uid)
 			s.same(t, place, "second", others)
+
+			testkit.Delete(t, widgets, ns, "first") // then nothing is shared any more
+			testkit.Eventually(t, patience, func() (bool, string) {
+				n := metric(t, "corollary_shared_upstreams", name+"-2")
+				return n == 0, fmt.Sprintf("%v upstreams are still said to be another process's", n)
+			})
 		})
 	}
 }

@@ -153,6 +153,9 @@ func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *look, 
 		s.forget(ref)
 		return nil, nil
 	}
+	if l.selected {
+		s.shared.forget(s.Name, ref.String())
+	}
 	return l, nil
 }
 
@@ -193,6 +196,7 @@ func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*look, err
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		s.leaving.forget(ref)
+		s.shared.forget(s.Name, ref.String())
 		s.forget(ref)
 		return nil, nil
 	case err != nil:

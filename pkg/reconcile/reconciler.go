@@ -85,20 +85,21 @@ type Input interface {
 
 // Host is what a reconciler asks of whoever calls it.
 type Host interface {
-	// lookAt has an upstream looked at once more.
+	// LookAt has an upstream looked at once more.
 	LookAt(ref pipeline.Ref)
-	// doubtKinds says that a kind may have changed or gone.
+	// DoubtKinds says that a kind may have changed or gone.
 	DoubtKinds()
-	// absent returns nil if no object of a kind that is not watched can exist.
+	// Absent returns nil if no object of a kind that is not watched can exist.
 	Absent(ctx context.Context, gvk schema.GroupVersionKind) error
-	// served is a kind as the API server serves it now, asked anew.
+	// Served is a kind as the API server serves it now, asked anew.
 	Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error)
-	// kind is a kind as the API server serves it.
+	// Kind is a kind as the API server serves it.
 	Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error)
-	// batched tells whether guard has an upstream counted before it is worked on, and the digest of it that was counted.
+	// Batched tells whether guard has an upstream counted before it is worked on, and the digest of it that was counted.
 	Batched(ref pipeline.Ref) (own drift.Sum, ok bool)
-	// countBatched takes in what was counted of one; free: it is worked on now, whatever becomes of the others.
-	CountBatched(ref pipeline.Ref, c Counted, own drift.Sum, free bool)
-	// tellShared reports that another process uses the same conventions, with an upstream that it works for.
+	// CountBatched takes in what was counted of one; free: it is worked on now, whatever becomes of the others. It returns whether
+	// the upstream goes on: it does, too, where that very change was confirmed.
+	CountBatched(ref pipeline.Ref, c Counted, own drift.Sum, free bool) bool
+	// TellShared reports that another process uses the same conventions, with an upstream that it works for.
 	TellShared(note, upstream string)
 }

@@ -3,35 +3,94 @@ package reconcile
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// shared are the upstreams for which another process with the same field manager and labels works, as far as that has shown.
+// shared are the upstreams for which another process with the same field manager and labels works, as far as that has shown:
+// those of the objects that the watches show.
 type shared struct {
-	mu   sync.Mutex
-	seen map[string]struct{}
+	mu sync.Mutex
+	// upstreams has, by the uid of an object, the upstream that it belongs to; objects how many each of those has.
+	upstreams map[types.UID]string
+	objects   map[string]int
+	told      bool
+	// shown is set once the metric is this session's.
+	shown bool
 }
 
-// maxShared bounds how many of them are remembered.
-const maxShared = 1000
+// note takes in an object of such an upstream. It returns true where it is the first one ever.
+func (h *shared) note(operator string, object types.UID, upstream string) (first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.upstreams == nil {
+		h.upstreams, h.objects = map[types.UID]string{}, map[string]int{}
+	}
+	h.remove(object)
+	h.upstreams[object] = upstream
+	h.objects[upstream]++
+	h.show(operator)
+	first, h.told = !h.told, true
+	return first
+}
 
-// isShared reports such an upstream: once in the log and by an event for the operator, and each in the metric.
-func (s *Reconciler) isShared(upstream, why string) {
-	s.shared.mu.Lock()
-	defer s.shared.mu.Unlock()
-	if _, ok := s.shared.seen[upstream]; ok || len(s.shared.seen) >= maxShared {
+// drop is for an object that is gone, or belongs to an upstream of ours.
+func (h *shared) drop(operator string, object types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remove(object)
+	h.show(operator)
+}
+
+// forget is for an upstream that this operator works for.
+func (h *shared) forget(operator, upstream string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.objects[upstream] == 0 {
 		return
 	}
-	if s.shared.seen == nil {
-		s.shared.seen = map[string]struct{}{}
+	for object, owner := range h.upstreams {
+		if owner == upstream {
+			h.remove(object)
+		}
 	}
-	s.shared.seen[upstream] = struct{}{}
-	setShared(s.Name, len(s.shared.seen))
-	if len(s.shared.seen) > 1 {
+	h.show(operator)
+}
+
+// begin has the metric say what this session knows, in the place of the one before.
+func (h *shared) begin(operator string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shown = true
+	h.show(operator)
+}
+
+func (h *shared) remove(object types.UID) {
+	upstream, ok := h.upstreams[object]
+	if !ok {
 		return
 	}
-	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + why +
+	delete(h.upstreams, object)
+	if h.objects[upstream]--; h.objects[upstream] == 0 {
+		delete(h.objects, upstream)
+	}
+}
+
+func (h *shared) show(operator string) {
+	if h.shown {
+		setShared(operator, len(h.objects))
+	}
+}
+
+// isShared reports an object of such an upstream: the first in the log and by an event for the operator, and each upstream in
+// the metric.
+func (s *Reconciler) isShared(object types.UID, upstream string) {
+	if !s.shared.note(s.Name, object, upstream) {
+		return
+	}
+	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + whyShared +
 		"; give each process conventions of its own"
 	s.Log.Info(note, "upstream", upstream, "fieldManager", s.Pipeline.Config.Conventions.FieldManager)
 	s.Host.TellShared(note, upstream)
@@ -39,25 +98,54 @@ func (s *Reconciler) isShared(upstream, why string) {
 
 const whyShared = "another process uses the same conventions, or a config before selected or watched more"
 
-// NoteOwner looks at whose an object is that our field manager has applied: an upstream that this operator does not watch is
-// another process's, or is left over from a config that watched more.
-func (s *Reconciler) NoteOwner(live *drift.Live) {
+// notOurs names the upstream that an object which our field manager has applied belongs to, where this operator does not watch
+// that one: it is another process's, or is left over from a config that watched more. It is empty for any other object.
+func (s *Reconciler) notOurs(live *drift.Live) string {
 	if !live.Managed {
-		return
+		return ""
 	}
 	for _, owner := range live.Owners {
 		if owner.Controller && owner.Kind != s.Pipeline.Upstream.GVK.Kind {
-			s.isShared(owner.Kind+" "+owner.Name, whyShared)
+			return owner.Kind + " " + owner.Name
 		}
 	}
 	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !s.Cache.Watches(ref.Namespace) {
-		s.isShared(ref.String(), whyShared)
+		return ref.String()
+	}
+	return ""
+}
+
+// NoteOwner looks at whose an object is, and was before it changed; before is nil for one that the watch shows for the first time.
+func (s *Reconciler) NoteOwner(before, after *drift.Live) {
+	was, is := "", s.notOurs(after)
+	if before != nil {
+		was = s.notOurs(before)
+	}
+	switch {
+	case was == is:
+	case is == "":
+		s.shared.drop(s.Name, after.UID)
+	default:
+		s.isShared(after.UID, is)
 	}
 }
 
+// NoteGone takes in that an object is gone.
+func (s *Reconciler) NoteGone(uid types.UID) { s.shared.drop(s.Name, uid) }
+
+// ShowShared has the metric say what this reconciler knows, in the place of the one before.
+func (s *Reconciler) ShowShared() { s.shared.begin(s.Name) }
+
 // noteShared is for an upstream that is not selected and keeps what it has: see isLeftOver.
 func (l *look) noteShared() {
-	if len(l.owned()) > 0 && !l.leaving.has(l.ref) {
-		l.isShared(l.ref.String(), whyShared)
+	if l.leaving.has(l.ref) {
+		return
+	}
+	owned := l.owned()
+	if len(owned) == 0 {
+		l.shared.forget(l.Name, l.ref.String())
+	}
+	for _, live := range owned {
+		l.isShared(live.UID, l.ref.String())
 	}
 }

@@ -72,7 +72,14 @@ func countDrift(operator, downstream string) { drifts.WithLabelValues(operator, 
 
 func countRender(operator string) { renders.WithLabelValues(operator).Inc() }
 
-func setShared(operator string, n int) { sharedUpstreams.WithLabelValues(operator).Set(float64(n)) }
+// setShared has no value where there are none.
+func setShared(operator string, n int) {
+	if n == 0 {
+		sharedUpstreams.DeleteLabelValues(operator)
+		return
+	}
+	sharedUpstreams.WithLabelValues(operator).Set(float64(n))
+}
 
 // ForgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of the session
 // that works in its place.

@@ -73,8 +73,7 @@ func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 	c := l.countIn(l.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && l.Pipeline.Config.Guard.MaxChanged != ""
 	free := !restricted || before != drift.Sum{} && before != own
-	l.Host.CountBatched(l.ref, c, own, free)
-	return !free
+	return !l.Host.CountBatched(l.ref, c, own, free)
 }
 
 // firstDecision is what is decided before the API server is asked for anything but what the status says that stands.
