@@ -170,7 +170,7 @@ func (o *operator) changed() {
 	case reasonKindMissing:
 		log.Info("the operator, or a part of it, waits for a kind and goes on by itself once that is served", "kind", now.message)
 	default:
-		log.Error(errors.New(now.message), "operator cannot run yet and tries again")
+		log.Error(errors.New(now.message), "operator is held up and tries again")
 	}
 }
 

@@ -54,7 +54,6 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []Change {
 	var left []Change
 	seen := map[types.UID]bool{}
 	for i, s := range v.downstreams {
-		d := v.pipeline.Downstreams[i]
 		for _, sub := range s {
 			objs, _ := sub.indexer().ByIndex(byUpstream, ref.String())
 			for _, obj := range objs {
@@ -63,7 +62,9 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []Change {
 					continue
 				}
 				seen[live.UID] = true
-				left = append(left, Change{Index: i, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: ChangeLeave,
+				home, _ := v.pipeline.HomeOf(i, live, nil)
+				d := v.pipeline.Downstreams[home]
+				left = append(left, Change{Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: ChangeLeave,
 					Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}})
 			}
 		}
