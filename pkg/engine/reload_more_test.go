@@ -163,6 +163,9 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 	r.write("a.yaml", renamed)
 	r.reload()
 	waitState(t, name, "ReloadFailed")
+	if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("it says more than that: %v", err)
+	}
 	testkit.Delete(t, widgets, ns, "a")
 	waitGone(t, widgets, ns, "a")
 	waitGone(t, configMaps, other, "a")
