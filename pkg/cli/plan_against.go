@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -64,6 +65,11 @@ func (p *planning) pair(ctx context.Context, s *engine.Surveyor, files [2]*confi
 		}
 		defer (*v).Close()
 	}
+	if t.old != nil && t.new != nil {
+		for _, why := range t.old.Stranded(t.new.Pipeline().Config) {
+			t.line.note("operator %s: %s; run refuses to reload it until then", t.new.Pipeline().Name, why)
+		}
+	}
 	switch {
 	case t.old == nil:
 		return p.operator(ctx, t.new)
@@ -73,22 +79,7 @@ func (p *planning) pair(ctx context.Context, s *engine.Surveyor, files [2]*confi
 		}
 		return p.operator(ctx, t.new)
 	}
-	t.noteFinalizer()
 	return t.walk(ctx)
-}
-
-// noteFinalizer says that run would refuse the new config, since it drops a finalizer.
-func (t *transition) noteFinalizer() {
-	old, changed := t.old.Pipeline(), t.new.Pipeline()
-	if !engine.DropsFinalizer(old.Config, changed.Config) {
-		return
-	}
-	name := old.Config.Conventions.Finalizer
-	if n := t.old.FinalizerHolders(name); n > 0 {
-		t.line.note("operator %s: %d upstreams have the finalizer %s, which the new config does not name: run refuses to reload it until "+
-			"conventions.previous.finalizer is %s",
-			changed.Name, n, name, name)
-	}
 }
 
 // abandoned is about an operator that is no more, or that watches another kind now.
@@ -171,7 +162,7 @@ func (t *transition) changes(was, is *reconcile.Standing, f *reconcile.Finding) 
 	}
 	for _, c := range f.Changes {
 		before, after := t.asked(was, c), is.Documents[c.Index]
-		caused := drift.Digest(before) != drift.Digest(after)
+		caused := drift.Digest(before) != drift.Digest(after) || t.takesOver(c)
 		if c.Leftover {
 			caused = t.wasTarget(was, c.Live)
 		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
@@ -200,6 +191,19 @@ func (t *transition) asked(was *reconcile.Standing, c reconcile.Change) map[stri
 		}
 	}
 	return nil
+}
+
+// takesOver tells whether an object is written because the new config has another field manager, or takes over or adopts what the
+// old one did not: what is asked for is the same, but it is not under that manager yet.
+func (t *transition) takesOver(c reconcile.Change) bool {
+	if c.Live == nil || c.Live.Managed && !c.Live.Former || c.Action != reconcile.ChangeUpdate && c.Action != reconcile.ChangeRepair {
+		return false
+	}
+	d := t.new.Pipeline().Downstreams[c.Index]
+	return slices.ContainsFunc(t.old.Pipeline().Downstreams, func(was *pipeline.Downstream) bool {
+		return was.Name == d.Name && (was.View.Manager != d.View.Manager || !slices.Equal(was.View.Former(), d.View.Former()) ||
+			was.Config.AdoptionPolicy != d.Config.AdoptionPolicy)
+	})
 }
 
 // wasTarget tells whether the old config wants an object where it stands.
@@ -236,14 +240,16 @@ func (t *transition) refusedNow(was, is *reconcile.Standing, c reconcile.Change)
 // leftovers tells of the objects that the old config looks after and the new one does not.
 func (t *transition) leftovers(was *reconcile.Standing, f *reconcile.Finding) error {
 	up := objectRef{gvk: t.old.Pipeline().Upstream.GVK, at: was.Ref, uid: string(was.Upstream.GetUID())}
-	seen := map[*drift.Live]bool{}
+	pl := t.old.Pipeline()
+	seen := map[types.UID]bool{} // downstreams of one kind see the same objects
 	for i, list := range was.Owned {
-		d := t.old.Pipeline().Downstreams[i]
 		for _, live := range list {
-			if seen[live] || !live.Managed || looksAt(f, d.Kind.GVK.GroupKind(), live) {
+			home, _ := pl.HomeOf(i, live, pl.Recorded(was.Upstream))
+			d := pl.Downstreams[home]
+			if seen[live.UID] || !live.Managed || looksAt(f, d.Kind.GVK.GroupKind(), live) {
 				continue
 			}
-			seen[live] = true
+			seen[live.UID] = true
 			item := planItem{operator: t.old.Pipeline().Name, upstream: up, downstream: d.Name, action: actionLeftover,
 				object: objectRef{d.Kind.GVK, pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, string(live.UID)},
 				reason: "the new config does not look at it; nothing changes or deletes it any more, but for what its owner reference does"}

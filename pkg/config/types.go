@@ -231,9 +231,18 @@ type Conventions struct {
 
 // Finalizers are those that upstreams may bear: the one of now and the one of before, as far as the config names them.
 func (c *Conventions) Finalizers() []string {
-	names := []string{c.Finalizer}
+	return c.withPrevious(c.Finalizer, func(p *Previous) string { return p.Finalizer })
+}
+
+// FieldManagers are those that may own fields of downstreams: the one of now and the one of before.
+func (c *Conventions) FieldManagers() []string {
+	return c.withPrevious(c.FieldManager, func(p *Previous) string { return p.FieldManager })
+}
+
+func (c *Conventions) withPrevious(now string, before func(*Previous) string) []string {
+	names := []string{now}
 	if c.Previous != nil {
-		names = append(names, c.Previous.Finalizer)
+		names = append(names, before(c.Previous))
 	}
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -65,6 +66,8 @@ type Engine struct {
 	strays []string
 	// missing are the errors of files whose operators could not start.
 	missing []missingConfigError
+	// settled is true from when all was ready for the first time.
+	settled atomic.Bool
 }
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader

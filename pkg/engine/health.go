@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,7 +41,8 @@ const (
 	reasonObserving reason = "Observing"
 	// reasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	reasonGuardWaiting reason = "GuardWaiting"
-	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one goes on.
+	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one goes on. /readyz/reload says it of
+	// a new one, too.
 	reasonReloadFailed reason = "ReloadFailed"
 )
 
@@ -66,7 +68,11 @@ func (g *generation) say(r reason, message string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.condition = condition{reason: r, message: message}
-	g.established = g.established || g.condition.works()
+	if g.condition.works() && !g.established {
+		if g.established = true; g.added {
+			countReload(g.name, reloadApplied)
+		}
+	}
 	g.changed()
 }
 
@@ -121,18 +127,22 @@ func (o *operator) waiting() condition {
 		return condition{reasonReloadFailed, o.refused}
 	case o.next == nil && o.current.held != "":
 		return condition{reasonGuardWaiting, o.current.held}
-	case o.next == nil:
+	case o.next == nil && !o.isNew():
 		return condition{}
 	}
-	switch c := o.next.health(); c.reason {
-	case reasonStarting, reasonSyncing:
+	switch c := cmp.Or(o.next, o.current).health(); {
+	case c.reason == reasonStarting, c.reason == reasonSyncing, o.next == nil && c.reason == reasonKindMissing:
 		return condition{}
-	case reasonGuardWaiting:
+	case c.reason == reasonGuardWaiting:
 		return c
 	default:
 		return condition{reasonReloadFailed, fmt.Sprintf("%s: %s", c.reason, c.message)}
 	}
 }
+
+// isNew tells whether an operator has not worked yet, while all others have: a process that is ready stays so, whatever is added
+// to it. The operator's lock is held.
+func (o *operator) isNew() bool { return o.engine.settled.Load() && !o.current.established }
 
 // showing is how the operator as a whole is doing: where it works, what keeps a changed config from work is the news.
 func (o *operator) showing() condition {
@@ -170,7 +180,7 @@ func (o *operator) changed() {
 	case reasonKindMissing:
 		log.Info("the operator, or a part of it, waits for a kind and goes on by itself once that is served", "kind", now.message)
 	default:
-		log.Error(errors.New(now.message), "operator cannot run yet and tries again")
+		log.Error(errors.New(now.message), "operator is held up and tries again")
 	}
 }
 
@@ -181,20 +191,25 @@ func (o *operator) state() condition {
 }
 
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of
-// this process. Its error says, by operator, what is missing, and which
-// config has been missing since the start. A changed config that cannot be put to work does not count
-// here, since the last good one goes on: Reloaded tells of it.
+// this process. Its error says, by operator, what is missing, and which config has been missing since the start. A changed config
+// that cannot be put to work does not count here, since the last good one goes on, nor does one that came after all was ready
+// until it has worked once: Reloaded tells of these.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
-		if c := o.state(); !c.works() && c.reason != reasonKindMissing {
+		o.mu.Lock()
+		if c := o.current.health(); !c.works() && c.reason != reasonKindMissing && !o.isNew() {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
+		o.mu.Unlock()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, err := range e.missing {
 		problems = append(problems, fmt.Errorf("%s: %w", reasonConfigRefused, err))
+	}
+	if len(problems) == 0 {
+		e.settled.Store(true)
 	}
 	return errors.Join(problems...)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,8 +17,9 @@ import (
 //   - One whose config has changed goes on with the one it has. Beside it the new one is compiled against the API server,
 //     and its watches begin; then it takes over, once what is under way is finished. Where it cannot, the last good one
 //     goes on.
-//   - One whose config has errors, or drops a finalizer that upstreams still have, goes on with the one it has.
-//   - One that no file has any more ends, and deletes nothing. A new one begins.
+//   - One whose config has errors, or drops a finalizer or field manager that is in use, goes on with the one it has.
+//   - One that no file has any more ends, and deletes nothing, unless a file that would take its place under another name
+//     cannot be put to work. A new one begins, unless it claims the names by which another one works still.
 //
 // It waits for Start, and returns when what is gone has ended and the rest is on its way, or ctx is done.
 func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.Errors) {
@@ -54,11 +56,9 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 	}
 	for _, f := range plan.begun {
 		o := e.newOperator(f, e.recorder(f.Metadata.Name))
+		o.added = true
 		e.operators[o.name] = o
 		o.start(ctx)
-		if f.Valid() {
-			countReload(o.name, reloadApplied)
-		}
 		o.log.Info("a new operator begins", "file", f.Path)
 	}
 	e.missing = e.stillMissing(files, errs)
@@ -73,62 +73,127 @@ type reloadPlan struct {
 	begun   []*config.File
 	// deletable are the files with errors whose upstreams can be cleaned up after.
 	deletable []*config.File
-	// strays are the errors that concern no running operator.
+	// told are the errors that operators tell of, strays those that concern no running one.
+	told   map[*config.Error]bool
 	strays []string
 }
 
 func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan {
-	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*config.File{}}
-	told := map[*config.Error]bool{}
-	var left []*operator
-	for _, o := range e.all() {
-		if blamed := o.blamed(files, errs); len(blamed) > 0 {
-			plan.kept[o] = oneLine(blamed)
-			for _, err := range blamed {
-				told[err] = true
-			}
-			continue
-		}
-		if f := named(o.name, files); f != nil && f.Valid() {
-			if why := o.stranded(f); why != "" {
-				plan.kept[o] = why
-				continue
-			}
-		}
-		left = append(left, o)
-	}
-	valid, refused := e.compatible(files, &plan)
-	for _, o := range left {
-		f := named(o.name, valid)
-		switch {
-		case plan.kept[o] != "":
-		case f == nil:
-			plan.gone = append(plan.gone, o)
-		default:
-			plan.offered[o] = f
-		}
-	}
+	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*config.File{}, told: map[*config.Error]bool{}}
+	valid := slices.DeleteFunc(slices.Clone(files), func(f *config.File) bool { return !f.Valid() })
+	held := e.keepOrEnd(files, valid, errs, &plan)
 	startable := Startable(files)
 	for _, f := range valid {
-		if e.byName(f.Metadata.Name) == nil && slices.Contains(startable, f) {
+		o := e.byName(f.Metadata.Name)
+		if o != nil && plan.kept[o] != "" || o == nil && slices.Contains(held, f) {
+			continue
+		}
+		switch found := e.claims(f, plan.gone); {
+		case len(found) > 0 && o != nil:
+			plan.kept[o] = oneLine(found)
+		case len(found) > 0:
+			errs = append(slices.Clip(errs), found...)
+		case o != nil:
+			plan.offered[o] = f
+		case slices.Contains(startable, f):
 			plan.begun = append(plan.begun, f)
 		}
 	}
-	plan.deletable = e.deletable(files, plan.gone)
+	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *config.File) bool { return len(e.claims(f, plan.gone)) > 0 })
 	for _, f := range plan.deletable {
 		if e.byName(f.Metadata.Name) == nil {
 			plan.begun = append(plan.begun, f)
-			for _, err := range f.Problems() {
-				told[err] = true
-			}
+			plan.tell(f.Problems())
 		}
 	}
-	for _, err := range append(slices.Clip(errs), refused...) {
-		if !told[err] {
+	for _, err := range errs {
+		if !plan.told[err] {
 			plan.strays = append(plan.strays, err.Error())
 		}
 	}
 	return plan
+}
+
+// keepOrEnd finds out which operators are kept whatever else there is, and which end. held are the files that would take the place
+// of one that is kept.
+func (e *Engine) keepOrEnd(files, valid []*config.File, errs config.Errors, plan *reloadPlan) (held []*config.File) {
+	for _, o := range e.all() {
+		if blamed := o.blamed(files, errs); len(blamed) > 0 {
+			plan.kept[o] = oneLine(blamed)
+			plan.tell(blamed)
+			continue
+		}
+		if f := named(o.name, valid); f != nil {
+			if why := o.stranded(f); why != "" {
+				plan.kept[o] = why
+			}
+			continue
+		}
+		by, why := o.outlived(files)
+		if why == "" {
+			plan.gone = append(plan.gone, o)
+			continue
+		}
+		plan.kept[o] = why
+		for _, f := range by {
+			plan.tell(f.Problems())
+		}
+		held = append(held, by...)
+	}
+	return held
+}
+
+// tell notes that an operator tells of errors.
+func (p *reloadPlan) tell(errs config.Errors) {
+	for _, err := range errs {
+		p.told[err] = true
+	}
+}
+
+// claims are the errors of a file that claims anything of what another operator works by, unless that one is gone. Load could not
+// know of these: the other one's own file may say something else by now that is not at work.
+func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
+	if e.worksBy(f) {
+		return nil
+	}
+	var working []*config.File
+	for _, o := range e.all() {
+		if o.name != f.Metadata.Name && !slices.Contains(gone, o) {
+			working = append(working, o.working())
+		}
+	}
+	found := config.Conflicts(append(working, f))
+	for _, err := range found {
+		err.Mend += ", or wait until the other operator works by what its file says now"
+	}
+	return found
+}
+
+func (e *Engine) worksBy(f *config.File) bool {
+	o := e.byName(f.Metadata.Name)
+	return o != nil && digestOf(o.working()) == digestOf(f)
+}
+
+// outlived says why an operator that works and that no file names any more must not end yet, and by which files: what its own file
+// says now, or what claims anything of what it works by, cannot be put to work in its place.
+func (o *operator) outlived(files []*config.File) (by []*config.File, why string) {
+	o.mu.Lock()
+	works, path, working := o.current.established, o.loaded.Path, o.current.file
+	o.mu.Unlock()
+	var whys []string
+	for _, f := range files {
+		claims := len(config.Conflicts([]*config.File{working, f})) > 0
+		if !works || !claims && f.Path != path || o.engine.worksBy(f) {
+			continue
+		}
+		o.engine.cluster.Invalidate()
+		if _, reason, err := o.engine.newOperator(f, silentRecorder{}).current.compile(); err != nil {
+			by, whys = append(by, f), append(whys, fmt.Sprintf("%s: %s", reason, oneLine(err)))
+		} else if stranded := o.stranded(f); claims && stranded != "" {
+			by, whys = append(by, f), append(whys, stranded)
+		}
+	}
+	return by, strings.Join(whys, "; ")
 }
 
 // named finds the file of an operator; nil if there is none.
@@ -138,46 +203,6 @@ func named(name string, files []*config.File) *config.File {
 		return nil
 	}
 	return files[i]
-}
-
-// deletable is Deletable without the files that claim anything of what another operator works by, unless that one is gone: it
-// goes on, and cleans up after its upstreams itself.
-func (e *Engine) deletable(files []*config.File, gone []*operator) []*config.File {
-	return slices.DeleteFunc(Deletable(files), func(f *config.File) bool {
-		return slices.ContainsFunc(e.all(), func(o *operator) bool {
-			return o.name != f.Metadata.Name && !slices.Contains(gone, o) &&
-				len(config.Conflicts([]*config.File{o.working(), f})) > 0
-		})
-	})
-}
-
-// compatible returns the files without errors that go together with what the kept operators work by, which Load could not
-// know of. An operator whose file does not is kept too; refused are the errors of files that no operator came from.
-func (e *Engine) compatible(files []*config.File, plan *reloadPlan) (valid []*config.File, refused config.Errors) {
-	var working []*config.File
-	for o := range plan.kept {
-		working = append(working, o.working())
-	}
-	for _, f := range files {
-		if !f.Valid() {
-			continue
-		}
-		var found config.Errors
-		if len(working) > 0 {
-			found = config.Conflicts(append(slices.Clone(working), f))
-		}
-		o := e.byName(f.Metadata.Name)
-		switch {
-		case len(found) == 0:
-			valid = append(valid, f)
-		case o != nil && plan.kept[o] == "":
-			plan.kept[o] = oneLine(found)
-			return e.compatible(files, plan) // what it works by counts now, too
-		default:
-			refused = append(refused, found...)
-		}
-	}
-	return valid, refused
 }
 
 // blamed lists the errors that are about the file that the operator came from, or about the one that has its name now.
@@ -237,6 +262,6 @@ func (e *Engine) byName(name string) *operator {
 	return e.operators[name]
 }
 
-func oneLine(errs config.Errors) string {
-	return strings.ReplaceAll(errs.Error(), "\n", "; ")
+func oneLine(err error) string {
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }

@@ -156,9 +156,16 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 	if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
 		t.Errorf("it says %v", err)
 	}
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the names of before
 	r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
 	r.reload()
 	waitState(t, name, "Running")
+	r.write("a.yaml", renamed)
+	r.reload()
+	waitState(t, name, "ReloadFailed")
+	if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("it says more than that: %v", err)
+	}
 	testkit.Delete(t, widgets, ns, "a")
 	waitGone(t, widgets, ns, "a")
 	waitGone(t, configMaps, other, "a")
@@ -169,4 +176,46 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 	if err := r.Reloaded(nil); err != nil {
 		t.Errorf("it says %v", err)
 	}
+}
+
+// TestReloadKeepsAFieldManagerInUse: under another field manager, fields that leave a template would stay, since the one before
+// owns them still. What does not own anything yet can be taken back.
+func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	renamed := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
+	carrying := replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {fieldManager: "+name+"}\n")
+	r := made(t, conf, ns, testkit.NewCounter())
+	refuses := func(conf string) {
+		t.Helper()
+		r.write("a.yaml", conf)
+		r.reload()
+		waitState(t, name, "ReloadFailed")
+		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "owns fields of 1 downstreams") ||
+			!strings.Contains(err.Error(), "conventions.previous.fieldManager: "+name) {
+			t.Errorf("it says %v", err)
+		}
+	}
+	takes := func(conf string) {
+		t.Helper()
+		before := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
+		r.write("a.yaml", conf)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			r.reload() // again, as the command does: the watch may be behind
+			return metric(t, "corollary_config_reloads_total", name, "result", "Applied") > before, text(r.Reloaded(nil))
+		})
+	}
+	refuses(renamed)
+	takes(observing(carrying))
+	refuses(observing(renamed)) // nothing has been carried over yet
+	takes(conf)
+	takes(carrying)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
+	waitData(t, ns, "a", "other", "value")
+	waitData(t, ns, "a", "key", "")
+	takes(renamed) // all has been
+	testkit.Delete(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a")
+	takes(conf) // nothing is under the other one any more
 }

@@ -17,6 +17,8 @@ type operator struct {
 	name     string
 	recorder events.EventRecorder
 	log      logr.Logger
+	// added is true where a reload began it.
+	added bool
 
 	mu sync.Mutex
 	// current works, or tries to; next is a changed config on its way to take over, nil where there is none.

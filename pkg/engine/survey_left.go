@@ -55,7 +55,6 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 	var left []reconcile.Change
 	seen := map[types.UID]bool{}
 	for i, s := range v.session.caches.downstreams {
-		d := v.session.Pipeline.Downstreams[i]
 		for _, sub := range s {
 			objs, _ := sub.indexer().ByIndex(byUpstream, ref.String())
 			for _, obj := range objs {
@@ -64,7 +63,9 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 					continue
 				}
 				seen[live.UID] = true
-				left = append(left, reconcile.Change{Index: i, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
+				home, _ := v.session.Pipeline.HomeOf(i, live, nil)
+				d := v.session.Pipeline.Downstreams[home]
+				left = append(left, reconcile.Change{Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
 					Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}})
 			}
 		}

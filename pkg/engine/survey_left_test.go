@@ -44,7 +44,7 @@ func TestLeftInASharedNamespace(t *testing.T) {
 	testkit.Update(t, widgets, one, "forced", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	testkit.Delete(t, widgets, one, "forced")
 
-	far := shared + "/" + one + "-forced"
+	far := "far " + shared + "/" + one + "-forced"
 	for _, row := range []struct {
 		reason, conf, namespace string
 		want                    string
@@ -63,7 +63,7 @@ func TestLeftInASharedNamespace(t *testing.T) {
 					t.Errorf("it looks at %s/%s", f.Ref.Namespace, n)
 				}
 				for _, c := range f.Left {
-					left = append(left, c.Target.String())
+					left = append(left, c.Downstream+" "+c.Target.String())
 				}
 			}
 			for _, at := range left {

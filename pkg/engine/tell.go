@@ -13,7 +13,7 @@ import (
 const (
 	// EventReloaded: a changed config is at work.
 	EventReloaded = "Reloaded"
-	// EventReloadFailed: a changed config cannot be put to work; the last good one goes on.
+	// EventReloadFailed: a changed config cannot be put to work, and the last good one goes on; or a new one cannot.
 	EventReloadFailed = "ReloadFailed"
 	// EventSharedConventions: another process writes under the same field manager and labels.
 	EventSharedConventions = "SharedConventions"
@@ -28,8 +28,12 @@ func (o *operator) tellWaiting(before condition) {
 	switch now.reason {
 	case reasonReloadFailed:
 		countReload(o.name, reloadFailed)
-		o.log.Error(errors.New(now.message), "the changed config cannot be put to work; the last good one goes on", "reason", string(now.reason))
-		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", "the last good config goes on, since the changed one cannot be put to work: "+now.message)
+		what := "the new config cannot be put to work"
+		if !o.isNew() { // else its own state is logged
+			what = "the changed config cannot be put to work; the last good one goes on"
+			o.log.Error(errors.New(now.message), what, "reason", string(now.reason))
+		}
+		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", what+": "+now.message)
 	case "":
 		if before.reason == reasonReloadFailed {
 			o.log.Info("nothing holds up the config any more")

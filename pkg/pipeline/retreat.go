@@ -67,7 +67,7 @@ func (p *Pipeline) Leftovers(upstream types.UID, w *Wish, owned [][]*drift.Live,
 			if seen[live.UID] || IsHook(live) || p.isTarget(w, i, live) {
 				continue
 			}
-			home, certain := p.homeOf(i, live, recorded)
+			home, certain := p.HomeOf(i, live, recorded)
 			if !Owns(live, upstream, certain && p.BelievesStatus()) {
 				continue
 			}
@@ -91,8 +91,9 @@ func (p *Pipeline) isTarget(w *Wish, i int, live *drift.Live) bool {
 	return false
 }
 
-// homeOf says whose object live was: what the status records, else the downstream in whose watch it was seen.
-func (p *Pipeline) homeOf(i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
+// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what the status
+// records, else the first of its kind whose objects may stand in that namespace.
+func (p *Pipeline) HomeOf(i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
 	for _, r := range recorded {
 		if r.UID != live.UID {
 			continue
@@ -103,7 +104,28 @@ func (p *Pipeline) homeOf(i int, live *drift.Live, recorded []status.Recorded) (
 			}
 		}
 	}
+	gk := p.Downstreams[i].GVK().GroupKind()
+	for j, d := range p.Downstreams[i:] {
+		if d.GVK().GroupKind() == gk && p.mayStandIn(d, live) {
+			return i + j, false
+		}
+	}
 	return i, false
+}
+
+// mayStandIn tells whether targetNamespaces allow an object where it stands, by the upstream that its owner annotation names.
+func (p *Pipeline) mayStandIn(d *Downstream, live *drift.Live) bool {
+	switch d.Config.TargetNamespaces.From {
+	case config.NamespacesList:
+		return slices.Contains(d.Config.TargetNamespaces.Names, live.Namespace)
+	case config.NamespacesSame:
+		own, _, ok := ParseOwnerMark(live.OwnerMark)
+		if p.upstreamIsNamespace() {
+			own.Namespace = own.Name
+		}
+		return !ok || own.Namespace == live.Namespace
+	}
+	return true
 }
 
 func (p *Pipeline) soleOfKind(i int) bool {

@@ -1,0 +1,154 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// badConfigs are ways in which a config can be wrong, some of which only the API server knows of.
+var badConfigs = []struct{ reason, from, to, says string }{
+	{"an unknown key", "events: None", "evints: None", "evints"},
+	{"a template that does not parse", "data: {{ .spec.data }}", "data: {{ .spec.data", "downstreams[0].template"},
+	{"a type that only the API server's schema shows", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", "validate[0].rule"},
+}
+
+// gadgetsOf is a config for the other kind.
+func gadgetsOf(ns, name string) string {
+	return strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Gadget", 1)
+}
+
+// TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. What is wrong is told of
+// until it is mended.
+func TestReloadOfABadNewFile(t *testing.T) {
+	t.Parallel()
+	for _, test := range append(badConfigs, struct{ reason, from, to, says string }{"no YAML at all", "downstreams:\n", "downstreams: [\n", "b.yaml"}) {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+			r := start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+			good := gadgetsOf(ns, second)
+			r.write("b.yaml", replaceOnce(t, good, test.from, test.to))
+			r.reload()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				if err := r.Ready(nil); err != nil {
+					t.Fatalf("the process is not ready any more: %v", err)
+				}
+				err := r.Reloaded(nil)
+				return err != nil && strings.Contains(err.Error(), test.says), text(err)
+			})
+			if n := metric(t, "corollary_config_reloads_total", second, "result", "Applied"); n != 0 {
+				t.Errorf("it counts as at work %v times", n)
+			}
+			r.write("b.yaml", good)
+			r.reload()
+			waitState(t, second, "Running")
+			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", second) != 0 {
+				t.Errorf("it still says %v", err)
+			}
+			if n := metric(t, "corollary_config_reloads_total", second, "result", "Applied"); n != 1 {
+				t.Errorf("it counts as at work %v times", n)
+			}
+		})
+	}
+}
+
+// TestReloadRenamesWithErrors: an operator works on as long as the config that is to take its place cannot be put to work, though
+// that has another name.
+func TestReloadRenamesWithErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range append(badConfigs,
+		struct{ reason, from, to, says string }{"a kind that is not served", "kind: Widget", "kind: Wodget", "Wodget"},
+		struct{ reason, from, to, says string }{"it drops the finalizer in use", "finalizer: NAME.example.com/cleanup", "finalizer: NAME.example.com/renamed", "upstreams still have"},
+	) {
+		for _, file := range []string{"a.yaml", "b.yaml"} {
+			t.Run(test.reason+" in "+file, func(t *testing.T) {
+				t.Parallel()
+				ns, other, name, renamed := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+				r := start(t, testkit.Config(), conf).ready()
+				testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+
+				good := replaceOnce(t, conf, "name: "+name+"}", "name: "+renamed+"}")
+				r.write("a.yaml", "")
+				r.write(file, replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name)))
+				r.reload()
+				waitState(t, name, "ReloadFailed")
+				if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "choose another") {
+					t.Errorf("it says %v", err)
+				}
+				if err := r.Ready(nil); err != nil || metric(t, "corollary_operator_state", renamed) != 0 {
+					t.Errorf("the other one has begun: %v", err)
+				}
+				testkit.Apply(t, ns, widget("b", `{namespace: `+other+`, data: {key: value}}`))
+				waitData(t, other, "b", "key", "value")
+
+				r.write(file, good)
+				r.reload()
+				waitState(t, renamed, "Running")
+				if err := r.Reloaded(nil); err != nil || metric(t, "corollary_operator_state", name) != 0 {
+					t.Errorf("all is well, but: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestReloadChecksAgainstWhatRuns: what a file says counts once its operator works by it. Until then nothing else may claim the
+// names that it works by.
+func TestReloadChecksAgainstWhatRuns(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason, from, to string
+		runs             bool // whether the operator that claims the names runs already
+	}{
+		{"the change does not fit the schema, and a new file claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", false},
+		{"the change waits for a kind, and a new file claims its field manager", "kind: Widget", "kind: Wodget", false},
+		{"the change does not fit the schema, and another operator claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", true},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+			conf, before := fill(widgetConfig, ns, name), gadgetsOf(ns, second)
+			texts := []string{conf}
+			if test.runs {
+				texts = append(texts, before)
+			}
+			r := start(t, testkit.Config(), texts...).ready()
+
+			moved := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
+			claims := replaceOnce(t, before, "fieldManager: "+second, "fieldManager: "+name)
+			r.write("a.yaml", replaceOnce(t, moved, test.from, test.to))
+			r.write("b.yaml", claims)
+			r.reload()
+			waitState(t, name, "ReloadFailed")
+			testkit.Eventually(t, patience, func() (bool, string) {
+				err := r.Reloaded(nil)
+				return err != nil && strings.Contains(err.Error(), "b.yaml:") && strings.Contains(err.Error(), "field manager"), text(err)
+			})
+			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+			if test.runs {
+				waitState(t, second, "ReloadFailed")
+				if by := waitData(t, ns, "g", "key", "value").GetManagedFields(); by[0].Manager != second {
+					t.Errorf("it was written by %s", by[0].Manager)
+				}
+			} else if n := metric(t, "corollary_operator_state", second); n != 0 {
+				t.Error("an operator was started with the names of another")
+			}
+			testkit.Delete(t, gadgets, ns, "g")
+			waitGone(t, configMaps, ns, "g")
+
+			r.write("a.yaml", moved)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				r.reload() // again, as the command does
+				err := r.Reloaded(nil)
+				return err == nil, text(err)
+			})
+			waitState(t, second, "Running")
+		})
+	}
+}
