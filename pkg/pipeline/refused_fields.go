@@ -14,18 +14,20 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// This file is about values of status.fields that cannot be stored. Whoever writes an upstream may choose them: they must not
+// This file is about values of status.fields that cannot be stored; items of status.downstreams are like them. Whoever writes an upstream may choose them: they must not
 // keep the conditions out of its status.
 
-// RefusedFields are values of status.fields that the API server refuses. The zero value has none. It is immutable.
+// RefusedFields are values of status.fields, and items of status.downstreams, that the API server refuses. The zero value has
+// none. It is immutable.
 type RefusedFields struct {
-	by map[int]refusal // by index in status.fields
+	by    map[int]refusal        // by index in status.fields
+	items map[string]refusedItem // by name
 	// stay: the API server does not take the status without them either, so all fields stay as they were.
 	stay bool
 }
 
 // Any tells whether there are any.
-func (r RefusedFields) Any() bool { return len(r.by) > 0 }
+func (r RefusedFields) Any() bool { return len(r.by)+len(r.items) > 0 }
 
 type refusal struct {
 	why string
@@ -43,10 +45,15 @@ func (p *Pipeline) WithoutRefused(report Report, upstream *unstructured.Unstruct
 	if report.draft == nil || !before.Any() {
 		return report
 	}
-	still := RefusedFields{by: map[int]refusal{}, stay: before.stay}
+	still := RefusedFields{by: map[int]refusal{}, items: map[string]refusedItem{}, stay: before.stay}
 	for i, r := range before.by {
 		if r.of == p.refusedOf(report.draft, upstream, i, r.alone) {
 			still.by[i] = r
+		}
+	}
+	for name, r := range before.items {
+		if r.of == p.refusedItemOf(report.draft, upstream, name, r.alone) {
+			still.items[name] = r
 		}
 	}
 	if still.Any() {
@@ -55,31 +62,51 @@ func (p *Pipeline) WithoutRefused(report Report, upstream *unstructured.Unstruct
 	return report
 }
 
-// Refuse returns a report without the values that the API server has just refused, besides those that it was without already:
-// those that the causes name, or all where none is named or this is the last attempt. Where it is refused for what it lacks,
-// all stay as they were. ok is false where nothing of this is left to do. reason is why, in a word.
+// Refuse returns a report without what the API server has just refused, besides what it was without already: what the causes
+// name, or else all of status.fields. Where it is refused for what it lacks, these stay as they were, and at last, or where there
+// are none, the items of status.downstreams do, too. ok is false where nothing of this is left to do. reason is why, in a word.
 func (p *Pipeline) Refuse(report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause, reason string, last bool) (without Report, ok bool) {
 	before := report.Refused
-	if report.draft == nil || len(p.fields) == 0 || before.stay {
+	if report.draft == nil {
 		return report, false
 	}
-	named := p.blamed(causes)
-	next := RefusedFields{by: maps.Clone(named)}
+	named, items := p.blamed(causes), p.blamedItems(report, upstream, causes)
+	next := RefusedFields{by: maps.Clone(named), items: before.items, stay: before.stay}
 	maps.Copy(next.by, before.by)
-	next.stay = len(named) > 0 && len(next.by) == len(before.by) || len(before.by) == len(p.fields)
-	for i := range p.fields {
-		r, blamed := next.by[i]
-		if !blamed && (next.stay || last || len(named) == 0) {
-			r, blamed = refusal{why: reason}, true
-		}
-		if blamed {
-			r.alone = r.alone && !next.stay
-			r.of = p.refusedOf(report.draft, upstream, i, r.alone)
-			next.by[i] = r
-		}
+	news := p.refuseItems(report.draft, &next, items, false, reason) || len(next.by) > len(before.by)
+	if !news && !before.stay && len(p.fields) > 0 {
+		next.stay, news = len(named)+len(items) > 0 || len(before.by) == len(p.fields), true
+		p.refuseFields(&next, reason)
+	}
+	if last {
+		p.refuseFields(&next, reason)
+	}
+	if last || !news {
+		news = p.refuseItems(report.draft, &next, nil, true, reason) || news
+	}
+	if !news {
+		return report, false
+	}
+	for i, r := range next.by {
+		r.alone = r.alone && !next.stay
+		r.of = p.refusedOf(report.draft, upstream, i, r.alone)
+		next.by[i] = r
+	}
+	for name, r := range next.items {
+		r.of = p.refusedItemOf(report.draft, upstream, name, r.alone)
+		next.items[name] = r
 	}
 	p.fill(&report, upstream, next)
 	return report, true
+}
+
+// refuseFields takes in that all of status.fields are refused.
+func (p *Pipeline) refuseFields(next *RefusedFields, reason string) {
+	for i := range p.fields {
+		if _, known := next.by[i]; !known {
+			next.by[i] = refusal{why: reason}
+		}
+	}
 }
 
 // refusedOf is the digest of what may be wrong with field i.
@@ -87,6 +114,11 @@ func (p *Pipeline) refusedOf(d *draft, upstream *unstructured.Unstructured, i in
 	if v := d.fields[i]; alone {
 		return drift.Digest([]any{v.value, v.set})
 	}
+	return p.wholeOf(d, upstream)
+}
+
+// wholeOf is the digest of all that a status is made of.
+func (p *Pipeline) wholeOf(d *draft, upstream *unstructured.Unstructured) drift.Sum {
 	of := []any{upstream.GetGeneration(), p.OthersStatus(upstream), status.RecordedList(d.recorded)}
 	for _, v := range d.fields {
 		of = append(of, v.value, v.set)
@@ -102,6 +134,9 @@ func (p *Pipeline) refusedOf(d *draft, upstream *unstructured.Unstructured, i in
 func (p *Pipeline) blamed(causes []metav1.StatusCause) map[int]refusal {
 	all := map[int]refusal{}
 	for _, c := range causes {
+		if p.downstreamsPath != nil && isWithin(c.Field, asCause(p.downstreamsPath)) {
+			continue // see blamedItems
+		}
 		found := false
 		for at := c.Field; at != "" && !found; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
 			for i, f := range p.fields {
@@ -150,13 +185,19 @@ func (p *Pipeline) refusalText(d *draft, refused RefusedFields) string {
 			list = append(list, fmt.Sprintf("%s (%s)", f.path, r.why))
 		}
 	}
+	items := p.refusedItemsText(refused)
 	switch {
-	case len(list) == 0:
+	case len(list) == 0 && len(items) == 0:
 		return ""
+	case len(list) == 0:
+		return "items of status.downstreams that cannot be stored are as they were, or left out: " + strings.Join(items, ", ")
+	}
+	list = append(list, items...)
+	switch {
 	case refused.stay:
 		return "status.fields stay as they were, since values cannot be stored: " + strings.Join(list, ", ")
 	}
-	return "values of status.fields that cannot be stored are left out: " + strings.Join(list, ", ")
+	return "values of the status that cannot be stored are left out: " + strings.Join(list, ", ")
 }
 
 // fitsType tells whether the schema takes a value of that type where it has such a field at all.

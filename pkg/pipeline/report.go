@@ -36,7 +36,7 @@ type Report struct {
 	Misfits []fieldpath.Path
 	// Changed tells whether Status says anything that the upstream's status does not say yet.
 	Changed bool
-	// Refused are the values of status.fields that Status is without.
+	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
 	draft   *draft
 }
@@ -159,10 +159,10 @@ func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, ref
 	if p.Storable == nil {
 		return
 	}
-	content := p.statusOf(report, upstream, status.KeepBaselines(d.recorded, d.before), d.now)
+	content := p.statusOf(report, upstream, p.withoutRefusedItems(status.KeepBaselines(d.recorded, d.before), upstream, refused), d.now)
 	p.setFields(content, upstream, d, refused)
 	if p.store(report, upstream, content); report.Changed {
-		p.setRecorded(content, d.recorded)
+		p.setRecorded(content, p.withoutRefusedItems(d.recorded, upstream, refused))
 		p.store(report, upstream, content)
 	}
 }

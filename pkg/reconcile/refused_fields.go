@@ -10,9 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// maxStatusWrites is how often one look writes the status: whole, without the values that the API server names, and at last
-// without any that an author of the upstream can choose.
-const maxStatusWrites = 3
+// maxStatusWrites is how often one look writes the status: whole, twice without what the API server names, and at last without
+// anything that an author of the upstream can choose.
+const maxStatusWrites = 4
 
 // unstorable are the upstreams of which values of status.fields are left out, since the API server refused them by the
 // definition that their kind has. With another definition they are tried again.
@@ -82,7 +82,7 @@ func (l *look) withoutRefused(report pipeline.Report) pipeline.Report {
 	return l.Pipeline.WithoutRefused(report, l.upstream, l.record.refused)
 }
 
-// writeStorable writes the status and, where the API server refuses that, once more without values of status.fields. It
+// writeStorable writes the status and, where the API server refuses that, once more without what cannot be stored. It
 // returns what was written; no object where the status says that already.
 func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
 	definition, denied := l.unstorable.definition(l.ref), false
@@ -112,7 +112,7 @@ func (l *look) tellRefused(f apply.Failure) {
 		l.Host.DoubtKinds()
 	}
 	CountFailure(l.Name, "", f.Reason)
-	l.Log.Info("the status is refused and written without values of status.fields", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
+	l.Log.Info("the status is refused and written without what cannot be stored", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused keeps what was refused by that definition, so that it is not tried at each look. What admission denied is

@@ -4,7 +4,7 @@ package status
 const (
 	// ReasonReady: every wanted downstream stands and is ready.
 	ReasonReady = "Ready"
-	// ReasonStatusFieldRefused: as ReasonReady, but values of status.fields cannot be stored. The message names the fields.
+	// ReasonStatusFieldRefused: as ReasonReady, but values of the status cannot be stored. The message names them.
 	ReasonStatusFieldRefused = "StatusFieldRefused"
 	// ReasonValid: every rule of the config holds.
 	ReasonValid = "Valid"

@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// This file is about items of status.downstreams that cannot be stored. Whoever writes an upstream may choose the name of an
+// object: like a value of status.fields, it must not keep the conditions out of the status.
+
+// refusedItem is an item that the API server refuses. It stays as the status has it, so that a name once recorded is not lost.
+type refusedItem struct {
+	refusal
+	// out: it was refused as it stands, too, and is left out.
+	out bool
+}
+
+// blamedItems are the items, by name, that the causes of a refusal are about.
+func (p *Pipeline) blamedItems(report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause) map[string]refusal {
+	all := map[string]refusal{}
+	if p.downstreamsPath == nil {
+		return all
+	}
+	path := asCause(p.downstreamsPath)
+	sent, standing := p.itemsIn(map[string]any{"status": report.Status}), p.itemsIn(upstream.Object)
+	for _, c := range causes {
+		if !isWithin(c.Field, path) {
+			continue
+		}
+		// Where others have items of their own, the place of ours in the list is not known.
+		blamed := sent
+		if i := indexAfter(c.Field, path); i >= 0 && i < len(sent) && !slices.ContainsFunc(standing, func(name string) bool { return !slices.Contains(sent, name) }) {
+			blamed = sent[i : i+1]
+		}
+		for _, name := range blamed {
+			r, known := all[name]
+			alone := slices.Contains(wrongAlone, c.Type) && (r.alone || !known)
+			if !known || string(c.Type) < r.why {
+				r.why = string(c.Type)
+			}
+			r.alone = alone
+			all[name] = r
+		}
+	}
+	return all
+}
+
+// itemsIn are the names of the items that an upstream's status has, in their order.
+func (p *Pipeline) itemsIn(upstream map[string]any) (names []string) {
+	list, _ := fieldpath.Get(upstream, p.downstreamsPath)
+	for _, r := range status.RecordedFrom(list) {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// indexAfter is the index of a list's item in a path that begins with the list's; -1 where there is none.
+func indexAfter(path, list string) int {
+	text, _, ok := strings.Cut(strings.TrimPrefix(path[len(list):], "["), "]")
+	i, err := strconv.Atoi(text)
+	if !ok || err != nil {
+		return -1
+	}
+	return i
+}
+
+// refuseItems takes in which items are refused, besides those that were before; all: each that is not is, for that reason. It
+// tells whether that is anything new.
+func (p *Pipeline) refuseItems(d *draft, next *RefusedFields, named map[string]refusal, all bool, reason string) (news bool) {
+	before := next.items
+	next.items = maps.Clone(before)
+	if next.items == nil {
+		next.items = map[string]refusedItem{}
+	}
+	for name, r := range named {
+		if old, again := before[name]; !again || !old.out {
+			next.items[name], news = refusedItem{r, again}, true
+		}
+	}
+	for _, r := range d.recorded {
+		if _, known := next.items[r.Name]; all && !known && p.downstreamsPath != nil {
+			next.items[r.Name], news = refusedItem{refusal: refusal{why: reason}}, true
+		}
+	}
+	return news
+}
+
+// refusedItemOf is the digest of what may be wrong with an item.
+func (p *Pipeline) refusedItemOf(d *draft, upstream *unstructured.Unstructured, name string, alone bool) drift.Sum {
+	i := slices.IndexFunc(d.recorded, func(r status.Recorded) bool { return r.Name == name })
+	switch {
+	case i < 0:
+		return drift.Sum{}
+	case alone:
+		return drift.Digest(status.RecordedList(d.recorded[i : i+1]))
+	}
+	return p.wholeOf(d, upstream)
+}
+
+// withoutRefusedItems are the identifiers that can be stored.
+func (p *Pipeline) withoutRefusedItems(recorded []status.Recorded, upstream *unstructured.Unstructured, refused RefusedFields) []status.Recorded {
+	if len(refused.items) == 0 {
+		return recorded
+	}
+	list, _ := fieldpath.Get(upstream.Object, p.downstreamsPath)
+	standing := status.RecordedFrom(list)
+	var kept []status.Recorded
+	for _, r := range recorded {
+		item, is := refused.items[r.Name]
+		if !is {
+			kept = append(kept, r)
+			continue
+		}
+		if i := slices.IndexFunc(standing, func(s status.Recorded) bool { return s.Name == r.Name }); i >= 0 && !item.out {
+			kept = append(kept, standing[i])
+		}
+	}
+	return kept
+}
+
+// refusedItemsText lists them for a message.
+func (p *Pipeline) refusedItemsText(refused RefusedFields) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(refused.items)) {
+		list = append(list, fmt.Sprintf("%s[name=%s] (%s)", p.Config.Status.Downstreams, name, refused.items[name].why))
+	}
+	return list
+}
