@@ -20,7 +20,7 @@ import (
 // errKindsChanged ends a session whose kinds are others than the ones that its config was compiled against.
 var errKindsChanged = errors.New("a kind of the config has come, gone or changed")
 
-// errWatchCut is told of a watch that ended long before its time: the API server ends those of a kind whose definition has
+// errWatchCut is told of a watch that ended before its time: the API server ends those of a kind whose definition has
 // changed, and all when it stops.
 var errWatchCut = errors.New("the watch ended before its time")
 

@@ -124,7 +124,7 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 // for a version that is yet to come, and show what is no longer so until then.
 func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, abandon func()) cache.ListerWatcher {
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
-	var ends time.Time // when the watch that was opened last ends by itself
+	var ends time.Time // the watch that was opened last does not end by itself before
 	failed := false
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -141,7 +141,7 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, aban
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
-			cut := time.Until(ends) > aWatchCut
+			cut := time.Now().Before(ends)
 			if ends = (time.Time{}); cut {
 				shared.tell(key, errWatchCut)
 			}
@@ -156,6 +156,7 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, aban
 					shared.tell(key, errSetBack)
 				}
 			}
+			begun := time.Now() // the API server's own time begins later
 			events, err := resource.Watch(ctx, o)
 			if failed = err != nil; failed {
 				shared.tell(key, errWatchLost)
@@ -163,7 +164,7 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, aban
 			}
 			shared.tell(key, nil)
 			if o.TimeoutSeconds != nil {
-				ends = time.Now().Add(time.Duration(*o.TimeoutSeconds) * time.Second)
+				ends = begun.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
 			return events, nil
 		},
@@ -187,9 +188,6 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 	}
 	return reconcile.Newer(o.ResourceVersion, list.GetResourceVersion()), nil
 }
-
-// aWatchCut is how long before its time a watch has ended if that means anything.
-const aWatchCut = 30 * time.Second
 
 // abandon makes whoever subscribes from now on watch anew. The users of the watch leave it, which stops it.
 func (w *watches) abandon(key watchKey) {
