@@ -166,7 +166,7 @@ func (l *look) tellFailure(doing string, err error) apply.Failure {
 	return f
 }
 
-// ErrServedAgain: nothing is known of the objects of a kind yet.
+// ErrServedAgain says that a kind was not served, and that nothing is known of its objects yet.
 var ErrServedAgain = errors.New("the kind is served again, and its objects are about to be listed")
 
 // classify is apply.Classify of a request about an object of d, without values where they may be a Secret's.

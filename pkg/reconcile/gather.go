@@ -189,6 +189,7 @@ func (l *look) hasFinalizer() bool {
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
+// UpstreamTarget is what requests for an upstream name.
 func (s *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
 	return apply.Target{GVR: s.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -59,11 +59,11 @@ func ForgetMetrics(operator string) {
 	}
 }
 
-// CountFailure counts a failure that is about no request: of a downstream, or of the upstream itself where that is empty.
 func countOutcome(operator, downstream, state string) {
 	outcomes.WithLabelValues(operator, downstream, state).Inc()
 }
 
+// CountFailure counts a failure: of a downstream, or of the upstream itself where that is empty.
 func CountFailure(operator, downstream, reason string) {
 	failures.WithLabelValues(operator, downstream, reason).Inc()
 }

@@ -88,6 +88,7 @@ func add(object map[string]any, path fieldpath.Path, item any) {
 	_ = fieldpath.Set(object, parent, append(items[:len(items):len(items)], item))
 }
 
+// CompareChanges orders changes by their downstream in the config, and by namespace and name.
 func CompareChanges(a, b *Change) int {
 	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Target.Namespace, b.Target.Namespace), cmp.Compare(a.Target.Name, b.Target.Name))
 }

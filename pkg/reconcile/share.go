@@ -15,7 +15,7 @@ import (
 // Upstreams whose rules or templates need much share a few places of the process, so that whoever writes them can occupy
 // neither all workers nor all memory: one that finds no place gives its worker back and waits.
 
-// places are those of a process: half its processors stay free for upstreams that need little.
+// NewPlaces makes the places of a process: half its processors stay free for upstreams that need little.
 func NewPlaces() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
 
 var errNoPlace = errors.New("other upstreams that need much are being rendered: this one waits")
