@@ -192,9 +192,7 @@ func (p *Pipeline) refusalText(d *draft, refused RefusedFields) string {
 	case len(list) == 0:
 		return "items of status.downstreams that cannot be stored are as they were, or left out: " + strings.Join(items, ", ")
 	}
-	list = append(list, items...)
-	switch {
-	case refused.stay:
+	if list = append(list, items...); refused.stay {
 		return "status.fields stay as they were, since values cannot be stored: " + strings.Join(list, ", ")
 	}
 	return "values of the status that cannot be stored are left out: " + strings.Join(list, ", ")
