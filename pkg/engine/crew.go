@@ -4,12 +4,13 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // crew are a session's workers. They begin by counting where there is a guard, rest until it is the session's turn to
-// write, and then act.
+// write, stand by as long as another process may, and then act.
 type crew struct {
 	workers sync.WaitGroup
 	once    sync.Once
@@ -17,6 +18,8 @@ type crew struct {
 	gate    sync.RWMutex
 	resting bool
 	tally   *tally // what they have counted
+	// standingBy is true while another process acts.
+	standingBy atomic.Bool
 }
 
 // hire starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
@@ -31,7 +34,7 @@ func (s *session) hire(live context.Context) {
 					if shutdown {
 						return
 					}
-					if !s.Counting.Load() { // which writes nothing
+					if !s.Counting.Load() && !s.standingBy.Load() { // which write nothing
 						s.engine.options.MayWrite(live)
 					}
 					s.gate.RLock()
@@ -70,25 +73,41 @@ func (s *session) beginCounting() {
 	refs := s.everyone()
 	s.Heed(s.operator.worker(s))
 	s.tally = newTally(refs)
+	s.standingBy.Store(false)
 	s.Counting.Store(true)
 	s.wake()
 	s.enqueue(priorityBulk, refs...)
 }
 
-// beginActing has the workers act, upon all that was only counted too.
+// beginStandingBy has the workers let go of what needs no look any more: what would be kept for them would only grow.
+func (s *session) beginStandingBy(live context.Context) {
+	s.Counting.Store(false)
+	s.standingBy.Store(true)
+	s.wake()
+	s.hire(live)
+}
+
+// beginActing has the workers act, upon all that was only counted or passed over too.
 func (s *session) beginActing() {
-	if s.Counting.Swap(false) {
+	counted, passed := s.Counting.Swap(false), s.standingBy.Swap(false)
+	if counted || passed {
 		s.enqueue(priorityBulk, s.everyone()...)
+	} else {
+		s.enqueue(priorityBulk, s.Leaving()...) // no first list shows these
 	}
 	s.tally = nil
 	s.Heed(nil)
 	s.wake()
 }
 
-// everyone lists the upstreams, and those that the marks of downstreams name: what a start looks at.
+// everyone lists the upstreams, those that were seen leaving, and those that the marks of downstreams name: what a start looks
+// at.
 func (s *session) everyone() []pipeline.Ref {
 	seen := map[pipeline.Ref]struct{}{}
 	for _, ref := range s.caches.upstreams.keys() {
+		seen[ref] = struct{}{}
+	}
+	for _, ref := range s.Leaving() {
 		seen[ref] = struct{}{}
 	}
 	for _, d := range append(slices.Clip(s.caches.downstreams), s.caches.hook) {

@@ -99,17 +99,31 @@ func (g *generation) run(ctx context.Context) {
 			if !errors.Is(err, errKindsChanged) && !p.OnlyDeletes {
 				g.say(reasonWatchFailed, err.Error())
 			}
+			if errors.Is(err, errSetBack) {
+				g.forgetLast()
+			}
 			pause(ctx, g.engine.options.DiscoveryInterval)
 			g.engine.cluster.Invalidate()
 		}
 	}
 }
 
-// begins notes that a session begins.
-func (g *generation) begins(s *session) {
+// forgetLast is called when the cluster was set back: what was seen of a later state is not so.
+func (g *generation) forgetLast() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = nil
+}
+
+// begins notes that a session begins, and returns the one that was there before, if it has ended.
+func (g *generation) begins(s *session) (last *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.session, g.missing = s, describeMissing(s.Pipeline)
+	if g.current == g {
+		last, g.last = g.last, s
+	}
+	return last
 }
 
 // resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it

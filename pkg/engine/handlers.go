@@ -56,7 +56,7 @@ func (s *session) upstreamHandler() cache.ResourceEventHandler {
 		},
 		DeleteFunc: func(obj any) {
 			if s.Pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
-				s.Left(refsOf(obj)...)
+				s.left(obj)
 			} else if p, ok := withoutTomb(obj).(*packed); ok {
 				s.Gone(p.UID)
 			}

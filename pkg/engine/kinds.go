@@ -81,6 +81,9 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 			s.startOver(end)
 			return
 		case !s.schemasChanged():
+		case s.Pipeline.OnlyDeletes:
+			s.startOver(end)
+			return
 		case s.operator.renew(s.generation):
 			return
 		default:
@@ -191,12 +194,12 @@ func (s *session) schemasChanged() bool {
 }
 
 // renew has the config of g, which is at work, take over from itself, compiled anew, as a changed config does. It returns
-// false where g is not at work or a changed config is on its way.
+// false where g is not at work, or only deletes, which another one cannot do beside it, or a changed config is on its way.
 func (o *operator) renew(g *generation) bool {
 	ctx := o.engine.runningContext()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.current != g || o.next != nil || !g.established {
+	if o.current != g || o.next != nil || !g.established || g.session.Pipeline.OnlyDeletes {
 		return false
 	}
 	o.next = o.newGeneration(g.file)

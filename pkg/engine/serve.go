@@ -73,7 +73,7 @@ func (s *session) TellShared(note, upstream string) {
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
 	s.Places = g.engine.places
-	g.begins(s)
+	last := g.begins(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
 	defer s.ForgetObjects()
@@ -89,7 +89,10 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	go s.followKinds(live, gone)
 	go s.awaitKinds(live, gone)
 	go s.awaitConfig(live, gone)
-	if !s.waitForSync(live) || !s.passGuard(live) || !s.succeed() {
+	if !s.waitForSync(live) {
+		return cause(ctx, live)
+	}
+	if s.follow(last); !s.passGuard(live) || !s.succeed() {
 		return cause(ctx, live)
 	}
 	s.ShowShared()
@@ -112,10 +115,12 @@ func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 		return false, true
 	}
 	s.say(reasonStandby, "")
+	s.beginStandingBy(live)
 	select {
 	case <-live.Done():
 		return true, false
 	case <-s.engine.elected:
+		s.rest()
 		return true, true
 	}
 }
@@ -146,8 +151,9 @@ func (s *session) work(live context.Context) {
 // shutDown ends the queue, which takes it once only.
 func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
 
-// resync looks at every upstream again from time to time, behind everything else. It finds what no event announced, and
-// costs no request where there is nothing to find.
+// resync looks at every upstream again from time to time, behind everything else. It finds what no event announced, such as the
+// deletion of one that is not watched for lack of its label. Where nothing is left over it costs no request if there is nothing
+// to find.
 func (s *session) resync(live context.Context) {
 	period := time.Duration(s.Pipeline.Config.ResyncPeriod)
 	for period > 0 {
@@ -155,7 +161,7 @@ func (s *session) resync(live context.Context) {
 		if live.Err() != nil {
 			return
 		}
-		s.enqueue(priorityBulk, s.caches.upstreams.keys()...)
+		s.enqueue(priorityBulk, s.everyone()...)
 	}
 }
 
@@ -186,8 +192,11 @@ func (s *session) guarded(ctx context.Context, ref pipeline.Ref) (after time.Dur
 			after = afterPanic
 		}
 	}()
-	if s.Counting.Load() {
+	switch {
+	case s.Counting.Load():
 		return s.assess(ctx, ref)
+	case s.standingBy.Load():
+		return s.StandBy(ctx, ref)
 	}
 	return s.Reconcile(ctx, ref)
 }

@@ -23,6 +23,8 @@ type operator struct {
 	mu sync.Mutex
 	// current works, or tries to; next is a changed config on its way to take over, nil where there is none.
 	current, next *generation
+	// last is the session that began last of those that current is or was.
+	last *session
 	// loaded is the config as it was last loaded without errors: that of current or next, or one that says the same.
 	loaded *config.File
 	// refused is why the config as it is now was not even taken up; empty where it was.
@@ -115,7 +117,7 @@ func (o *operator) succeed(g *generation) (before *generation, ok bool) {
 	if c := before.health(); c.works() {
 		g.condition = c // as g will say itself in a moment: nothing is less ready meanwhile
 	}
-	o.current, o.next, g.established = g, nil, true
+	o.current, o.next, o.last, g.established = g, nil, g.session, true
 	before.withdraw()
 	o.changed()
 	return before, true

@@ -47,6 +47,7 @@ func (s *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	}
 	defer l.leave()
 	switch {
+	case l.upstream.GetDeletionTimestamp() == nil && s.leaving.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
 		_, c = l.count(ctx, l.firstDecision(ctx))
 		l.record.wish.Forget()

@@ -22,6 +22,9 @@ func (s *Reconciler) Inherit(before *Reconciler) {
 	}
 }
 
+// InheritLeaving takes over which upstreams another reconciler of the same operator saw leaving, which has ended.
+func (s *Reconciler) InheritLeaving(last *Reconciler) { s.leaving.inherit(&last.leaving) }
+
 // elder is the session that works while another one counts, with what its downstreams have become there.
 type elder struct {
 	*Reconciler

@@ -7,8 +7,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Left takes in that the watch shows upstreams no longer, which may stand without the labels that it selects by.
-func (s *Reconciler) Left(refs ...pipeline.Ref) { s.leaving.upstream(refs) }
+// Left takes in that the watch no longer shows the upstream of that uid, which may stand without the labels that it selects by.
+func (s *Reconciler) Left(ref pipeline.Ref, uid types.UID) { s.leaving.upstream(ref, uid) }
+
+// Leaving lists the upstreams that were seen to leave and have not been dealt with.
+func (s *Reconciler) Leaving() []pipeline.Ref { return s.leaving.refs() }
+
+// Cascades is how many upstreams it remembers the deletion of.
+func (s *Reconciler) Cascades() int {
+	s.cascades.mu.Lock()
+	defer s.cascades.mu.Unlock()
+	return len(s.cascades.seen)
+}
 
 // NamespaceLeft takes in that namespaces are no longer selected, or are again.
 func (s *Reconciler) NamespaceLeft(left bool, names ...pipeline.Ref) {

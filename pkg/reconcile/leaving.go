@@ -1,8 +1,13 @@
 package reconcile
 
 import (
+	"context"
 	"maps"
+	"slices"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -12,20 +17,18 @@ import (
 // which deletes nothing.
 type leaving struct {
 	mu         sync.Mutex
-	upstreams  map[pipeline.Ref]struct{}
+	upstreams  map[pipeline.Ref]types.UID
 	namespaces map[string]struct{}
 }
 
-// upstream takes in that upstreams are no longer shown by the watch.
-func (l *leaving) upstream(refs []pipeline.Ref) {
+// upstream takes in that the watch no longer shows the upstream of that uid.
+func (l *leaving) upstream(ref pipeline.Ref, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.upstreams == nil {
-		l.upstreams = map[pipeline.Ref]struct{}{}
+		l.upstreams = map[pipeline.Ref]types.UID{}
 	}
-	for _, ref := range refs {
-		l.upstreams[ref] = struct{}{}
-	}
+	l.upstreams[ref] = uid
 }
 
 // namespace takes in that namespaces are no longer selected, or are again.
@@ -42,20 +45,36 @@ func (l *leaving) namespace(names []pipeline.Ref, left bool) {
 	}
 }
 
-// has tells whether an upstream was seen leaving.
-func (l *leaving) has(ref pipeline.Ref) bool {
+// has tells whether the upstream of that uid was seen leaving, or its namespace.
+func (l *leaving) has(ref pipeline.Ref, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, upstream := l.upstreams[ref]
+	seen, upstream := l.upstreams[ref]
 	_, namespace := l.namespaces[ref.Namespace]
-	return upstream || namespace && ref.Namespace != ""
+	return upstream && seen == uid || namespace && ref.Namespace != ""
 }
 
-// forget is for an upstream that is gone, has been cleaned up after, or is selected.
-func (l *leaving) forget(ref pipeline.Ref) {
+// some tells whether an upstream of that name was seen leaving.
+func (l *leaving) some(ref pipeline.Ref) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.upstreams, ref)
+	_, ok := l.upstreams[ref]
+	return ok
+}
+
+// refs lists the upstreams that were seen leaving.
+func (l *leaving) refs() []pipeline.Ref {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.upstreams))
+}
+
+// forget is for an upstream that is gone, has been cleaned up after, or is selected. It returns the uid that was remembered.
+func (l *leaving) forget(ref pipeline.Ref) types.UID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer delete(l.upstreams, ref)
+	return l.upstreams[ref]
 }
 
 // inherit takes over what another session saw. Neither works.
@@ -66,7 +85,7 @@ func (l *leaving) inherit(from *leaving) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.upstreams == nil {
-		l.upstreams = map[pipeline.Ref]struct{}{}
+		l.upstreams = map[pipeline.Ref]types.UID{}
 	}
 	maps.Copy(l.upstreams, upstreams)
 	if l.namespaces == nil {
@@ -78,5 +97,32 @@ func (l *leaving) inherit(from *leaving) {
 // isLeftOver tells whether an upstream that is not selected keeps what it has: nobody saw it leave, and its status does
 // not say that its downstreams are on their way out.
 func (l *look) isLeftOver() bool {
-	return l.upstream.GetDeletionTimestamp() == nil && !l.leaving.has(l.ref) && !l.Pipeline.SaysNotSelected(l.upstream)
+	return l.upstream.GetDeletionTimestamp() == nil && !l.leaving.has(l.ref, l.upstream.GetUID()) && !l.Pipeline.SaysNotSelected(l.upstream)
+}
+
+// standByWait bounds a read of StandBy: nobody acts before it is done.
+const standByWait = 5 * time.Second
+
+// StandBy lets go of an upstream that was seen leaving, once it is gone or the process that leads has cleaned up after it. It
+// writes nothing: what is to be done for an upstream is found again by whoever begins to act. It returns after how long to look
+// again.
+func (s *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duration {
+	if !s.leaving.some(ref) || s.Cache.UpstreamUID(ref) != "" {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, standByWait)
+	defer cancel()
+	l, err := s.vanished(ctx, ref)
+	if err == nil && l == nil {
+		return 0
+	}
+	if err == nil {
+		settled := l.Pipeline.SaysNotSelected(l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
+		l.leave()
+		if s.forget(ref); settled {
+			s.leaving.forget(ref)
+			return 0
+		}
+	}
+	return time.Duration(s.Pipeline.Config.Retry.MaxDelay)
 }

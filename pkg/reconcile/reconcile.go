@@ -85,7 +85,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		return l.finalize(ctx)
 	}
 	if s.Pipeline.OnlyDeletes {
-		return 0
+		return l.awaitDeletion()
 	}
 	// What is made for an upstream that is gone, and that the watch still shows, goes with it: as often as it is made.
 	if wait := l.record.goneFor(l.upstream.GetUID(), l.now); wait > 0 {
@@ -116,6 +116,15 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		}
 	}
 	return l.finish(ctx, decision)
+}
+
+// awaitDeletion is when a session that only deletes looks again at an upstream that is not being deleted: when its watch tells, or
+// now and then where it lacks the label that the watch selects by.
+func (l *look) awaitDeletion() time.Duration {
+	if l.Cache.UpstreamUID(l.ref) != "" {
+		return 0
+	}
+	return l.delay(&l.record.waiting)
 }
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
@@ -195,7 +204,7 @@ func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*look, err
 	up, err := s.Client.Get(ctx, s.UpstreamTarget(ref))
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		s.leaving.forget(ref)
+		s.cascades.forget(s.leaving.forget(ref))
 		s.shared.forget(s.Name, ref.String())
 		s.forget(ref)
 		return nil, nil
@@ -207,6 +216,9 @@ func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*look, err
 		return nil, nil
 	}
 	l := s.newLook(ref, up)
+	if l.hasNothing() {
+		s.leaving.forget(ref)
+	}
 	if l.hasNothing() || l.isLeftOver() && !s.TellsLeftovers || s.isOwnDownstream(up) {
 		l.noteShared()
 		s.forget(ref)

@@ -138,7 +138,7 @@ func (s *Reconciler) ShowShared() { s.shared.begin(s.Name) }
 
 // noteShared is for an upstream that is not selected and keeps what it has: see isLeftOver.
 func (l *look) noteShared() {
-	if l.leaving.has(l.ref) {
+	if l.leaving.has(l.ref, l.upstream.GetUID()) {
 		return
 	}
 	owned := l.owned()
