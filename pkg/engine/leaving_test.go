@@ -26,7 +26,8 @@ func chosen(ns, other, name string) string {
 func applyChosen(t *testing.T, ns, other string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		testkit.Apply(t, ns, strings.Replace(widget(name, `{namespace: `+other+`, data: {key: value}}`), "{name: "+name+"}", "{name: "+name+`, labels: {served: "yes"}}`, 1))
+		testkit.Apply(t, ns, strings.Replace(widget(name, `{namespace: `+other+`, data: {key: value}}`),
+			"{name: "+name+"}", "{name: "+name+`, labels: {served: "yes"}}`, 1))
 	}
 	for _, name := range names {
 		waitCondition(t, widgets, ns, name, "Ready", "True")

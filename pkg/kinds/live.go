@@ -168,7 +168,8 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		}
 	}
 	if e.Definition != "" {
-		e.Mend = "its CustomResourceDefinition " + e.Definition + " serves it in no version: set served: true for " + gvk.Version + ", or see its conditions"
+		e.Mend = fmt.Sprintf("its CustomResourceDefinition %s serves it in no version: set served: true for %s, or see its conditions",
+			e.Definition, gvk.Version)
 		return e
 	}
 	e.Mend = "install its CustomResourceDefinition"
