@@ -13,6 +13,7 @@ var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
 	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/scaffold"},
+	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
 	{"pkg/crdschema", "pkg/pipeline"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// crdKinds returns a Kind for each version that the CustomResourceDefinition serves.
-func crdKinds(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
+// Defined returns a Kind for each version that the CustomResourceDefinition serves.
+func Defined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	names := crd.Spec.Names
 	if crd.Spec.Group == "" || names.Kind == "" || names.Plural == "" {
 		return nil, fmt.Errorf("spec.group, spec.names.kind and spec.names.plural must be set")

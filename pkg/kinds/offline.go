@@ -47,7 +47,7 @@ func (f *files) add(doc document) error {
 	if crd == nil || err != nil {
 		return err
 	}
-	found, err := crdKinds(crd)
+	found, err := Defined(crd)
 	if err != nil {
 		return fmt.Errorf("CustomResourceDefinition %q: %w", crd.Name, err)
 	}

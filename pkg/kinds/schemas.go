@@ -84,3 +84,9 @@ func typed(k *Kind) *Kind {
 	known, _ := typedBuiltins.LoadOrStore(k.GVK, &whole)
 	return known.(*Kind)
 }
+
+// ServedByDefault tells whether an API server of BuiltinVersion serves a built-in kind unless told otherwise.
+func ServedByDefault(gvk schema.GroupVersionKind) bool {
+	_, ok := builtinSchemas().Kinds[kindKey(gvk)]
+	return ok
+}

@@ -1,0 +1,158 @@
+package memcluster
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Cluster is an API server and its store. It is safe for concurrent use and has no goroutines: every request is answered in
+// the goroutine that makes it, one at a time.
+type Cluster struct {
+	deliver func(Watch, Event) Delivery
+	collect bool
+
+	mu        sync.Mutex
+	resources map[schema.GroupVersionResource]*resource
+	objects   map[schema.GroupResource]map[types.NamespacedName]*unstructured.Unstructured
+	// version is the resourceVersion of the last write, and forgotten that of the last event which is not in history any more.
+	version, forgotten uint64
+	history            []change
+	watches            map[*stream]struct{}
+	made               int
+}
+
+// Option changes a Cluster at its making.
+type Option func(*Cluster)
+
+// WithDelivery has f asked how each watch delivers each event; without it every event is delivered at once. f is called while
+// the cluster is locked: it must not make requests.
+func WithDelivery(f func(Watch, Event) Delivery) Option {
+	return func(c *Cluster) { c.deliver = f }
+}
+
+// WithGarbageCollection has CollectGarbage run after each write.
+func WithGarbageCollection() Option {
+	return func(c *Cluster) { c.collect = true }
+}
+
+// New returns a cluster without objects, not even namespaces. It serves the built-in kinds and those of the
+// CustomResourceDefinitions, such as kinds.Definitions reads them from files.
+func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster, error) {
+	c := &Cluster{
+		deliver:   func(Watch, Event) Delivery { return Delivery{} },
+		resources: builtinResources(),
+		objects:   map[schema.GroupResource]map[types.NamespacedName]*unstructured.Unstructured{},
+		version:   1, // as etcd's: the first write makes 2, and no object ever has 1
+		forgotten: 1,
+		watches:   map[*stream]struct{}{},
+	}
+	for _, o := range options {
+		o(c)
+	}
+	if err := c.Define(definitions...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Config returns what a client needs to talk to the cluster.
+func (c *Cluster) Config() *rest.Config {
+	return &rest.Config{Host: "http://memcluster", Transport: c, QPS: -1}
+}
+
+// Define serves the kinds of CustomResourceDefinitions, and keeps the definitions as objects. A definition that is there
+// already is replaced.
+func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, definition := range definitions {
+		stored, served, err := readDefinition(definition)
+		if err != nil {
+			return fmt.Errorf("CustomResourceDefinition %q: %w", definition.GetName(), err)
+		}
+		for gvr, r := range c.resources {
+			if r.custom != nil && gvr.GroupResource() == served[0].GVR.GroupResource() {
+				delete(c.resources, gvr)
+			}
+		}
+		for _, r := range served {
+			c.resources[r.GVR] = r
+		}
+		c.put(c.resources[definitionsResource], stored)
+	}
+	return nil
+}
+
+// Put stores an object as it is, whatever stands in its place: no validation, no defaults, no managedFields. uid,
+// resourceVersion, generation and creationTimestamp are filled in where they are missing. It returns the object as stored.
+func (c *Cluster) Put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.resourceOf(object.GroupVersionKind())
+	if r == nil {
+		return nil, fmt.Errorf("%s %s is not served", object.GroupVersionKind().GroupVersion(), object.GetKind())
+	}
+	return c.put(r, object).DeepCopy(), nil
+}
+
+func (c *Cluster) put(r *resource, object *unstructured.Unstructured) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	old := c.objects[r.GVR.GroupResource()][nameOf(object)]
+	if old != nil && object.GetUID() == "" {
+		object.SetUID(old.GetUID())
+	}
+	if object.GetUID() == "" {
+		object.SetUID(c.newUID())
+	}
+	if created := object.GetCreationTimestamp(); created.IsZero() {
+		object.SetCreationTimestamp(now())
+	}
+	if r.hasGeneration() && object.GetGeneration() == 0 {
+		object.SetGeneration(1)
+	}
+	return c.commit(r, old, object)
+}
+
+// RoundTrip implements http.RoundTripper: it answers a request as an API server does.
+func (c *Cluster) RoundTrip(request *http.Request) (*http.Response, error) {
+	var body []byte
+	if request.Body != nil {
+		var err error
+		body, err = io.ReadAll(request.Body)
+		_ = request.Body.Close() // it has been read
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := request.Context().Err(); err != nil {
+		return nil, err
+	}
+	return c.serve(request, body), nil
+}
+
+// resourceOf finds a kind that is served; nil for none.
+func (c *Cluster) resourceOf(gvk schema.GroupVersionKind) *resource {
+	for _, r := range c.resources {
+		if r.GVK == gvk {
+			return r
+		}
+	}
+	return nil
+}
+
+func nameOf(u *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// newUID counts, so that every run has the same uids.
+func (c *Cluster) newUID() types.UID {
+	c.made++
+	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", c.made))
+}

@@ -1,0 +1,227 @@
+package memcluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// collector is the field manager of what the garbage collector writes.
+const collector = "kube-controller-manager"
+
+// CollectGarbage does what the garbage collector and the namespace controller of kube-controller-manager do, until nothing is
+// left to do, and returns what it did, a line for each write.
+func (c *Cluster) CollectGarbage() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.collectGarbage()
+}
+
+func (c *Cluster) collectGarbage() []string {
+	var done []string
+	for {
+		before := len(done)
+		for _, at := range c.all() {
+			if did := c.collectOne(at); did != "" {
+				done = append(done, did+" "+at.resource.GVR.GroupResource().String()+" "+strings.TrimPrefix(keyOf(at.object), "/"))
+			}
+		}
+		if len(done) == before {
+			return done
+		}
+	}
+}
+
+// placed is an object with a resource that serves it.
+type placed struct {
+	resource *resource
+	object   *unstructured.Unstructured
+}
+
+// all returns every object, in an order that is the same in every run.
+func (c *Cluster) all() []placed {
+	var out []placed
+	for _, gr := range slices.SortedFunc(maps.Keys(c.objects), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, u := range c.objects[gr] {
+			if r := c.resourceOf(u.GroupVersionKind()); r != nil {
+				out = append(out, placed{r, u})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b placed) int {
+		return strings.Compare(a.resource.GVR.GroupResource().String()+" "+keyOf(a.object), b.resource.GVR.GroupResource().String()+" "+keyOf(b.object))
+	})
+	return out
+}
+
+// collectOne does the next thing to one object, and says what; "" for nothing.
+func (c *Cluster) collectOne(at placed) string {
+	u := c.objects[at.resource.GVR.GroupResource()][nameOf(at.object)]
+	if u == nil || u.GetUID() != at.object.GetUID() {
+		return ""
+	}
+	at.object = u
+	if at.resource.isNamespace() {
+		return c.collectNamespace(at)
+	}
+	if u.GetDeletionTimestamp() != nil {
+		return c.collectOwner(at)
+	}
+	if namespace := c.objects[corev1.Resource("namespaces")][nameKey{Name: u.GetNamespace()}]; namespace != nil && namespace.GetDeletionTimestamp() != nil {
+		return c.collectDelete(at, metav1.DeletePropagationBackground, "deleted with its namespace")
+	}
+	return c.collectDependent(at)
+}
+
+// collectOwner does for an owner that is being deleted what its finalizers ask for.
+func (c *Cluster) collectOwner(at placed) string {
+	dependents := c.dependents(at.object.GetUID())
+	switch {
+	case slices.Contains(at.object.GetFinalizers(), metav1.FinalizerOrphanDependents):
+		if len(dependents) > 0 {
+			return c.collectWrite(dependents[0], "removed an owner that leaves its dependents from "+keyOf(dependents[0].object)+", for", func(u *unstructured.Unstructured) {
+				dropOwners(u, at.object.GetUID())
+			})
+		}
+		return c.collectWrite(at, "removed finalizer orphan from", dropFinalizer(metav1.FinalizerOrphanDependents))
+	case slices.Contains(at.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		for _, dependent := range dependents {
+			if slices.ContainsFunc(dependent.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+				return o.UID == at.object.GetUID() && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
+			}) {
+				return ""
+			}
+		}
+		return c.collectWrite(at, "removed finalizer foregroundDeletion from", dropFinalizer(metav1.FinalizerDeleteDependents))
+	}
+	return ""
+}
+
+// collectDependent deletes an object whose owners are gone, or takes the owners that are gone off it.
+func (c *Cluster) collectDependent(at placed) string {
+	var solid, dangling, waiting []types.UID
+	for _, reference := range at.object.GetOwnerReferences() {
+		owner, resolvable := c.owner(at, reference)
+		switch {
+		case !resolvable:
+			solid = append(solid, reference.UID)
+		case owner == nil:
+			dangling = append(dangling, reference.UID)
+		case owner.GetDeletionTimestamp() != nil && slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents):
+			waiting = append(waiting, reference.UID)
+		default:
+			solid = append(solid, reference.UID)
+		}
+	}
+	policy := metav1.DeletePropagationBackground
+	switch {
+	case len(dangling)+len(waiting) == 0:
+		return ""
+	case len(solid) > 0:
+		return c.collectWrite(at, "removed owners that are gone from", func(u *unstructured.Unstructured) {
+			dropOwners(u, append(dangling, waiting...)...)
+		})
+	case len(waiting) > 0 && len(c.dependents(at.object.GetUID())) > 0:
+		policy = metav1.DeletePropagationForeground
+	case slices.Contains(at.object.GetFinalizers(), metav1.FinalizerOrphanDependents):
+		policy = metav1.DeletePropagationOrphan
+	case slices.Contains(at.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		policy = metav1.DeletePropagationForeground
+	}
+	return c.collectDelete(at, policy, "deleted")
+}
+
+// owner finds the object that a reference is about; resolvable is false where it cannot be told: the kind is not served, or the
+// owner would have to be in a namespace and the dependent is in none.
+func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unstructured.Unstructured, resolvable bool) {
+	r := c.resourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
+	if r == nil || r.Namespaced && !at.resource.Namespaced {
+		return nil, false
+	}
+	name := nameKey{Name: reference.Name}
+	if r.Namespaced {
+		name.Namespace = at.object.GetNamespace()
+	}
+	owner = c.objects[r.GVR.GroupResource()][name]
+	if owner != nil && owner.GetUID() != reference.UID {
+		owner = nil
+	}
+	return owner, true
+}
+
+func (c *Cluster) dependents(uid types.UID) []placed {
+	return slices.DeleteFunc(c.all(), func(at placed) bool {
+		return !slices.ContainsFunc(at.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == uid })
+	})
+}
+
+// collectNamespace removes a namespace that is being deleted once nothing is in it.
+func (c *Cluster) collectNamespace(at placed) string {
+	if at.object.GetDeletionTimestamp() == nil || len(at.object.GetFinalizers()) > 0 ||
+		slices.ContainsFunc(c.all(), func(other placed) bool { return other.object.GetNamespace() == at.object.GetName() }) {
+		return ""
+	}
+	c.remove(at.resource, at.object)
+	return "deleted"
+}
+
+func (c *Cluster) collectDelete(at placed, policy metav1.DeletionPropagation, did string) string {
+	u := at.object.DeepCopy()
+	u.SetFinalizers(at.resource.deletionFinalizers(u.GetFinalizers(), &metav1.DeleteOptions{PropagationPolicy: &policy}))
+	if len(u.GetFinalizers()) == 0 {
+		c.remove(at.resource, at.object)
+		return did
+	}
+	markDeleted(at.resource, u)
+	c.commitChange(at.resource, at.object, u)
+	return did + " (finalizers hold it)"
+}
+
+// collectWrite changes an object as the collector's patches do.
+func (c *Cluster) collectWrite(at placed, did string, mutate func(*unstructured.Unstructured)) string {
+	u := at.object.DeepCopy()
+	mutate(u)
+	if fields, err := at.resource.fieldManager(""); err == nil { // a kind whose schema cannot be read has no managedFields
+		u = fields.UpdateNoErrors(at.object, u, collector).(*unstructured.Unstructured)
+	}
+	c.finish(at.resource, at.object, u)
+	return did
+}
+
+func dropFinalizer(name string) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		u.SetFinalizers(orNil(slices.DeleteFunc(u.GetFinalizers(), func(have string) bool { return have == name })))
+	}
+}
+
+func dropOwners(u *unstructured.Unstructured, uids ...types.UID) {
+	u.SetOwnerReferences(orNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })))
+}
+
+// orNil has an empty list not be written.
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// nameSuffixes are the characters of generated names.
+const nameSuffixes = "bcdfghjklmnpqrstvwxz2456789"
+
+// generateName counts, so that every run has the same names.
+func (c *Cluster) generateName(prefix string) string {
+	c.made++
+	suffix := ""
+	for n := c.made; len(suffix) < 5; n /= len(nameSuffixes) {
+		suffix = string(nameSuffixes[n%len(nameSuffixes)]) + suffix
+	}
+	return fmt.Sprintf("%.58s%s", prefix, suffix)
+}

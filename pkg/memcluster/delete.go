@@ -1,0 +1,160 @@
+package memcluster
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// delete answers a DELETE of one object. Nothing is deleted gracefully: where no finalizer holds the object, it is gone at
+// once, as a Pod that runs on no node.
+func (c *Cluster) delete(call *call) (any, int, error) {
+	o, err := call.deleteOptions()
+	if err != nil {
+		return nil, 0, err
+	}
+	r := call.resource
+	live, err := c.live(call)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := checkPreconditions(r, live, o.Preconditions); err != nil {
+		return nil, 0, err
+	}
+	u := live.DeepCopy()
+	u.SetFinalizers(r.deletionFinalizers(u.GetFinalizers(), o))
+	if len(u.GetFinalizers()) == 0 && !r.isNamespace() {
+		if len(o.DryRun) == 0 {
+			c.remove(r, live)
+		}
+		if returned.Has(r.GVK.Kind) && r.custom == nil {
+			return live, http.StatusOK, nil
+		}
+		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+			Details: &metav1.StatusDetails{Name: call.name, Group: r.GVR.Group, Kind: r.GVR.Resource, UID: live.GetUID()}}, http.StatusOK, nil
+	}
+	markDeleted(r, u)
+	code := http.StatusOK
+	if orphan := o.OrphanDependents; orphan != nil && !*orphan { //nolint:staticcheck // clients still send it
+		code = http.StatusAccepted
+	}
+	if len(o.DryRun) > 0 {
+		return u, code, nil
+	}
+	return c.commitChange(r, live, u), code, nil
+}
+
+// deleteOptions are in the body, or in the parameters.
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	o := &metav1.DeleteOptions{}
+	if len(c.body) > 0 {
+		if err := yaml.Unmarshal(c.body, o); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	} else if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&c.query, o, nil); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if errs := validation.ValidateDeleteOptions(o); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	return o, nil
+}
+
+func checkPreconditions(r *resource, live *unstructured.Unstructured, p *metav1.Preconditions) error {
+	kind := schema.GroupResource{Group: r.GVK.Group, Resource: r.GVK.Kind}
+	if p != nil && p.UID != nil && *p.UID != live.GetUID() {
+		return apierrors.NewConflict(kind, live.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *p.UID, live.GetUID()))
+	}
+	if p != nil && p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
+		return apierrors.NewConflict(kind, live.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the "+
+			"ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, live.GetResourceVersion()))
+	}
+	return nil
+}
+
+// deletionFinalizers are the finalizers of an object whose deletion begins: those of the garbage collector say what becomes of
+// its dependents.
+func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []string {
+	const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
+	if r.isNamespace() {
+		return have
+	}
+	add := ""
+	switch old := o.OrphanDependents; { //nolint:staticcheck // clients still send it
+	case old != nil && *old:
+		add = orphan
+	case old != nil:
+	case o.PropagationPolicy != nil:
+		add = map[metav1.DeletionPropagation]string{metav1.DeletePropagationOrphan: orphan, metav1.DeletePropagationForeground: foreground}[*o.PropagationPolicy]
+	case slices.Contains(have, orphan):
+		add = orphan
+	case slices.Contains(have, foreground):
+		add = foreground
+	case r.orphans():
+		add = orphan
+	}
+	var out []string
+	for _, name := range have {
+		if name != orphan && name != foreground {
+			out = append(out, name)
+		}
+	}
+	if add != "" {
+		out = append(out, add)
+	}
+	return out
+}
+
+// markDeleted has an object be terminating.
+func markDeleted(r *resource, u *unstructured.Unstructured) {
+	if u.GetDeletionTimestamp() != nil {
+		return
+	}
+	if u.GetGeneration() > 0 {
+		u.SetGeneration(u.GetGeneration() + 1)
+	}
+	deleted, seconds := now(), int64(0)
+	u.SetDeletionTimestamp(&deleted)
+	if r.isNamespace() {
+		u.Object["status"] = map[string]any{"phase": string(corev1.NamespaceTerminating)}
+		return
+	}
+	u.SetDeletionGracePeriodSeconds(&seconds)
+}
+
+// commit stores u under a new resourceVersion and tells the watches. old is nil for a new object.
+func (c *Cluster) commit(r *resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
+	c.version++
+	u.SetResourceVersion(strconv.FormatUint(c.version, 10))
+	if c.objects[r.GVR.GroupResource()] == nil {
+		c.objects[r.GVR.GroupResource()] = map[nameKey]*unstructured.Unstructured{}
+	}
+	c.objects[r.GVR.GroupResource()][nameOf(u)] = u
+	c.record(change{version: c.version, resource: r.GVR.GroupResource(), old: old, new: u})
+	return u
+}
+
+// commitChange is commit where anything is changed.
+func (c *Cluster) commitChange(r *resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
+	if equal(old, u) {
+		return old
+	}
+	return c.commit(r, old, u)
+}
+
+// remove takes an object away and tells the watches.
+func (c *Cluster) remove(r *resource, u *unstructured.Unstructured) {
+	c.version++
+	delete(c.objects[r.GVR.GroupResource()], nameOf(u))
+	c.record(change{version: c.version, resource: r.GVR.GroupResource(), old: u})
+}

@@ -1,0 +1,407 @@
+package memcluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/memcluster"
+)
+
+var (
+	configMapsOf = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	widgetsOf    = schema.GroupVersionResource{Group: "mem.example.com", Version: "v1", Resource: "widgets"}
+)
+
+// memory returns a cluster with the kinds of testdata and the namespace default, and a client for it.
+func memory(t testing.TB, options ...memcluster.Option) (*memcluster.Cluster, dynamic.Interface) {
+	t.Helper()
+	definitions, err := kinds.Definitions("testdata/crds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := memcluster.New(definitions, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Put(object("v1", "Namespace", "", "default", nil)); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster, client
+}
+
+func object(apiVersion, kind, namespace, name string, fields map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range fields {
+		u.Object[key] = value
+	}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func configMap(name, value string) *unstructured.Unstructured {
+	return object("v1", "ConfigMap", "default", name, map[string]any{"data": map[string]any{"k": value}})
+}
+
+func applyTo(t testing.TB, client dynamic.Interface, gvr schema.GroupVersionResource, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	out, err := client.Resource(gvr).Namespace("default").Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// log collects what informers see.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *log) handler() cache.ResourceEventHandler {
+	add := func(what string, o any) {
+		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			what, o = what+" unseen", gone.Obj
+		}
+		u := o.(*unstructured.Unstructured)
+		value, _, _ := unstructured.NestedString(u.Object, "data", "k")
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", what, u.GetName(), value)))
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: func(o any) { add("add", o) }, DeleteFunc: func(o any) { add("delete", o) },
+		UpdateFunc: func(_, o any) { add("update", o) }}
+}
+
+func (l *log) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+// watching starts an informer of ConfigMaps whose list and watch may be changed, and returns what it sees.
+func watching(t *testing.T, client dynamic.Interface, tweak dynamicinformer.TweakListOptionsFunc) *log {
+	t.Helper()
+	seen := &log{}
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, configMapsOf, "default", 0, cache.Indexers{}, tweak).Informer()
+	if _, err := informer.AddEventHandler(seen.handler()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { informer.RunWithContext(ctx) })
+	t.Cleanup(func() { cancel(); done.Wait() })
+	synctest.Wait()
+	return seen
+}
+
+// pass has virtual time pass.
+func pass(d time.Duration) { <-time.After(d) }
+
+func expect(t *testing.T, seen *log, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := seen.take(); !slices.Equal(got, want) {
+		t.Errorf("the informer saw %q, want %q", got, want)
+	}
+}
+
+// TestInformers holds that client-go's informers run over the cluster in virtual time.
+func TestInformers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, client := memory(t)
+		applyTo(t, client, configMapsOf, configMap("a", "1"))
+		seen := watching(t, client, nil)
+		expect(t, seen, "add a 1")
+		applyTo(t, client, configMapsOf, configMap("b", "1"))
+		applyTo(t, client, configMapsOf, configMap("a", "2"))
+		applyTo(t, client, configMapsOf, configMap("a", "2"))
+		if err := client.Resource(configMapsOf).Namespace("default").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, seen, "add b 1", "update a 2", "delete b 1")
+
+		cluster.Compact() // watches that are open go on
+		applyTo(t, client, configMapsOf, configMap("c", "1"))
+		expect(t, seen, "add c 1")
+		before := time.Now()
+		pass(3 * time.Hour) // past the timeout that a reflector gives its watches, many times
+		synctest.Wait()
+		applyTo(t, client, configMapsOf, configMap("c", "2"))
+		expect(t, seen, "update c 2")
+		if passed := time.Since(before); passed != 3*time.Hour {
+			t.Errorf("%s passed", passed)
+		}
+	})
+}
+
+// TestDelivery holds that each watch delivers each event when it is told to.
+func TestDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		_, client := memory(t, memcluster.WithDelivery(func(w memcluster.Watch, e memcluster.Event) memcluster.Delivery {
+			switch {
+			case w.Labels.Empty() || e.Type != watch.Added:
+				return memcluster.Delivery{}
+			case e.Object.GetName() == "held":
+				return memcluster.Delivery{Held: release}
+			}
+			return memcluster.Delivery{After: time.Minute}
+		}))
+		seen, late := watching(t, client, nil), watching(t, client, func(o *metav1.ListOptions) { o.LabelSelector = "!none" })
+		applyTo(t, client, configMapsOf, configMap("late", "1"))
+		expect(t, seen, "add late 1")
+		expect(t, late)
+		pass(59 * time.Second)
+		applyTo(t, client, configMapsOf, configMap("late", "2"))
+		expect(t, late)
+		pass(2 * time.Second)
+		expect(t, late, "add late 1", "update late 2")
+		applyTo(t, client, configMapsOf, configMap("held", "1"))
+		pass(time.Hour)
+		expect(t, late)
+		close(release)
+		expect(t, late, "add held 1")
+	})
+}
+
+// TestGone holds that a watch or a list from before Compact is answered 410.
+func TestGone(t *testing.T) {
+	cluster, client := memory(t)
+	maps := client.Resource(configMapsOf).Namespace("default")
+	old := applyTo(t, client, configMapsOf, configMap("a", "1")).GetResourceVersion()
+	applyTo(t, client, configMapsOf, configMap("a", "2"))
+	cluster.Compact()
+	applyTo(t, client, configMapsOf, configMap("a", "3"))
+	if _, err := maps.List(t.Context(), metav1.ListOptions{ResourceVersion: old, ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("the list was answered %v, want 410", err)
+	}
+	w, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: old})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	event := <-w.ResultChan()
+	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) {
+		t.Errorf("the watch told %s %v, want ERROR with 410", event.Type, err)
+	}
+}
+
+// TestConcurrentClients holds that clients may do everything at the same time, and that no write gets lost.
+func TestConcurrentClients(t *testing.T) {
+	cluster, client := memory(t, memcluster.WithGarbageCollection())
+	owner := applyTo(t, client, widgetsOf, object("mem.example.com/v1", "Widget", "default", "owner", map[string]any{"spec": map[string]any{}}))
+	w, err := client.Resource(configMapsOf).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients, writes = 8, 20
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			maps := client.Resource(configMapsOf).Namespace("default")
+			for n := range writes {
+				u := configMap("shared", "x")
+				u.Object["data"] = map[string]any{fmt.Sprintf("k%d", i): fmt.Sprint(n)}
+				if _, err := maps.Apply(t.Context(), "shared", u, metav1.ApplyOptions{FieldManager: fmt.Sprint("m", i)}); err != nil {
+					t.Error(err)
+				}
+				own := configMap(fmt.Sprintf("own-%d-%d", i, n), "x")
+				own.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "mem.example.com/v1", Kind: "Widget", Name: "owner", UID: owner.GetUID()}})
+				if _, err := maps.Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+				if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	shared, err := client.Resource(configMapsOf).Namespace("default").Get(t.Context(), "shared", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _, _ := unstructured.NestedStringMap(shared.Object, "data"); len(data) != clients || data["k0"] != fmt.Sprint(writes-1) {
+		t.Errorf("the ConfigMap that all applied to has %v", data)
+	}
+	if err := client.Resource(widgetsOf).Namespace("default").Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := client.Resource(configMapsOf).Namespace("default").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) != 1 {
+		t.Errorf("%v, %v are left of what the Widget owned", left, err)
+	}
+	if done := cluster.CollectGarbage(); len(done) != 0 {
+		t.Errorf("garbage was left: %v", done)
+	}
+	counts := map[watch.EventType]int{}
+	for range clients * writes * 3 { // an event for each write: shared, own, and the deletion of own
+		counts[(<-w.ResultChan()).Type]++
+	}
+	w.Stop()
+	if want := map[watch.EventType]int{watch.Added: clients*writes + 1, watch.Modified: clients*writes - 1, watch.Deleted: clients * writes}; fmt.Sprint(counts) != fmt.Sprint(want) {
+		t.Errorf("the watch told %v, want %v", counts, want)
+	}
+}
+
+// TestCollectGarbage holds that it says what it did.
+func TestCollectGarbage(t *testing.T) {
+	cluster, client := memory(t)
+	gone := configMap("gone", "x")
+	gone.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u"}})
+	applyTo(t, client, configMapsOf, gone)
+	if got, want := cluster.CollectGarbage(), []string{"deleted configmaps default/gone"}; !slices.Equal(got, want) {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+// TestRefused holds that what the cluster does not do is refused in words.
+func TestRefused(t *testing.T) {
+	cluster, client := memory(t)
+	applyTo(t, client, configMapsOf, configMap("a", "1"))
+	tests := []struct{ method, path, contentType, body, want string }{
+		{"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", "{}", "call Define"},
+		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", "{}", "authorization"},
+		{"PATCH", "/api/v1/namespaces/default/configmaps/a", string(types.StrategicMergePatchType), "{}", "strategic merge patches"},
+		{"DELETE", "/api/v1/namespaces/default/configmaps", "", "", "deleting collections"},
+		{"GET", "/apis/apps/v1/namespaces/default/deployments/a/scale", "", "", "the subresource scale"},
+		{"GET", "/api/v1/watch/configmaps", "", "", "set the parameter watch"},
+		{"GET", "/api/v1/secrets?fieldSelector=type%3DOpaque", "", "", "the field selector type"},
+	}
+	for _, test := range tests {
+		request, err := http.NewRequestWithContext(t.Context(), test.method, "http://memcluster"+test.path, strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", test.contentType)
+		response, err := cluster.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := response.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusNotImplemented || !strings.Contains(text.String(), "the cluster in memory does not support") || !strings.Contains(text.String(), test.want) {
+			t.Errorf("%s %s was answered %s, want 501 that says %q", test.method, test.path, text.String(), test.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Resource(configMapsOf).Namespace("default").Get(ctx, "a", metav1.GetOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that was canceled was answered %v", err)
+	}
+}
+
+// TestDefinitionsThatAreRefused holds that New says what is wrong with a definition.
+func TestDefinitionsThatAreRefused(t *testing.T) {
+	definitions, err := kinds.Definitions("testdata/crds/gadgets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		value any
+		path  []string
+	}{
+		"conversion by webhooks":            {map[string]any{"strategy": "Webhook"}, []string{"spec", "conversion"}},
+		"it serves no version":              {[]any{}, []string{"spec", "versions"}},
+		"spec.group, spec.names.kind":       {"", []string{"spec", "group"}},
+		"schema.openAPIV3Schema":            {[]any{map[string]any{"name": "v1", "served": true, "storage": true}}, []string{"spec", "versions"}},
+		`CustomResourceDefinition "gadgets`: {map[string]any{"strategy": "Webhook"}, []string{"spec", "conversion"}},
+	}
+	for want, test := range tests {
+		definition := definitions[0].DeepCopy()
+		if err := unstructured.SetNestedField(definition.Object, test.value, test.path...); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := memcluster.New([]*unstructured.Unstructured{definition}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one that says %q", err, want)
+		}
+	}
+}
+
+// TestKinds holds that pkg/kinds finds by discovery and OpenAPI what it finds in the files.
+func TestKinds(t *testing.T) {
+	cluster, _ := memory(t)
+	live, err := kinds.Live(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	offline, err := kinds.Offline("testdata/crds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gvk := range []schema.GroupVersionKind{widgetsOf.GroupVersion().WithKind("Widget"), {Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Version: "v1", Kind: "Namespace"}, {Group: "mem.example.com", Version: "v1beta1", Kind: "Gadget"}} {
+		want, err := offline.Kind(gvk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := live.Kind(gvk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.GVR != want.GVR || got.Namespaced != want.Namespaced || got.HasStatus != want.HasStatus || got.SchemaErr != nil {
+			t.Errorf("%s is %+v, want %+v", gvk, got, want)
+		}
+	}
+	if _, err := live.Kind(widgetsOf.GroupVersion().WithKind("Nothing")); !kinds.Gone(err) {
+		t.Errorf("a kind that is not there is %v", err)
+	}
+	if v, err := live.Version(); err != nil || !strings.HasPrefix(v.String(), kinds.BuiltinVersion()) {
+		t.Errorf("the version is %v, %v", v, err)
+	}
+	for _, aggregated := range []bool{true, false} {
+		client := discovery.NewDiscoveryClientForConfigOrDie(cluster.Config())
+		client.UseLegacyDiscovery = !aggregated
+		_, lists, err := client.ServerGroupsAndResources()
+		if err != nil || len(lists) < 20 {
+			t.Errorf("discovery found %d groups, %v", len(lists), err)
+		}
+	}
+}
+
+// BenchmarkApply measures applies that change one value, through client-go.
+func BenchmarkApply(b *testing.B) {
+	bench := func(name string, gvr schema.GroupVersionResource, make func(i int) *unstructured.Unstructured) {
+		b.Run(name, func(b *testing.B) {
+			_, client := memory(b)
+			for i := 0; b.Loop(); i++ {
+				applyTo(b, client, gvr, make(i))
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+		})
+	}
+	bench("ConfigMap", configMapsOf, func(i int) *unstructured.Unstructured { return configMap("a", fmt.Sprint(i)) })
+	bench("Widget", widgetsOf, func(i int) *unstructured.Unstructured {
+		return object("mem.example.com/v1", "Widget", "default", "a", map[string]any{"spec": map[string]any{"size": int64(i % 100), "color": "red", "tags": []any{"a", "b"}}})
+	})
+}

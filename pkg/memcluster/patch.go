@@ -1,0 +1,144 @@
+package memcluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// patch answers a PATCH of each type.
+func (c *Cluster) patch(call *call) (any, int, error) {
+	mediaType, _, _ := strings.Cut(call.http.Header.Get("Content-Type"), ";")
+	kind := types.PatchType(mediaType)
+	switch {
+	case kind == types.StrategicMergePatchType && call.resource.custom == nil:
+		return nil, 0, unsupported("strategic merge patches")
+	case kind != types.ApplyYAMLPatchType && kind != types.MergePatchType && kind != types.JSONPatchType:
+		return nil, 0, mediaTypeRefused("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+	}
+	o, err := call.options("PatchOptions", kind)
+	if err != nil {
+		return nil, 0, err
+	}
+	live, err := c.live(call)
+	if err != nil && (kind != types.ApplyYAMLPatchType || call.sub != "" || !apierrors.IsNotFound(err)) {
+		return nil, 0, err
+	}
+	change := call.changeByPatch
+	if kind == types.ApplyYAMLPatchType {
+		change = call.changeByApply
+	}
+	u, err := change(live, kind, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	if live == nil && u.GetUID() != "" {
+		return nil, 0, apierrors.NewConflict(call.groupResource(), call.name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", u.GetUID()))
+	}
+	if u.GetNamespace() == "" || !call.resource.Namespaced {
+		u.SetNamespace(call.namespace)
+	}
+	if err := call.checkNames(u.GetName(), u.GetNamespace()); err != nil {
+		return nil, 0, err
+	}
+	if live == nil {
+		out, err := c.insert(call, u, o)
+		return out, http.StatusCreated, err
+	}
+	out, err := c.replace(call, live, u, o)
+	return out, http.StatusOK, err
+}
+
+// changeByApply merges the document of a server-side apply.
+func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType, o options) (*unstructured.Unstructured, error) {
+	document := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(c.body, &document.Object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	document = &unstructured.Unstructured{Object: integers(document.Object).(map[string]any)}
+	if live == nil {
+		var err error
+		if live, err = c.resource.blank(); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := c.resource.fieldManager(c.sub)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := fields.Apply(live.DeepCopy(), document, o.manager, o.force)
+	if err != nil {
+		return nil, err
+	}
+	if o.validation == metav1.FieldValidationStrict {
+		if err := yaml.UnmarshalStrict(c.body, &map[string]any{}); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+		}
+	}
+	return c.resource.normal(merged.(*unstructured.Unstructured))
+}
+
+// integers has whole numbers, which YAML's reader gives as floats, be what an unstructured object holds.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return map[string]any{}
+		}
+		for key, item := range v {
+			v[key] = integers(item)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = integers(item)
+		}
+	case float64:
+		if whole := int64(v); float64(whole) == v {
+			return whole
+		}
+	}
+	return v
+}
+
+// changeByPatch changes the live object by a JSON patch or a merge patch.
+func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchType, o options) (*unstructured.Unstructured, error) {
+	before := encode(live)
+	var after []byte
+	if kind == types.JSONPatchType {
+		operations, err := jsonpatch.DecodePatch(c.body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		if after, err = operations.Apply(before); err != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+	} else {
+		if !json.Valid(c.body) {
+			return nil, apierrors.NewBadRequest("error decoding patch: invalid JSON")
+		}
+		var err error
+		if after, err = jsonpatch.MergePatch(before, c.body); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	u, strict, err := c.resource.decode(after, "application/json")
+	if err == nil && len(strict) > 0 && o.validation == metav1.FieldValidationStrict {
+		err = runtime.NewStrictDecodingError(strict)
+	}
+	if err != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())})
+	}
+	return c.own(live, u, o)
+}

@@ -1,0 +1,186 @@
+package memcluster
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// call is a request for objects of one resource.
+type call struct {
+	http      *http.Request
+	resource  *resource
+	namespace string // "" for a cluster-scoped resource, and for all namespaces
+	name      string // "" for the collection
+	sub       string // status or ""
+	query     url.Values
+	body      []byte
+}
+
+func (c *call) at() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.namespace, Name: c.name}
+}
+
+func (c *call) groupResource() schema.GroupResource { return c.resource.GVR.GroupResource() }
+
+// serve answers a request.
+func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if path := strings.Trim(request.URL.Path, "/"); request.Method == http.MethodGet {
+		if document, contentType := c.describe(path, request.Header.Get("Accept")); document != nil {
+			return response(request, http.StatusOK, contentType, document)
+		}
+	}
+	call, err := c.parse(request, body)
+	switch {
+	case err != nil:
+		return failure(request, err)
+	case call == nil:
+		return response(request, http.StatusNotFound, "text/plain; charset=utf-8", []byte("404 page not found\n"))
+	}
+	answer, code, err := c.dispatch(call)
+	if err != nil {
+		return failure(request, err)
+	}
+	if c.collect && request.Method != http.MethodGet {
+		c.collectGarbage()
+	}
+	if watch, ok := answer.(*stream); ok {
+		return watchResponse(request, watch)
+	}
+	return response(request, code, "application/json", encode(shown(request, answer)))
+}
+
+// parse finds out what a request is for: nil for nothing that is served.
+func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	var gv schema.GroupVersion
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		gv, parts = schema.GroupVersion{Version: parts[1]}, parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		gv, parts = schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
+	default:
+		return nil, nil
+	}
+	if parts[0] == "watch" {
+		return nil, unsupported("the path /watch/: set the parameter watch")
+	}
+	call := &call{http: request, query: request.URL.Query(), body: body}
+	if parts[0] == "namespaces" && len(parts) > 2 && !(gv.Group == "" && subresources[parts[2]]) {
+		call.namespace, parts = parts[1], parts[2:]
+	}
+	call.resource = c.resources[gv.WithResource(parts[0])]
+	if call.resource == nil || len(parts) > 3 {
+		return nil, nil
+	}
+	if len(parts) > 1 {
+		call.name = parts[1]
+	}
+	if len(parts) > 2 {
+		call.sub = parts[2]
+	}
+	if call.resource.Namespaced != (call.namespace != "") && (call.name != "" || call.namespace != "") {
+		return nil, nil
+	}
+	return call, nil
+}
+
+// subresources are those of a Namespace, which a path could take for a resource in it.
+var subresources = map[string]bool{"status": true, "finalize": true}
+
+// dispatch does what a request asks, and returns an object, a list, or a stream.
+func (c *Cluster) dispatch(call *call) (any, int, error) {
+	method := call.http.Method
+	switch {
+	case call.resource.isReview():
+		return nil, 0, unsupported("authentication and authorization")
+	case call.sub == "scale" || call.sub != "" && call.sub != "status" && call.resource.custom == nil:
+		return nil, 0, unsupported("the subresource " + call.sub)
+	case call.sub != "" && (call.sub != "status" || !call.resource.HasStatus):
+		return nil, 0, call.notServed()
+	case method != http.MethodGet && call.resource.GVR == definitionsResource:
+		return nil, 0, unsupported("writing CustomResourceDefinitions: call Define")
+	case call.name == "" && method == http.MethodGet:
+		return c.list(call)
+	case call.name == "" && method == http.MethodPost && call.resource.Namespaced == (call.namespace != ""):
+		return c.create(call)
+	case call.name == "" && method == http.MethodDelete:
+		return nil, 0, unsupported("deleting collections")
+	case call.name != "" && method == http.MethodGet:
+		return c.get(call)
+	case call.name != "" && method == http.MethodPut:
+		return c.update(call)
+	case call.name != "" && method == http.MethodPatch:
+		return c.patch(call)
+	case call.name != "" && method == http.MethodDelete && call.sub == "":
+		return c.delete(call)
+	}
+	return nil, 0, refusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource",
+		&metav1.StatusDetails{})
+}
+
+// notServed is what an API server says of a subresource that a kind does not have.
+func (c *call) notServed() error {
+	if c.resource.custom != nil {
+		return apierrors.NewNotFound(c.groupResource(), c.name)
+	}
+	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
+}
+
+// options are those of a write.
+type options struct {
+	dryRun, force bool
+	manager       string
+	validation    string
+}
+
+// options reads the parameters of a write as the API server does.
+func (c *call) options(kind string, patch types.PatchType) (options, error) {
+	q := c.query
+	o := options{dryRun: len(q["dryRun"]) > 0, force: q.Get("force") == "true", manager: q.Get("fieldManager"), validation: q.Get("fieldValidation")}
+	if o.validation == "" {
+		o.validation = metav1.FieldValidationWarn
+	}
+	check := metav1.PatchOptions{DryRun: q["dryRun"], FieldManager: o.manager, FieldValidation: o.validation}
+	if q.Has("force") {
+		check.Force = &o.force
+	}
+	if kind != "PatchOptions" {
+		check.Force, patch = nil, types.MergePatchType
+	}
+	if errs := validation.ValidatePatchOptions(&check, patch); len(errs) > 0 {
+		return o, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	}
+	if o.manager == "" {
+		o.manager, _, _ = strings.Cut(c.http.UserAgent(), "/")
+	}
+	return o, nil
+}
+
+// checkNames has the body be for the object that the path names.
+func (c *call) checkNames(name, namespace string) error {
+	switch {
+	case namespace != c.namespace && c.resource.Namespaced:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	case name == "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+	case name != c.name:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.name))
+	}
+	return nil
+}
+
+func invalid(u *unstructured.Unstructured, errs field.ErrorList) error {
+	return apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), errs)
+}

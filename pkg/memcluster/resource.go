@@ -1,0 +1,154 @@
+package memcluster
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// resource is a kind at one version, as it is served.
+type resource struct {
+	kinds.Kind
+	singular, list string
+	custom         *custom // nil for a built-in kind
+	// managers are by subresource, made when the first is needed.
+	managers map[string]*managedfields.FieldManager
+}
+
+var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// builtinResources are the built-in kinds that an API server serves by default.
+func builtinResources() map[schema.GroupVersionResource]*resource {
+	served := map[schema.GroupVersionResource]*resource{}
+	for _, k := range kinds.Builtins() {
+		if !kinds.ServedByDefault(k.GVK) || notStored.Has(k.GVK.Kind) || k.GVK.Group == "apiregistration.k8s.io" {
+			continue
+		}
+		served[k.GVR] = &resource{Kind: *k, list: k.GVK.Kind + "List", managers: map[string]*managedfields.FieldManager{}}
+	}
+	return served
+}
+
+// notStored are kinds that are only sent to subresources, or that no request makes.
+var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation", "Scale", "SerializedReference",
+	"TokenRequest")
+
+func (r *resource) isReview() bool {
+	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
+}
+
+// schema returns the kind's OpenAPI schema, that of a built-in kind when it is first asked for.
+func (r *resource) schema() (*spec.Schema, error) {
+	if r.Schema == nil {
+		k, err := builtinSchema(r.GVK)
+		if err != nil {
+			return nil, err
+		}
+		r.Schema = k
+	}
+	return r.Schema, nil
+}
+
+func builtinSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
+	source, err := kinds.Offline()
+	if err != nil {
+		return nil, err
+	}
+	k, err := source.Kind(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return k.Schema, k.SchemaErr
+}
+
+// generations are the built-in kinds whose objects have a metadata.generation.
+var generations = sets.New("ControllerRevision", "CronJob", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule", "EndpointSlice",
+	"FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+	"MutatingWebhookConfiguration", "NetworkPolicy", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass",
+	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration").Delete("ControllerRevision")
+
+func (r *resource) hasGeneration() bool { return r.custom != nil || generations.Has(r.GVK.Kind) }
+
+// conditional are the built-in kinds whose updates must say which resourceVersion they change.
+var conditional = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "Lease", "LeaseCandidate",
+	"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget", "RuntimeClass",
+	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
+
+func (r *resource) mustNameVersion() bool { return r.custom != nil || conditional.Has(r.GVK.Kind) }
+
+// returned are the kinds of which a deletion answers with the object.
+var returned = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume", "PersistentVolumeClaim",
+	"Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Service", "ServiceAccount",
+	"StorageClass", "VolumeAttachment", "VolumeAttributesClass")
+
+// orphans tells whether a deletion that does not say what becomes of the dependents leaves them.
+func (r *resource) orphans() bool {
+	return r.GVK == schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"} ||
+		r.GVK == schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}
+}
+
+// fieldManager returns what keeps managedFields for writes to the object or to a subresource.
+func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error) {
+	if m := r.managers[sub]; m != nil {
+		return m, nil
+	}
+	types, err := r.types()
+	if err != nil {
+		return nil, err
+	}
+	make := managedfields.NewDefaultFieldManager
+	if r.custom != nil {
+		make = managedfields.NewDefaultCRDFieldManager
+	}
+	m, err := make(types, asIs{}, asIs{}, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
+	if err != nil {
+		return nil, err
+	}
+	r.managers[sub] = m
+	return m, nil
+}
+
+// New implements runtime.ObjectCreater.
+func (r *resource) New(schema.GroupVersionKind) (runtime.Object, error) { return r.blank() }
+
+// resetFields are the fields that a write to the object, or to its status, leaves as they are, so that it owns none of them.
+func (r *resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Filter {
+	var reset *fieldpath.Set
+	switch {
+	case !r.HasStatus:
+		return nil
+	case sub == "":
+		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	case r.custom != nil:
+		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+	default:
+		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels"), fieldpath.MakePathOrDie("spec"))
+	}
+	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
+	for _, version := range r.versions() {
+		sets[fieldpath.APIVersion(schema.GroupVersion{Group: r.GVK.Group, Version: version}.String())] = reset
+	}
+	return fieldpath.NewExcludeFilterSetMap(sets)
+}
+
+// versions are those at which objects of the kind can have been written.
+func (r *resource) versions() []string {
+	if r.custom == nil {
+		return []string{r.GVK.Version}
+	}
+	return slices.Sorted(maps.Keys(r.custom.structural))
+}
+
+func (r *resource) typeMeta() metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: r.GVK.GroupVersion().String(), Kind: r.GVK.Kind}
+}

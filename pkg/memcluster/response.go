@@ -1,0 +1,116 @@
+package memcluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// unsupported refuses what a cluster in memory does not do.
+func unsupported(what string) error {
+	return refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
+}
+
+func refusal(code int32, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: details}}
+}
+
+func mediaTypeRefused(accepted string) error {
+	return refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format - accepted media types include: "+accepted, nil)
+}
+
+// statusOf is what an API server answers for an error: one of no kind is a reasonless 500.
+func statusOf(err error) metav1.Status {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		status = known.Status()
+	}
+	status.APIVersion, status.Kind = "v1", "Status"
+	return status
+}
+
+func failure(request *http.Request, err error) *http.Response {
+	status := statusOf(err)
+	answer := response(request, int(status.Code), "application/json", encode(status))
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		answer.Header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	return answer
+}
+
+func response(request *http.Request, code int, contentType string, body []byte) *http.Response {
+	return &http.Response{
+		Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {contentType}}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+		Request: request,
+	}
+}
+
+// encode writes what came from JSON, or the API's own types: neither can fail.
+func encode(v any) []byte {
+	if u, ok := v.(*unstructured.Unstructured); ok {
+		v = u.Object
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encoding an answer: %v", err))
+	}
+	return out
+}
+
+// list is the answer to a list.
+type list struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        listMeta         `json:"metadata"`
+	Items           []map[string]any `json:"items"`
+}
+
+// listMeta is metav1.ListMeta; lists of custom resources always say how they go on.
+type listMeta struct {
+	ResourceVersion    string  `json:"resourceVersion"`
+	Continue           *string `json:"continue,omitempty"`
+	RemainingItemCount *int64  `json:"remainingItemCount,omitempty"`
+}
+
+// shown is an answer in the form that was asked for: whole, or its metadata alone.
+func shown(request *http.Request, answer any) any {
+	if !metadataOnly(request) {
+		return answer
+	}
+	switch answer := answer.(type) {
+	case *unstructured.Unstructured:
+		return metadataOf(answer.Object)
+	case *list:
+		out := &list{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Metadata: answer.Metadata, Items: []map[string]any{}}
+		if next := answer.Metadata.Continue; next != nil && *next == "" {
+			out.Metadata.Continue = nil
+		}
+		for _, item := range answer.Items {
+			out.Items = append(out.Items, metadataOf(item))
+		}
+		return out
+	}
+	return answer
+}
+
+func metadataOnly(request *http.Request) bool {
+	return strings.Contains(request.Header.Get("Accept"), ";as=PartialObjectMetadata")
+}
+
+func metadataOf(object map[string]any) map[string]any {
+	if object["kind"] == "Status" {
+		return object
+	}
+	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]}
+}

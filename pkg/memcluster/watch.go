@@ -1,0 +1,261 @@
+package memcluster
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Watch is a watch that a client has open.
+type Watch struct {
+	GVR       schema.GroupVersionResource
+	Namespace string // "" for all
+	Labels    labels.Selector
+	Fields    fields.Selector
+	UserAgent string
+}
+
+// Event is what a watch tells. The object must not be changed.
+type Event struct {
+	Type   watch.EventType
+	Object *unstructured.Unstructured
+}
+
+// Delivery says when a watch delivers an event: once After has passed and Held, unless nil, is closed. The events of one watch
+// stay in order, so one that is late holds back those that follow.
+type Delivery struct {
+	After time.Duration
+	Held  <-chan struct{}
+}
+
+// change is a write. old is nil where it made an object, and new where it removed one.
+type change struct {
+	version  uint64
+	resource schema.GroupResource
+	old, new *unstructured.Unstructured
+}
+
+// record remembers a change and tells the watches of it.
+func (c *Cluster) record(ch change) {
+	c.history = append(c.history, ch)
+	for s := range c.watches {
+		c.tell(s, ch)
+	}
+}
+
+// Compact forgets what has happened: a watch or a list at an earlier resourceVersion is answered 410 from now on.
+func (c *Cluster) Compact() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history, c.forgotten = nil, c.version
+}
+
+// stream is the body of a watch. It is a reader that waits on channels.
+type stream struct {
+	cluster   *Cluster
+	selection *selection
+	about     Watch
+	slim      bool // metadata alone
+	ctx       context.Context
+	ended     chan struct{} // closed by Close
+	deadline  <-chan time.Time
+	woken     chan struct{} // has room for one: something was queued
+
+	// queued is guarded by the cluster's lock, rest is the reader's own.
+	queued []queued
+	rest   []byte
+}
+
+type queued struct {
+	line []byte
+	due  time.Time
+	held <-chan struct{}
+}
+
+// watch begins a watch.
+func (c *Cluster) watch(call *call, s *selection, o *listOptions) (*stream, error) {
+	version, err := c.wanted(o)
+	if err != nil {
+		return nil, err
+	}
+	w := &stream{cluster: c, selection: s, slim: metadataOnly(call.http), ctx: call.http.Context(),
+		ended: make(chan struct{}), woken: make(chan struct{}, 1),
+		about: Watch{GVR: s.resource.GVR, Namespace: s.namespace, Labels: s.labels, Fields: s.fields, UserAgent: call.http.UserAgent()}}
+	if seconds, err := strconv.Atoi(call.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
+		w.deadline = time.After(time.Duration(seconds) * time.Second)
+	}
+	switch {
+	case version == 0 || o.initialEvents:
+		objects, err := c.at(s, c.version)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range objects {
+			c.queue(w, watch.Added, u)
+		}
+		if o.initialEvents && o.bookmarks {
+			c.queue(w, watch.Bookmark, s.resource.bookmark(c.version))
+		}
+	case version < c.forgotten:
+		status := statusOf(apierrors.NewResourceExpired("too old resource version: " + o.version + " (" + strconv.FormatUint(c.forgotten, 10) + ")"))
+		w.queued = []queued{{line: line(watch.Error, status)}}
+		w.wake()
+		return w, nil
+	default:
+		for _, ch := range c.history {
+			if ch.version > version {
+				c.tell(w, ch)
+			}
+		}
+	}
+	c.watches[w] = struct{}{}
+	return w, nil
+}
+
+// bookmark tells that the initial events have ended.
+func (r *resource) bookmark(version uint64) *unstructured.Unstructured {
+	u := blank(r.GVK)
+	u.SetResourceVersion(strconv.FormatUint(version, 10))
+	u.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return u
+}
+
+// tell queues what a change is for one watch: an object that begins to be selected is added, one that no longer is deleted.
+func (c *Cluster) tell(w *stream, ch change) {
+	if ch.resource != w.selection.resource.GVR.GroupResource() {
+		return
+	}
+	before, after := w.selection.has(ch.old), w.selection.has(ch.new)
+	kind, u := watch.Modified, ch.new
+	switch {
+	case !before && !after:
+		return
+	case !before:
+		kind = watch.Added
+	case !after:
+		kind, u = watch.Deleted, ch.old.DeepCopy()
+		u.SetResourceVersion(strconv.FormatUint(ch.version, 10))
+	}
+	u, err := w.selection.resource.view(u)
+	if err != nil {
+		w.queued = append(w.queued, queued{line: line(watch.Error, statusOf(err))})
+		w.wake()
+		return
+	}
+	c.queue(w, kind, u)
+}
+
+func (c *Cluster) queue(w *stream, kind watch.EventType, u *unstructured.Unstructured) {
+	delivery := c.deliver(w.about, Event{Type: kind, Object: u})
+	q := queued{held: delivery.Held}
+	if delivery.After > 0 {
+		q.due = time.Now().Add(delivery.After)
+	}
+	shape := any(u.Object)
+	if w.slim {
+		shape = metadataOf(u.Object)
+	}
+	q.line = line(kind, shape)
+	w.queued = append(w.queued, q)
+	w.wake()
+}
+
+func line(kind watch.EventType, object any) []byte {
+	return append(encode(map[string]any{"type": kind, "object": object}), '\n')
+}
+
+func (w *stream) wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
+}
+
+func watchResponse(request *http.Request, w *stream) *http.Response {
+	answer := response(request, http.StatusOK, "application/json", nil)
+	answer.Body, answer.ContentLength = w, -1
+	return answer
+}
+
+// Read implements io.Reader: it waits for the next event and for its time.
+func (w *stream) Read(p []byte) (int, error) {
+	for len(w.rest) == 0 {
+		next, ok := w.first()
+		if !ok {
+			if err := w.wait(w.woken, nil); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if next.held != nil {
+			if err := w.wait(next.held, nil); err != nil {
+				return 0, err
+			}
+		}
+		if left := time.Until(next.due); left > 0 {
+			timer := time.NewTimer(left)
+			err := w.wait(nil, timer.C)
+			timer.Stop()
+			if err != nil {
+				return 0, err
+			}
+		}
+		w.rest = next.line
+		w.drop()
+	}
+	n := copy(p, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+// wait returns when one of the two is ready, or with an error when the watch has ended.
+func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
+	select {
+	case <-ready:
+		return nil
+	case <-at:
+		return nil
+	case <-w.deadline:
+		return io.EOF
+	case <-w.ended:
+		return io.EOF
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+}
+
+func (w *stream) first() (queued, bool) {
+	w.cluster.mu.Lock()
+	defer w.cluster.mu.Unlock()
+	if len(w.queued) == 0 {
+		return queued{}, false
+	}
+	return w.queued[0], true
+}
+
+func (w *stream) drop() {
+	w.cluster.mu.Lock()
+	defer w.cluster.mu.Unlock()
+	w.queued = w.queued[1:]
+}
+
+// Close implements io.Closer. It may be called more than once.
+func (w *stream) Close() error {
+	w.cluster.mu.Lock()
+	defer w.cluster.mu.Unlock()
+	if _, open := w.cluster.watches[w]; open {
+		delete(w.cluster.watches, w)
+		close(w.ended)
+	}
+	return nil
+}

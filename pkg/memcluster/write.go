@@ -1,0 +1,212 @@
+package memcluster
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// create answers a POST.
+func (c *Cluster) create(call *call) (any, int, error) {
+	o, err := call.options("CreateOptions", "")
+	if err != nil {
+		return nil, 0, err
+	}
+	u, err := call.read(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	if call.resource.Namespaced && u.GetNamespace() != "" && u.GetNamespace() != call.namespace {
+		return nil, 0, call.checkNames("", u.GetNamespace())
+	}
+	clearSystem(u)
+	u.SetNamespace(call.namespace)
+	none, err := call.resource.blank()
+	if err != nil {
+		return nil, 0, err
+	}
+	if u, err = call.own(none, u, o); err != nil {
+		return nil, 0, err
+	}
+	call.name = u.GetName()
+	if prefix := u.GetGenerateName(); call.name == "" && prefix != "" {
+		call.name = c.generateName(prefix)
+		u.SetName(call.name)
+	}
+	if u.GetResourceVersion() != "" {
+		return nil, 0, fmt.Errorf("resourceVersion should not be set on objects to be created")
+	}
+	out, err := c.insert(call, u, o)
+	return out, http.StatusCreated, err
+}
+
+// own has the field manager own what differs from the live object.
+func (c *call) own(live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
+	fields, err := c.resource.fieldManager(c.sub)
+	if err != nil {
+		return nil, err
+	}
+	dedupOwners(u)
+	return fields.UpdateNoErrors(live, u, o.manager).(*unstructured.Unstructured), nil
+}
+
+// insert stores an object that is not there.
+func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
+	if err := c.checkNamespace(call); err != nil {
+		return nil, err
+	}
+	r := call.resource
+	clearSystem(u)
+	u.SetUID(c.newUID())
+	u.SetCreationTimestamp(now())
+	u.SetSelfLink("")
+	if r.HasStatus {
+		r.clearStatus(u)
+	}
+	if r.hasGeneration() {
+		u.SetGeneration(1)
+	}
+	beNamespace(r, u)
+	if errs := validateNew(call, u); len(errs) > 0 {
+		return nil, invalid(u, errs)
+	}
+	if there := c.objects[call.groupResource()][call.at()]; there != nil {
+		err := apierrors.NewAlreadyExists(call.groupResource(), call.name)
+		if there.GetDeletionTimestamp() != nil {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		}
+		return nil, err
+	}
+	u.SetResourceVersion("")
+	if o.dryRun {
+		return u, nil
+	}
+	return c.commit(r, nil, u), nil
+}
+
+// clearStatus takes off a status that only the subresource may write. The Go types of built-in kinds have an empty one.
+func (r *resource) clearStatus(u *unstructured.Unstructured) {
+	if _, ok := u.Object["status"]; ok && r.custom == nil {
+		u.Object["status"] = map[string]any{}
+		return
+	}
+	delete(u.Object, "status")
+}
+
+// beNamespace gives a new Namespace what only namespaces have.
+func beNamespace(r *resource, u *unstructured.Unstructured) {
+	if !r.isNamespace() {
+		return
+	}
+	u.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
+	u.Object["status"] = map[string]any{"phase": string(corev1.NamespaceActive)}
+}
+
+func (r *resource) isNamespace() bool {
+	return r.GVK == corev1.SchemeGroupVersion.WithKind("Namespace")
+}
+
+// checkNamespace refuses new objects in a namespace that is not there, or is going.
+func (c *Cluster) checkNamespace(call *call) error {
+	if !call.resource.Namespaced {
+		return nil
+	}
+	at := call.at()
+	at.Namespace, at.Name = "", call.namespace
+	namespace := c.objects[corev1.Resource("namespaces")][at]
+	if namespace == nil {
+		return apierrors.NewNotFound(corev1.Resource("namespaces"), call.namespace)
+	}
+	if namespace.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	err := apierrors.NewForbidden(call.groupResource(), call.name,
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", call.namespace))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause,
+		Message: fmt.Sprintf("namespace %s is being terminated", call.namespace), Field: "metadata.namespace"})
+	return err
+}
+
+// update answers a PUT.
+func (c *Cluster) update(call *call) (any, int, error) {
+	o, err := call.options("UpdateOptions", "")
+	if err != nil {
+		return nil, 0, err
+	}
+	u, err := call.read(o)
+	if err != nil {
+		return nil, 0, err
+	}
+	if u.GetNamespace() == "" || !call.resource.Namespaced {
+		u.SetNamespace(call.namespace)
+	}
+	if err := call.checkNames(u.GetName(), u.GetNamespace()); err != nil {
+		return nil, 0, err
+	}
+	live, err := c.live(call)
+	if err != nil {
+		return nil, 0, err
+	}
+	if uid := u.GetUID(); uid != "" && uid != live.GetUID() {
+		return nil, 0, apierrors.NewConflict(call.groupResource(), call.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, live.GetUID())) //nolint:staticcheck // the API server's words
+	}
+	if u, err = call.own(live, u, o); err != nil {
+		return nil, 0, err
+	}
+	out, err := c.replace(call, live, u, o)
+	return out, http.StatusOK, err
+}
+
+// live returns the object that a call is for, as its resource shows it.
+func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
+	stored := c.objects[call.groupResource()][call.at()]
+	if stored == nil {
+		return nil, apierrors.NewNotFound(call.groupResource(), call.name)
+	}
+	return call.resource.view(stored)
+}
+
+// replace stores u in the place of the live object, where nothing speaks against it.
+func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
+	r := call.resource
+	if version := u.GetResourceVersion(); version == "" || version == "0" {
+		if r.mustNameVersion() {
+			return nil, apierrors.NewInvalid(groupKind(call.groupResource()), call.name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+		}
+		u.SetResourceVersion(live.GetResourceVersion())
+	} else if _, err := strconv.ParseUint(version, 10, 64); err != nil {
+		return nil, err
+	} else if version != live.GetResourceVersion() {
+		return nil, apierrors.NewConflict(call.groupResource(), call.name,
+			fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	dedupOwners(u)
+	u = r.prepareUpdate(u, live, call.sub)
+	if errs := validateUpdate(call, u, live); len(errs) > 0 {
+		return nil, invalid(u, errs)
+	}
+	keepTimes(u, live)
+	if o.dryRun {
+		return u, nil
+	}
+	return c.finish(r, live, u), nil
+}
+
+// finish stores a change. An object that is being deleted goes with its last finalizer.
+func (c *Cluster) finish(r *resource, live, u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && isZero(u.GetDeletionGracePeriodSeconds()) && !r.isNamespace() {
+		c.remove(r, live)
+		return u
+	}
+	return c.commitChange(r, live, u)
+}
+
+func isZero(n *int64) bool { return n == nil || *n == 0 }
