@@ -4,6 +4,7 @@ package memcluster_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -184,9 +185,17 @@ func (s *session) fill(text string) string {
 	})
 }
 
-// field is a value of an earlier answer.
+// object is an earlier answer.
 func (s *session) object(n int) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: s.answers[n-1].(map[string]any)}
+	text, err := json.Marshal(s.answers[n-1])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		s.t.Fatalf("%s: the answer to step %d is no object: %v", s.server, n, err)
+	}
+	return u
 }
 
 var contentTypes = map[string]string{"POST": "application/json", "PUT": "application/json", "DELETE": "application/json",
@@ -229,7 +238,7 @@ func (s *session) send(st step) (answer, shown any) {
 		s.t.Fatal(err)
 	}
 	var body any
-	if json.Unmarshal(text, &body) != nil {
+	if decode(text, &body) != nil {
 		body = string(text)
 	}
 	return body, map[string]any{"code": response.StatusCode, "body": s.masks.mask(body)}
@@ -249,7 +258,7 @@ func (s *session) read(st step) any {
 			s.t.Fatalf("%s: event %d of %d: %v", s.server, len(events)+1, st.events, err)
 		}
 		var event any
-		if err := json.Unmarshal(line, &event); err != nil {
+		if err := decode(line, &event); err != nil {
 			s.t.Fatal(err)
 		}
 		events = append(events, s.masks.mask(event))
@@ -286,13 +295,20 @@ func (s *session) operate(st step) (answer, shown any) {
 		"fields": apply.InvalidFields(err)}
 }
 
+// decode reads JSON and keeps numbers as they are written.
+func decode(text []byte, into *any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
 func normalJSON(t *testing.T, v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out any
-	if err := json.Unmarshal(text, &out); err != nil {
+	if err := decode(text, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out

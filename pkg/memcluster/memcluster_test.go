@@ -107,8 +107,8 @@ func (l *log) take() []string {
 	return lines
 }
 
-// watching starts an informer of ConfigMaps whose list and watch may be changed, and returns what it sees.
-func watching(t *testing.T, client dynamic.Interface, tweak dynamicinformer.TweakListOptionsFunc) *log {
+// inform starts an informer of ConfigMaps whose list and watch may be changed, and returns what it sees.
+func inform(t *testing.T, client dynamic.Interface, tweak dynamicinformer.TweakListOptionsFunc) *log {
 	t.Helper()
 	seen := &log{}
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, configMapsOf, "default", 0, cache.Indexers{}, tweak).Informer()
@@ -139,7 +139,7 @@ func TestInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, client := memory(t)
 		applyTo(t, client, configMapsOf, configMap("a", "1"))
-		seen := watching(t, client, nil)
+		seen := inform(t, client, nil)
 		expect(t, seen, "add a 1")
 		applyTo(t, client, configMapsOf, configMap("b", "1"))
 		applyTo(t, client, configMapsOf, configMap("a", "2"))
@@ -176,7 +176,7 @@ func TestDelivery(t *testing.T) {
 			}
 			return memcluster.Delivery{After: time.Minute}
 		}))
-		seen, late := watching(t, client, nil), watching(t, client, func(o *metav1.ListOptions) { o.LabelSelector = "!none" })
+		seen, late := inform(t, client, nil), inform(t, client, func(o *metav1.ListOptions) { o.LabelSelector = "!none" })
 		applyTo(t, client, configMapsOf, configMap("late", "1"))
 		expect(t, seen, "add late 1")
 		expect(t, late)

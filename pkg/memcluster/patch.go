@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // patch answers a PATCH of each type.
@@ -63,11 +63,10 @@ func (c *Cluster) patch(call *call) (any, int, error) {
 
 // changeByApply merges the document of a server-side apply.
 func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType, o options) (*unstructured.Unstructured, error) {
-	document := &unstructured.Unstructured{}
+	document := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(c.body, &document.Object); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
-	document = &unstructured.Unstructured{Object: integers(document.Object).(map[string]any)}
 	if live == nil {
 		var err error
 		if live, err = c.resource.blank(); err != nil {
@@ -88,28 +87,6 @@ func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType,
 		}
 	}
 	return c.resource.normal(merged.(*unstructured.Unstructured))
-}
-
-// integers has whole numbers, which YAML's reader gives as floats, be what an unstructured object holds.
-func integers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if v == nil {
-			return map[string]any{}
-		}
-		for key, item := range v {
-			v[key] = integers(item)
-		}
-	case []any:
-		for i, item := range v {
-			v[i] = integers(item)
-		}
-	case float64:
-		if whole := int64(v); float64(whole) == v {
-			return whole
-		}
-	}
-	return v
 }
 
 // changeByPatch changes the live object by a JSON patch or a merge patch.

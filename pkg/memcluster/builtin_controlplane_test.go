@@ -1,0 +1,152 @@
+//go:build controlplane
+
+package memcluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/memcluster"
+)
+
+// TestBuiltinKinds applies what the examples render to both servers. The one in memory knows fewer defaults, so its object is
+// part of the real one; who owns what is the same, and so it is after another writer and another apply.
+func TestBuiltinKinds(t *testing.T) {
+	crds, err := filepath.Glob("../../examples/configs/*/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := filepath.Glob("../../examples/configs/*/rendered.yaml")
+	if err != nil || len(rendered) < 10 {
+		t.Fatalf("%d examples, %v", len(rendered), err)
+	}
+	compared := map[string]bool{}
+	for _, path := range rendered {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := controlplane.Documents(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, u := range list {
+			kind, err := source.Kind(u.GroupVersionKind())
+			if err != nil || !kind.Namespaced || !kinds.IsBuiltin(u.GroupVersionKind().GroupKind()) {
+				continue
+			}
+			compared[u.GetKind()] = true
+			t.Run(fmt.Sprintf("%s/%d-%s", filepath.Base(filepath.Dir(path)), i, u.GetKind()), func(t *testing.T) { compareBuiltin(t, kind, u) })
+		}
+	}
+	if len(compared) < 5 {
+		t.Errorf("kinds compared: %v", compared)
+	}
+}
+
+func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstructured) {
+	ns := testkit.Namespace(t)
+	document.SetNamespace(ns)
+	document.SetOwnerReferences(nil) // the owners are not there, and the garbage collector runs
+	cluster, err := memcluster.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Put(object("v1", "Namespace", "", ns, nil)); err != nil {
+		t.Fatal(err)
+	}
+	memory, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(when string, do func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) {
+		t.Helper()
+		want, err := do(testkit.Dynamic(t).Resource(kind.GVR).Namespace(ns))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := do(memory.Resource(kind.GVR).Namespace(ns))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(owned(t, want), owned(t, got)); diff != "" {
+			t.Errorf("%s fields are owned otherwise (- API server, + memory):\n%s", when, diff)
+		}
+		for _, key := range []string{"metadata", "status"} { // the first was compared, the second is the server's
+			unstructured.RemoveNestedField(got.Object, key)
+		}
+		if where := surplus("", got.Object, want.Object); where != "" {
+			t.Errorf("%s the object in memory has what the real one has not: %s", when, where)
+		}
+	}
+	apply := func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return r.Apply(t.Context(), document.GetName(), document, metav1.ApplyOptions{FieldManager: "operator", Force: true})
+	}
+	write("after the apply", apply)
+	write("after somebody's write", func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return r.Patch(t.Context(), document.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "them"})
+	})
+	write("after another apply", apply)
+}
+
+// owned is managedFields without times.
+func owned(t *testing.T, u *unstructured.Unstructured) any {
+	t.Helper()
+	entries := u.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	text, err := json.Marshal(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// surplus finds a value of part that whole does not have: "" for none.
+func surplus(at string, part, whole any) string {
+	switch p := part.(type) {
+	case map[string]any:
+		w, _ := whole.(map[string]any)
+		for key, value := range p {
+			if where := surplus(at+"."+key, value, w[key]); where != "" {
+				return where
+			}
+		}
+		return ""
+	case []any:
+		w, _ := whole.([]any)
+		if len(p) != len(w) {
+			return at
+		}
+		for i := range p {
+			if where := surplus(fmt.Sprintf("%s[%d]", at, i), p[i], w[i]); where != "" {
+				return where
+			}
+		}
+		return ""
+	}
+	if !cmp.Equal(part, whole) {
+		return fmt.Sprintf("%s is %v, not %v", at, part, whole)
+	}
+	return ""
+}
