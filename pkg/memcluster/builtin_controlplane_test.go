@@ -99,7 +99,13 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 	}
 	write("after the apply", apply)
 	write("after somebody's write", func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
-		return r.Patch(t.Context(), document.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"labels":{"theirs":"1"}}}`), metav1.PatchOptions{FieldManager: "them"})
+		return r.Patch(
+			t.Context(),
+			document.GetName(),
+			"application/merge-patch+json",
+			[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`),
+			metav1.PatchOptions{FieldManager: "them"},
+		)
 	})
 	write("after another apply", apply)
 }

@@ -2,7 +2,6 @@ package memcluster
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -48,15 +47,18 @@ type placed struct {
 // all returns every object, in an order that is the same in every run.
 func (c *Cluster) all() []placed {
 	var out []placed
-	for _, gr := range slices.SortedFunc(maps.Keys(c.objects), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
-		for _, u := range c.objects[gr] {
+	for _, objects := range c.objects {
+		for _, u := range objects {
 			if r := c.resourceOf(u.GroupVersionKind()); r != nil {
 				out = append(out, placed{r, u})
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b placed) int {
-		return strings.Compare(a.resource.GVR.GroupResource().String()+" "+keyOf(a.object), b.resource.GVR.GroupResource().String()+" "+keyOf(b.object))
+		return strings.Compare(
+			a.resource.GVR.GroupResource().String()+" "+keyOf(a.object),
+			b.resource.GVR.GroupResource().String()+" "+keyOf(b.object),
+		)
 	})
 	return out
 }
@@ -74,7 +76,8 @@ func (c *Cluster) collectOne(at placed) string {
 	if u.GetDeletionTimestamp() != nil {
 		return c.collectOwner(at)
 	}
-	if namespace := c.objects[corev1.Resource("namespaces")][nameKey{Name: u.GetNamespace()}]; namespace != nil && namespace.GetDeletionTimestamp() != nil {
+	if namespace := c.objects[corev1.Resource("namespaces")][nameKey{Name: u.GetNamespace()}]; namespace != nil &&
+		namespace.GetDeletionTimestamp() != nil {
 		return c.collectDelete(at, metav1.DeletePropagationBackground, "deleted with its namespace")
 	}
 	return c.collectDependent(at)
@@ -86,9 +89,13 @@ func (c *Cluster) collectOwner(at placed) string {
 	switch {
 	case slices.Contains(at.object.GetFinalizers(), metav1.FinalizerOrphanDependents):
 		if len(dependents) > 0 {
-			return c.collectWrite(dependents[0], "removed an owner that leaves its dependents from "+keyOf(dependents[0].object)+", for", func(u *unstructured.Unstructured) {
-				dropOwners(u, at.object.GetUID())
-			})
+			return c.collectWrite(
+				dependents[0],
+				"removed an owner that leaves its dependents from "+keyOf(dependents[0].object)+", for",
+				func(u *unstructured.Unstructured) {
+					dropOwners(u, at.object.GetUID())
+				},
+			)
 		}
 		return c.collectWrite(at, "removed finalizer orphan from", dropFinalizer(metav1.FinalizerOrphanDependents))
 	case slices.Contains(at.object.GetFinalizers(), metav1.FinalizerDeleteDependents):
@@ -202,7 +209,9 @@ func dropFinalizer(name string) func(*unstructured.Unstructured) {
 }
 
 func dropOwners(u *unstructured.Unstructured, uids ...types.UID) {
-	u.SetOwnerReferences(orNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })))
+	u.SetOwnerReferences(
+		orNil(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return slices.Contains(uids, o.UID) })),
+	)
 }
 
 // orNil has an empty list not be written.

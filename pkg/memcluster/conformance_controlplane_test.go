@@ -41,7 +41,7 @@ type row struct {
 type step struct {
 	method, path, body string
 	contentType        string // where it is not the usual one of the method
-	accept, agent      string
+	accept             string
 	// message: the answers' messages differ; only what programs read is compared.
 	message bool
 	// apply is what pkg/apply does, in place of a request.
@@ -121,8 +121,10 @@ func newCluster(t testing.TB, ns string, options ...memcluster.Option) *memclust
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns},
-		"spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": map[string]any{"phase": "Active"}}}
+	namespace := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns},
+			"spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": map[string]any{"phase": "Active"}},
+	}
 	if _, err := cluster.Put(namespace); err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +141,17 @@ func connect(t *testing.T, server, ns string, config *rest.Config, cluster *memc
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &session{t: t, server: server, ns: ns, client: client, host: strings.TrimSuffix(config.Host, "/"), apply: apply.New(d, "operator"), cluster: cluster,
-		watches: map[int]*bufio.Reader{}, masks: newMasks()}
+	return &session{
+		t:       t,
+		server:  server,
+		ns:      ns,
+		client:  client,
+		host:    strings.TrimSuffix(config.Host, "/"),
+		apply:   apply.New(d, "operator"),
+		cluster: cluster,
+		watches: map[int]*bufio.Reader{},
+		masks:   newMasks(),
+	}
 }
 
 // do does a step and returns what is compared.
@@ -291,8 +302,12 @@ func (s *session) operate(st step) (answer, shown any) {
 		answer = u.Object
 	}
 	failure := apply.Classify(err)
-	return answer, map[string]any{"body": s.masks.mask(normalJSON(s.t, answer)), "reason": failure.Reason, "message": s.masks.text(failure.Message),
-		"fields": apply.InvalidFields(err)}
+	return answer, map[string]any{
+		"body":    s.masks.mask(normalJSON(s.t, answer)),
+		"reason":  failure.Reason,
+		"message": s.masks.text(failure.Message),
+		"fields":  apply.InvalidFields(err),
+	}
 }
 
 // decode reads JSON and keeps numbers as they are written.

@@ -30,7 +30,9 @@ func (r *resource) coerce(u *unstructured.Unstructured) (unknown []string, err e
 		return nil, err
 	}
 	s := r.custom.structural[r.GVK.Version]
-	unknown = append(unknown, pruning.PruneWithOptions(u.Object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	unknown = append(
+		unknown,
+		pruning.PruneWithOptions(u.Object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, s)
 	coerced, paths := objectmeta.CoerceWithOptions(nil, u.Object, s, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 	if coerced != nil {

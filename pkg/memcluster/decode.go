@@ -33,13 +33,13 @@ func (untyped) ObjectKinds(in runtime.Object) ([]schema.GroupVersionKind, bool, 
 var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	out := map[bool]map[string]runtime.Serializer{}
 	for _, custom := range []bool{false, true} {
-		creater, typer := runtime.ObjectCreater(clientscheme.Scheme), runtime.ObjectTyper(clientscheme.Scheme)
+		maker, typer := runtime.ObjectCreater(clientscheme.Scheme), runtime.ObjectTyper(clientscheme.Scheme)
 		if custom {
-			creater, typer = untyped{}, untyped{}
+			maker, typer = untyped{}, untyped{}
 		}
 		out[custom] = map[string]runtime.Serializer{}
 		for _, mediaType := range []string{"application/json", "application/yaml"} {
-			out[custom][mediaType] = json.NewSerializerWithOptions(json.DefaultMetaFactory, creater, typer,
+			out[custom][mediaType] = json.NewSerializerWithOptions(json.DefaultMetaFactory, maker, typer,
 				json.SerializerOptions{Strict: true, Yaml: mediaType == "application/yaml"})
 		}
 	}
@@ -95,8 +95,10 @@ func (c *call) read(o options) (*unstructured.Unstructured, error) {
 	if errors.As(err, &known) {
 		return nil, err
 	}
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", c.resource.GVK.Kind, c.resource.GVK.Version,
-		c.resource.GVK.Kind, err))
+	return nil, apierrors.NewBadRequest(
+		fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", c.resource.GVK.Kind, c.resource.GVK.Version,
+			c.resource.GVK.Kind, err),
+	)
 }
 
 // normal brings an object that was merged from an apply into the form that it is stored in.
@@ -148,7 +150,7 @@ func (r *resource) untype(object runtime.Object) (*unstructured.Unstructured, er
 	u.SetGroupVersionKind(r.GVK)
 	switch r.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}:
-		return u, normalSecret(content)
+		normalSecret(content)
 	case schema.GroupKind{Kind: "Namespace"}:
 		labels := u.GetLabels()
 		if labels == nil {
@@ -163,7 +165,7 @@ func (r *resource) untype(object runtime.Object) (*unstructured.Unstructured, er
 }
 
 // normalSecret has a Secret's stringData become data, and gives it a type.
-func normalSecret(content map[string]any) error {
+func normalSecret(content map[string]any) {
 	if texts, ok := content["stringData"].(map[string]any); ok {
 		data, _ := content["data"].(map[string]any)
 		if data == nil {
@@ -178,5 +180,4 @@ func normalSecret(content map[string]any) error {
 	if content["type"] == nil {
 		content["type"] = "Opaque"
 	}
-	return nil
 }

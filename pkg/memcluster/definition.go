@@ -82,7 +82,11 @@ func (c *custom) read(crd *apiextensionsv1.CustomResourceDefinition, version str
 			return unsupported("selectableFields")
 		}
 		internal := &apiextensions.JSONSchemaProps{}
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+			v.Schema.OpenAPIV3Schema,
+			internal,
+			nil,
+		); err != nil {
 			return err
 		}
 		s, err := structuralschema.NewStructural(internal)

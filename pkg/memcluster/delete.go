@@ -95,7 +95,9 @@ func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []
 		add = orphan
 	case old != nil:
 	case o.PropagationPolicy != nil:
-		add = map[metav1.DeletionPropagation]string{metav1.DeletePropagationOrphan: orphan, metav1.DeletePropagationForeground: foreground}[*o.PropagationPolicy]
+		add = map[metav1.DeletionPropagation]string{
+			metav1.DeletePropagationOrphan: orphan, metav1.DeletePropagationForeground: foreground,
+		}[*o.PropagationPolicy]
 	case slices.Contains(have, orphan):
 		add = orphan
 	case slices.Contains(have, foreground):

@@ -24,12 +24,22 @@ func (c *Cluster) describe(path, accept string) (document []byte, contentType st
 	parts := strings.Split(path, "/")
 	switch {
 	case path == "version":
-		return encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(kinds.BuiltinVersion(), "1."), GitVersion: "v" + kinds.BuiltinVersion() + ".0"}), asJSON
+		return encode(
+			apiversion.Info{Major: "1", Minor: strings.TrimPrefix(kinds.BuiltinVersion(), "1."), GitVersion: "v" + kinds.BuiltinVersion() + ".0"},
+		), asJSON
 	case path == "openapi/v3":
 		return c.openapiPaths(), asJSON
 	case strings.HasPrefix(path, "openapi/v3/"):
 		return c.openapi(groupVersion(parts[2:])), asJSON
-	case (path == "api" || path == "apis") && strings.Contains(accept, asAggregated):
+	case parts[0] == "api" || parts[0] == "apis":
+		return c.discovery(path, parts, accept)
+	}
+	return nil, ""
+}
+
+func (c *Cluster) discovery(path string, parts []string, accept string) (document []byte, contentType string) {
+	switch {
+	case len(parts) == 1 && strings.Contains(accept, asAggregated):
 		return c.aggregated(path == "api"), asAggregated
 	case path == "api":
 		return encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), asJSON

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	path "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -86,16 +86,22 @@ func copyField(to, from map[string]any, field string) {
 // pathSegment is what every name must be.
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
-		return path.IsValidPathSegmentPrefix(name)
+		return content.IsPathSegmentPrefix(name)
 	}
-	return path.IsValidPathSegmentName(name)
+	return content.IsPathSegmentName(name)
 }
 
 func validateNew(call *call, u *unstructured.Unstructured) field.ErrorList {
 	var errs field.ErrorList
 	meta := field.NewPath("metadata")
 	if r := call.resource; r.custom != nil {
-		errs = r.validate(call.http.Context(), u, nil, "", validation.ValidateObjectMetaAccessor(u, r.Namespaced, validation.NameIsDNSSubdomain, meta))
+		errs = r.validate(
+			call.http.Context(),
+			u,
+			nil,
+			"",
+			validation.ValidateObjectMetaAccessor(u, r.Namespaced, validation.NameIsDNSSubdomain, meta),
+		)
 	} else {
 		errs = validation.ValidateObjectMetaAccessor(u, r.Namespaced, r.nameRule(), meta)
 		errs = append(errs, validateFinalizers(u, meta)...)
@@ -140,7 +146,10 @@ func validateFinalizers(u *unstructured.Unstructured, meta *field.Path) field.Er
 		case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, string(corev1.FinalizerKubernetes):
 		default:
 			if !strings.Contains(name, "/") {
-				errs = append(errs, field.Invalid(meta.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+				errs = append(
+					errs,
+					field.Invalid(meta.Child("finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"),
+				)
 			}
 		}
 	}

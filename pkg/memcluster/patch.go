@@ -19,13 +19,9 @@ import (
 
 // patch answers a PATCH of each type.
 func (c *Cluster) patch(call *call) (any, int, error) {
-	mediaType, _, _ := strings.Cut(call.http.Header.Get("Content-Type"), ";")
-	kind := types.PatchType(mediaType)
-	switch {
-	case kind == types.StrategicMergePatchType && call.resource.custom == nil:
-		return nil, 0, unsupported("strategic merge patches")
-	case kind != types.ApplyYAMLPatchType && kind != types.MergePatchType && kind != types.JSONPatchType:
-		return nil, 0, mediaTypeRefused("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+	kind, err := call.patchType()
+	if err != nil {
+		return nil, 0, err
 	}
 	o, err := call.options("PatchOptions", kind)
 	if err != nil {
@@ -59,6 +55,19 @@ func (c *Cluster) patch(call *call) (any, int, error) {
 	}
 	out, err := c.replace(call, live, u, o)
 	return out, http.StatusOK, err
+}
+
+// patchType is what kind of patch the body is.
+func (c *call) patchType() (types.PatchType, error) {
+	mediaType, _, _ := strings.Cut(c.http.Header.Get("Content-Type"), ";")
+	kind := types.PatchType(mediaType)
+	switch {
+	case kind == types.StrategicMergePatchType && c.resource.custom == nil:
+		return "", unsupported("strategic merge patches")
+	case kind != types.ApplyYAMLPatchType && kind != types.MergePatchType && kind != types.JSONPatchType:
+		return "", mediaTypeRefused("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+	}
+	return kind, nil
 }
 
 // changeByApply merges the document of a server-side apply.
@@ -115,7 +124,11 @@ func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchTy
 		err = runtime.NewStrictDecodingError(strict)
 	}
 	if err != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())})
+		return nil, apierrors.NewInvalid(
+			schema.GroupKind{},
+			"",
+			field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())},
+		)
 	}
 	return c.own(live, u, o)
 }

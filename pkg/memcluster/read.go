@@ -79,29 +79,35 @@ type listOptions struct {
 func (c *call) listOptions() (*listOptions, error) {
 	q := c.query
 	o := &listOptions{watch: isTrue(q.Get("watch")), bookmarks: isTrue(q.Get("allowWatchBookmarks")), version: q.Get("resourceVersion")}
-	match, path := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch")), field.NewPath("resourceVersionMatch")
+	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
 	o.initialEvents, o.exact = isTrue(q.Get("sendInitialEvents")), match == metav1.ResourceVersionMatchExact
 	o.limit, _ = strconv.Atoi(q.Get("limit")) // as that of an API server: what is not a number is no limit
+	if errs := o.validate(match, q.Has("sendInitialEvents")); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	return o, o.proceed(q.Get("continue"))
+}
+
+// validate says which options do not go together. said: sendInitialEvents is among them, true or false.
+func (o *listOptions) validate(match metav1.ResourceVersionMatch, said bool) field.ErrorList {
+	path := field.NewPath("resourceVersionMatch")
 	var errs field.ErrorList
 	switch {
-	case q.Has("sendInitialEvents") && !o.watch:
+	case said && !o.watch:
 		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	case q.Has("sendInitialEvents") && match == "":
+	case said && match == "":
 		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-	case q.Has("sendInitialEvents") && match != metav1.ResourceVersionMatchNotOlderThan:
+	case said && match != metav1.ResourceVersionMatchNotOlderThan:
 		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
 			field.NotSupported(path, match, []string{string(metav1.ResourceVersionMatchNotOlderThan)}))
-	case o.watch && !q.Has("sendInitialEvents") && match != "":
+	case o.watch && !said && match != "":
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
 	case !o.watch && match != "" && o.version == "":
 		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
 	case !o.watch && o.exact && o.version == "0":
 		errs = append(errs, field.Forbidden(path, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
 	}
-	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
-	}
-	return o, o.proceed(q.Get("continue"))
+	return errs
 }
 
 // proceed reads where the last page of a list ended.
@@ -130,11 +136,15 @@ func (c *Cluster) wanted(o *listOptions) (uint64, error) {
 	}
 	version, err := strconv.ParseUint(o.version, 10, 64)
 	if err != nil {
-		return 0, apierrors.NewBadRequest("invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), o.version, err.Error()).Error())
+		return 0, apierrors.NewBadRequest(
+			"invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), o.version, err.Error()).Error(),
+		)
 	}
 	if version > c.version {
 		late := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, c.version), 1)
-		late.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+		late.ErrStatus.Details.Causes = []metav1.StatusCause{
+			{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+		}
 		return 0, late
 	}
 	return version, nil
@@ -165,7 +175,11 @@ func (c *Cluster) list(call *call) (any, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	out := &list{TypeMeta: s.resource.typeMeta(), Metadata: listMeta{ResourceVersion: strconv.FormatUint(version, 10)}, Items: []map[string]any{}}
+	out := &list{
+		TypeMeta: s.resource.typeMeta(),
+		Metadata: listMeta{ResourceVersion: strconv.FormatUint(version, 10)},
+		Items:    []map[string]any{},
+	}
 	out.Kind = s.resource.list
 	if s.resource.custom != nil {
 		out.Metadata.Continue = new(string)

@@ -63,21 +63,15 @@ func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 
 // parse finds out what a request is for: nil for nothing that is served.
 func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
-	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	var gv schema.GroupVersion
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		gv, parts = schema.GroupVersion{Version: parts[1]}, parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		gv, parts = schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
-	default:
+	gv, parts := splitPath(request.URL.Path)
+	if len(parts) == 0 {
 		return nil, nil
 	}
 	if parts[0] == "watch" {
 		return nil, unsupported("the path /watch/: set the parameter watch")
 	}
 	call := &call{http: request, query: request.URL.Query(), body: body}
-	if parts[0] == "namespaces" && len(parts) > 2 && !(gv.Group == "" && subresources[parts[2]]) {
+	if parts[0] == "namespaces" && len(parts) > 2 && (gv.Group != "" || !subresources[parts[2]]) {
 		call.namespace, parts = parts[1], parts[2:]
 	}
 	call.resource = c.resources[gv.WithResource(parts[0])]
@@ -96,38 +90,67 @@ func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
 	return call, nil
 }
 
+// splitPath returns the group and version that a path begins with, and what follows; nothing for other paths.
+func splitPath(path string) (schema.GroupVersion, []string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		return schema.GroupVersion{Version: parts[1]}, parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		return schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
+	}
+	return schema.GroupVersion{}, nil
+}
+
 // subresources are those of a Namespace, which a path could take for a resource in it.
 var subresources = map[string]bool{"status": true, "finalize": true}
 
 // dispatch does what a request asks, and returns an object, a list, or a stream.
 func (c *Cluster) dispatch(call *call) (any, int, error) {
-	method := call.http.Method
-	switch {
-	case call.resource.isReview():
-		return nil, 0, unsupported("authentication and authorization")
-	case call.sub == "scale" || call.sub != "" && call.sub != "status" && call.resource.custom == nil:
-		return nil, 0, unsupported("the subresource " + call.sub)
-	case call.sub != "" && (call.sub != "status" || !call.resource.HasStatus):
-		return nil, 0, call.notServed()
-	case method != http.MethodGet && call.resource.GVR == definitionsResource:
-		return nil, 0, unsupported("writing CustomResourceDefinitions: call Define")
-	case call.name == "" && method == http.MethodGet:
-		return c.list(call)
-	case call.name == "" && method == http.MethodPost && call.resource.Namespaced == (call.namespace != ""):
-		return c.create(call)
-	case call.name == "" && method == http.MethodDelete:
-		return nil, 0, unsupported("deleting collections")
-	case call.name != "" && method == http.MethodGet:
-		return c.get(call)
-	case call.name != "" && method == http.MethodPut:
-		return c.update(call)
-	case call.name != "" && method == http.MethodPatch:
-		return c.patch(call)
-	case call.name != "" && method == http.MethodDelete && call.sub == "":
-		return c.delete(call)
+	if err := call.refuse(); err != nil {
+		return nil, 0, err
 	}
-	return nil, 0, refusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource",
-		&metav1.StatusDetails{})
+	what := "object " + call.http.Method
+	if call.name == "" {
+		what = "collection " + call.http.Method
+	}
+	switch what {
+	case "collection GET":
+		return c.list(call)
+	case "collection POST":
+		if call.resource.Namespaced == (call.namespace != "") {
+			return c.create(call)
+		}
+	case "collection DELETE":
+		return nil, 0, unsupported("deleting collections")
+	case "object GET":
+		return c.get(call)
+	case "object PUT":
+		return c.update(call)
+	case "object PATCH":
+		return c.patch(call)
+	case "object DELETE":
+		if call.sub == "" {
+			return c.delete(call)
+		}
+	}
+	return nil, 0, refusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow this method on the requested resource", &metav1.StatusDetails{})
+}
+
+// refuse says why a request is answered by nobody.
+func (c *call) refuse() error {
+	switch {
+	case c.resource.isReview():
+		return unsupported("authentication and authorization")
+	case c.sub == "scale" || c.sub != "" && c.sub != "status" && c.resource.custom == nil:
+		return unsupported("the subresource " + c.sub)
+	case c.sub != "" && (c.sub != "status" || !c.resource.HasStatus):
+		return c.notServed()
+	case c.http.Method != http.MethodGet && c.resource.GVR == definitionsResource:
+		return unsupported("writing CustomResourceDefinitions: call Define")
+	}
+	return nil
 }
 
 // notServed is what an API server says of a subresource that a kind does not have.
@@ -135,7 +158,12 @@ func (c *call) notServed() error {
 	if c.resource.custom != nil {
 		return apierrors.NewNotFound(c.groupResource(), c.name)
 	}
-	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
+	return refusal(
+		http.StatusNotFound,
+		metav1.StatusReasonNotFound,
+		"the server could not find the requested resource",
+		&metav1.StatusDetails{},
+	)
 }
 
 // options are those of a write.
@@ -148,7 +176,12 @@ type options struct {
 // options reads the parameters of a write as the API server does.
 func (c *call) options(kind string, patch types.PatchType) (options, error) {
 	q := c.query
-	o := options{dryRun: len(q["dryRun"]) > 0, force: q.Get("force") == "true", manager: q.Get("fieldManager"), validation: q.Get("fieldValidation")}
+	o := options{
+		dryRun:     len(q["dryRun"]) > 0,
+		force:      q.Get("force") == "true",
+		manager:    q.Get("fieldManager"),
+		validation: q.Get("fieldValidation"),
+	}
 	if o.validation == "" {
 		o.validation = metav1.FieldValidationWarn
 	}

@@ -71,11 +71,11 @@ func builtinSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 }
 
 // generations are the built-in kinds whose objects have a metadata.generation.
-var generations = sets.New("ControllerRevision", "CronJob", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule", "EndpointSlice",
+var generations = sets.New("CronJob", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule", "EndpointSlice",
 	"FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
 	"MutatingWebhookConfiguration", "NetworkPolicy", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass",
 	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
-	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration").Delete("ControllerRevision")
+	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
 
 func (r *resource) hasGeneration() bool { return r.custom != nil || generations.Has(r.GVK.Kind) }
 
@@ -106,11 +106,11 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 	if err != nil {
 		return nil, err
 	}
-	make := managedfields.NewDefaultFieldManager
+	newManager := managedfields.NewDefaultFieldManager
 	if r.custom != nil {
-		make = managedfields.NewDefaultCRDFieldManager
+		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	m, err := make(types, asIs{}, asIs{}, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
+	m, err := newManager(types, asIs{}, asIs{}, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,9 @@ func unsupported(what string) error {
 }
 
 func refusal(code int32, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: details}}
+	return &apierrors.StatusError{
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: details},
+	}
 }
 
 func mediaTypeRefused(accepted string) error {
@@ -92,7 +94,11 @@ func shown(request *http.Request, answer any) any {
 	case *unstructured.Unstructured:
 		return metadataOf(answer.Object)
 	case *list:
-		out := &list{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Metadata: answer.Metadata, Items: []map[string]any{}}
+		out := &list{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+			Metadata: answer.Metadata,
+			Items:    []map[string]any{},
+		}
 		if next := answer.Metadata.Continue; next != nil && *next == "" {
 			out.Metadata.Continue = nil
 		}

@@ -107,7 +107,9 @@ func (c *Cluster) watch(call *call, s *selection, o *listOptions) (*stream, erro
 			c.queue(w, watch.Bookmark, s.resource.bookmark(c.version))
 		}
 	case version < c.forgotten:
-		status := statusOf(apierrors.NewResourceExpired("too old resource version: " + o.version + " (" + strconv.FormatUint(c.forgotten, 10) + ")"))
+		status := statusOf(
+			apierrors.NewResourceExpired("too old resource version: " + o.version + " (" + strconv.FormatUint(c.forgotten, 10) + ")"),
+		)
 		w.queued = []queued{{line: line(watch.Error, status)}}
 		w.wake()
 		return w, nil

@@ -155,7 +155,7 @@ func (c *Cluster) update(call *call) (any, int, error) {
 	}
 	if uid := u.GetUID(); uid != "" && uid != live.GetUID() {
 		return nil, 0, apierrors.NewConflict(call.groupResource(), call.name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, live.GetUID())) //nolint:staticcheck // the API server's words
+			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", uid, live.GetUID()))
 	}
 	if u, err = call.own(live, u, o); err != nil {
 		return nil, 0, err

@@ -62,13 +62,21 @@ func operating() []row {
 		{"Create in a missing namespace", "NamespaceNotFound", []step{do(func(s *session) (any, error) {
 			return s.apply.Create(s.t.Context(), apply.Target{GVR: configMaps, Namespace: "missing", Name: "x"}, dataOf())
 		})}},
-		{"Create of what is not valid", "Rejected and SchemaMismatch", []step{created(specOf(map[string]any{"size": int64(1000)}), widgets), created(specOf(map[string]any{"nope": int64(1)}), widgets),
-			created(specOf(map[string]any{"color": "blue"}), widgets)}},
-		{"Apply", "by the uid; ErrGone and ErrReplaced", []step{created(dataOf("k", "1", "l", "1"), configMaps), applied(1, dataOf("k", "2"), configMaps),
-			do(func(s *session) (any, error) {
-				return s.apply.Apply(s.t.Context(), s.at(configMaps), stranger, dataOf())
-			}),
-			deleted(1, configMaps, metav1.DeletePropagationBackground), applied(1, dataOf("k", "3"), configMaps)}},
+		{
+			"Create of what is not valid",
+			"Rejected and SchemaMismatch",
+			[]step{created(specOf(map[string]any{"size": int64(1000)}), widgets), created(specOf(map[string]any{"nope": int64(1)}), widgets),
+				created(specOf(map[string]any{"color": "blue"}), widgets)},
+		},
+		{
+			"Apply",
+			"by the uid; ErrGone and ErrReplaced",
+			[]step{created(dataOf("k", "1", "l", "1"), configMaps), applied(1, dataOf("k", "2"), configMaps),
+				do(func(s *session) (any, error) {
+					return s.apply.Apply(s.t.Context(), s.at(configMaps), stranger, dataOf())
+				}),
+				deleted(1, configMaps, metav1.DeletePropagationBackground), applied(1, dataOf("k", "3"), configMaps)},
+		},
 		{"ApplyAt", "at a version, else ErrConflict", []step{created(dataOf("k", "1"), configMaps),
 			do(func(s *session) (any, error) {
 				return s.apply.ApplyAt(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), s.object(1).GetResourceVersion(), dataOf("k", "2"))
@@ -76,7 +84,11 @@ func operating() []row {
 			do(func(s *session) (any, error) {
 				return s.apply.ApplyAt(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), s.object(1).GetResourceVersion(), dataOf("k", "3"))
 			})}},
-		{"Apply of an immutable field", "Rejected, and the field", []step{created(specOf(map[string]any{"color": "red"}), widgets), applied(1, specOf(map[string]any{"color": "green"}), widgets)}},
+		{
+			"Apply of an immutable field",
+			"Rejected, and the field",
+			[]step{created(specOf(map[string]any{"color": "red"}), widgets), applied(1, specOf(map[string]any{"color": "green"}), widgets)},
+		},
 		{"DryRunApply and DryRunCreate", "nothing is stored", []step{created(dataOf("k", "1"), configMaps),
 			do(func(s *session) (any, error) {
 				return s.apply.DryRunApply(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), dataOf("k", "2"))
@@ -93,14 +105,23 @@ func operating() []row {
 			do(func(s *session) (any, error) {
 				return nil, s.apply.AcceptsApply(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), dataOf("k", "2"))
 			}), get}},
-		{"Get, Latest and Version", "ErrGone", []step{
-			do(func(s *session) (any, error) { return s.apply.Get(s.t.Context(), s.at(configMaps)) }), do(func(s *session) (any, error) { return s.apply.Latest(s.t.Context(), s.at(configMaps)) }),
-			created(dataOf("k", "1"), configMaps), do(func(s *session) (any, error) { return s.apply.Latest(s.t.Context(), s.at(configMaps)) }),
-			do(func(s *session) (any, error) {
-				_, err := s.apply.Version(s.t.Context(), s.at(configMaps))
-				return nil, err
-			}),
-			do(func(s *session) (any, error) { return s.apply.Get(s.t.Context(), s.at(widgets)) })}},
+		{
+			"Get, Latest and Version",
+			"ErrGone",
+			[]step{
+				do(
+					func(s *session) (any, error) { return s.apply.Get(s.t.Context(), s.at(configMaps)) },
+				),
+				do(func(s *session) (any, error) { return s.apply.Latest(s.t.Context(), s.at(configMaps)) }),
+				created(dataOf("k", "1"), configMaps),
+				do(func(s *session) (any, error) { return s.apply.Latest(s.t.Context(), s.at(configMaps)) }),
+				do(func(s *session) (any, error) {
+					_, err := s.apply.Version(s.t.Context(), s.at(configMaps))
+					return nil, err
+				}),
+				do(func(s *session) (any, error) { return s.apply.Get(s.t.Context(), s.at(widgets)) }),
+			},
+		},
 		{"finalizers", "added, renamed, removed; ErrConflict", []step{{method: "POST", path: wd, body: widget},
 			do(func(s *session) (any, error) {
 				return s.apply.AddFinalizer(s.t.Context(), s.at(widgets), s.object(1), "example.com/a")
@@ -126,60 +147,169 @@ func operating() []row {
 			})}},
 		{"ApplyStatus and PatchStatus", "by uid and version", []step{{method: "POST", path: wd, body: widget},
 			do(func(s *session) (any, error) {
-				return s.apply.ApplyStatus(s.t.Context(), s.at(widgets), "mem.example.com/v1", "Widget", true, s.object(1).GetUID(), map[string]any{"count": int64(1)})
+				return s.apply.ApplyStatus(
+					s.t.Context(),
+					s.at(widgets),
+					"mem.example.com/v1",
+					"Widget",
+					true,
+					s.object(1).GetUID(),
+					map[string]any{"count": int64(1)},
+				)
 			}),
 			do(func(s *session) (any, error) {
-				return s.apply.ApplyStatus(s.t.Context(), s.at(widgets), "mem.example.com/v1", "Widget", true, stranger, map[string]any{"count": int64(2)})
+				return s.apply.ApplyStatus(
+					s.t.Context(),
+					s.at(widgets),
+					"mem.example.com/v1",
+					"Widget",
+					true,
+					stranger,
+					map[string]any{"count": int64(2)},
+				)
 			}),
 			do(func(s *session) (any, error) {
-				return s.apply.ApplyStatus(s.t.Context(), s.at(widgets), "mem.example.com/v1", "Widget", true, s.object(1).GetUID(), map[string]any{"phase": "Odd"})
+				return s.apply.ApplyStatus(
+					s.t.Context(),
+					s.at(widgets),
+					"mem.example.com/v1",
+					"Widget",
+					true,
+					s.object(1).GetUID(),
+					map[string]any{"phase": "Odd"},
+				)
 			}),
 			do(func(s *session) (any, error) {
-				return s.apply.ApplyStatus(s.t.Context(), s.at(widgets), "mem.example.com/v1", "Widget", true, s.object(1).GetUID(), map[string]any{"nope": "Odd"})
+				return s.apply.ApplyStatus(
+					s.t.Context(),
+					s.at(widgets),
+					"mem.example.com/v1",
+					"Widget",
+					true,
+					s.object(1).GetUID(),
+					map[string]any{"nope": "Odd"},
+				)
 			}),
 			{method: "GET", path: wx},
 			do(func(s *session) (any, error) {
-				return s.apply.PatchStatus(s.t.Context(), s.at(widgets), true, s.object(6).GetResourceVersion(), s.object(1).GetUID(), map[string]any{"phase": "Good", "nope": "x"})
+				return s.apply.PatchStatus(
+					s.t.Context(),
+					s.at(widgets),
+					true,
+					s.object(6).GetResourceVersion(),
+					s.object(1).GetUID(),
+					map[string]any{"phase": "Good", "nope": "x"},
+				)
 			}),
 			do(func(s *session) (any, error) {
-				return s.apply.PatchStatus(s.t.Context(), s.at(widgets), true, s.object(1).GetResourceVersion(), s.object(1).GetUID(), map[string]any{"phase": "Bad"})
+				return s.apply.PatchStatus(
+					s.t.Context(),
+					s.at(widgets),
+					true,
+					s.object(1).GetResourceVersion(),
+					s.object(1).GetUID(),
+					map[string]any{"phase": "Bad"},
+				)
 			}),
 			do(func(s *session) (any, error) {
 				return s.apply.WithdrawStatus(s.t.Context(), s.at(widgets), s.object(7), true, "operator")
 			})}},
-		{"Null", "takes fields away and leaves our entry", []step{created(dataOf("k", "1"), configMaps), {method: "MERGE", path: x + asB, body: `{"data":{"z":"1"},"metadata":{"labels":{"y":"1"}}}`},
-			do(func(s *session) (any, error) {
-				return s.apply.DryRunNull(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), s.object(2).GetResourceVersion(), []fieldpath.Path{fieldpath.MustParse(".data.z")})
-			}),
-			do(func(s *session) (any, error) {
-				return s.apply.Null(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), s.object(2).GetResourceVersion(), []fieldpath.Path{fieldpath.MustParse(".data.z"), fieldpath.MustParse(".metadata.labels.y")})
-			}),
-			do(func(s *session) (any, error) {
-				return s.apply.Null(s.t.Context(), s.at(configMaps), s.object(1).GetUID(), s.object(2).GetResourceVersion(), []fieldpath.Path{fieldpath.MustParse(".data.k")})
-			}),
-			do(func(s *session) (any, error) {
-				return s.apply.Null(s.t.Context(), s.at(configMaps), stranger, s.object(4).GetResourceVersion(), []fieldpath.Path{fieldpath.MustParse(".data.k")})
-			})}},
+		{
+			"Null",
+			"takes fields away and leaves our entry",
+			[]step{
+				created(dataOf("k", "1"), configMaps),
+				{method: "MERGE", path: x + asB, body: `{"data":{"z":"1"},"metadata":{"labels":{"y":"1"}}}`},
+				do(func(s *session) (any, error) {
+					return s.apply.DryRunNull(
+						s.t.Context(),
+						s.at(configMaps),
+						s.object(1).GetUID(),
+						s.object(2).GetResourceVersion(),
+						[]fieldpath.Path{fieldpath.MustParse(".data.z")},
+					)
+				}),
+				do(func(s *session) (any, error) {
+					return s.apply.Null(
+						s.t.Context(),
+						s.at(configMaps),
+						s.object(1).GetUID(),
+						s.object(2).GetResourceVersion(),
+						[]fieldpath.Path{fieldpath.MustParse(".data.z"), fieldpath.MustParse(".metadata.labels.y")},
+					)
+				}),
+				do(func(s *session) (any, error) {
+					return s.apply.Null(
+						s.t.Context(),
+						s.at(configMaps),
+						s.object(1).GetUID(),
+						s.object(2).GetResourceVersion(),
+						[]fieldpath.Path{fieldpath.MustParse(".data.k")},
+					)
+				}),
+				do(func(s *session) (any, error) {
+					return s.apply.Null(
+						s.t.Context(),
+						s.at(configMaps),
+						stranger,
+						s.object(4).GetResourceVersion(),
+						[]fieldpath.Path{fieldpath.MustParse(".data.k")},
+					)
+				}),
+			},
+		},
 		{"Delete", "by uid; another one has the name; gone", []step{created(dataOf("k", "1"), configMaps),
 			do(func(s *session) (any, error) {
 				return nil, s.apply.Delete(s.t.Context(), s.at(configMaps), stranger, metav1.DeletePropagationForeground)
 			}),
 			deleted(1, configMaps, metav1.DeletePropagationBackground), deleted(1, configMaps, metav1.DeletePropagationBackground)}},
-		{"Release and Unmark", "take our marks off", []step{{method: "POST", path: wd, body: widget},
-			{method: "APPLY", path: x + "?fieldManager=operator", body: configMapWith(`,"labels":{"a":"1","b":"2"},"annotations":{"example.com/x/y":"1"},"ownerReferences":[{"apiVersion":"mem.example.com/v1","kind":"Widget","name":"x","uid":"${1.metadata.uid}"}]`, `{"k":"1"}`), message: true},
-			{method: "APPLY", path: x + "?fieldManager=operator", body: configMapWith(`,"labels":{"a":"1","b":"2"},"annotations":{"example.com/y":"1"},"ownerReferences":[{"apiVersion":"mem.example.com/v1","kind":"Widget","name":"x","uid":"${1.metadata.uid}"}]`, `{"k":"1"}`)},
-			do(func(s *session) (any, error) {
-				return s.apply.Unmark(s.t.Context(), s.at(configMaps), s.object(3), apply.Marks{Labels: []string{"a"}})
-			}),
-			do(func(s *session) (any, error) {
-				return nil, s.apply.Release(s.t.Context(), s.at(configMaps), s.object(4), apply.Marks{OwnerUID: s.object(1).GetUID(), Labels: []string{"b"}, Annotations: []string{"example.com/y"}})
-			}), get, {method: "MERGE", path: x + asB, body: `{"data":{"k":"1"}}`}}},
-		{"TakeOver", "the fields of former managers become ours", []step{{method: "APPLY", path: x + "?fieldManager=former", body: configMapWith(``, `{"k":"1","l":"1"}`)},
-			{method: "MERGE", path: x + "?fieldManager=before", body: `{"data":{"m":"1"}}`},
-			do(func(s *session) (any, error) {
-				return s.apply.TakeOver(s.t.Context(), s.at(configMaps), s.object(2), []string{"former", "before"})
-			}),
-			applied(1, dataOf("k", "2"), configMaps)}},
+		{
+			"Release and Unmark",
+			"take our marks off",
+			[]step{
+				{method: "POST", path: wd, body: widget},
+				{
+					method: "APPLY",
+					path:   x + "?fieldManager=operator",
+					body: configMapWith(
+						`,"labels":{"a":"1","b":"2"},"annotations":{"example.com/x/y":"1"},"ownerReferences":[{"apiVersion":"mem.example.com/v1","kind":"Widget","name":"x","uid":"${1.metadata.uid}"}]`,
+						`{"k":"1"}`,
+					),
+					message: true,
+				},
+				{
+					method: "APPLY",
+					path:   x + "?fieldManager=operator",
+					body: configMapWith(
+						`,"labels":{"a":"1","b":"2"},"annotations":{"example.com/y":"1"},"ownerReferences":[{"apiVersion":"mem.example.com/v1","kind":"Widget","name":"x","uid":"${1.metadata.uid}"}]`,
+						`{"k":"1"}`,
+					),
+				},
+				do(func(s *session) (any, error) {
+					return s.apply.Unmark(s.t.Context(), s.at(configMaps), s.object(3), apply.Marks{Labels: []string{"a"}})
+				}),
+				do(func(s *session) (any, error) {
+					return nil, s.apply.Release(
+						s.t.Context(),
+						s.at(configMaps),
+						s.object(4),
+						apply.Marks{OwnerUID: s.object(1).GetUID(), Labels: []string{"b"}, Annotations: []string{"example.com/y"}},
+					)
+				}),
+				get,
+				{method: "MERGE", path: x + asB, body: `{"data":{"k":"1"}}`},
+			},
+		},
+		{
+			"TakeOver",
+			"the fields of former managers become ours",
+			[]step{{method: "APPLY", path: x + "?fieldManager=former", body: configMapWith(``, `{"k":"1","l":"1"}`)},
+				{method: "MERGE", path: x + "?fieldManager=before", body: `{"data":{"m":"1"}}`},
+				do(func(s *session) (any, error) {
+					return s.apply.TakeOver(s.t.Context(), s.at(configMaps), s.object(2), []string{"former", "before"})
+				}),
+				applied(1, dataOf("k", "2"), configMaps)},
+		},
 		{"Stored", "what several writes would come to", []step{created(specOf(map[string]any{"color": "red"}), widgets),
 			do(func(s *session) (any, error) {
 				u := s.object(1).DeepCopy()
