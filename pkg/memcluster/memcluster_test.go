@@ -180,6 +180,41 @@ func TestInformers(t *testing.T) {
 	})
 }
 
+// TestNoChange holds that a value which the server writes otherwise than it was applied is no change when it is applied again:
+// managedFields keep their times.
+func TestNoChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := memory(t)
+		quotas := schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+		quota := object("v1", "ResourceQuota", "default", "a", map[string]any{"spec": map[string]any{"hard": map[string]any{"cpu": "1000m"}}})
+		before := applyTo(t, client, quotas, quota)
+		pass(time.Minute)
+		if after := applyTo(t, client, quotas, quota); after.GetResourceVersion() != before.GetResourceVersion() {
+			t.Errorf("it was written again: %v", after)
+		}
+	})
+}
+
+// TestRatcheting holds that what is wrong with an object since before its definition said so stands in the way of nothing else.
+func TestRatcheting(t *testing.T) {
+	cluster, client := memory(t)
+	spec := map[string]any{"size": int64(1), "min": int64(2), "name": "TOO-LONG-NAME"}
+	if _, err := cluster.Put(object("mem.example.com/v1", "Widget", "default", "a", map[string]any{"spec": spec})); err != nil {
+		t.Fatal(err)
+	}
+	widgets := client.Resource(widgetsOf).Namespace("default")
+	patch := func(text string) error {
+		_, err := widgets.Patch(t.Context(), "a", types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		return err
+	}
+	if err := patch(`{"metadata":{"labels":{"a":"b"}}}`); err != nil {
+		t.Errorf("a label was refused: %v", err)
+	}
+	if err := patch(`{"spec":{"size":0}}`); !apierrors.IsInvalid(err) {
+		t.Errorf("a change of what the rule is about was answered %v", err)
+	}
+}
+
 // TestDelivery holds that each watch delivers each event when it is told to.
 func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
