@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
@@ -113,6 +114,9 @@ func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []
 	}
 	if add != "" {
 		out = append(out, add)
+	}
+	if sets.New(out...).Equal(sets.New(have...)) {
+		return have
 	}
 	return out
 }

@@ -221,6 +221,11 @@ func applying() []row {
 				{method: "APPLY", path: wd + "/x" + asB, body: widgetWith(`{"free":{"l":[1,3]}}`)},
 			},
 		},
+		{"apply of owner references", "they are keyed by uid, so two managers own one each", []step{
+			{method: "POST", path: cm, body: `{"metadata":{"name":"a"}}`}, {method: "POST", path: cm, body: `{"metadata":{"name":"b"}}`},
+			{method: "APPLY", path: x + asA, body: configMapWith(`,"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"${1.metadata.uid}"}]`, `{}`)},
+			{method: "APPLY", path: x + asB, body: configMapWith(`,"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"${2.metadata.uid}"}]`, `{}`)},
+			{method: "APPLY", path: x + asA, body: configMapWith(``, `{}`)}}},
 		{
 			"apply of finalizers and owners",
 			"finalizers are a set, owner references keyed by uid",

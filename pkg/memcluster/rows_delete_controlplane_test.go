@@ -137,6 +137,14 @@ func deleting() []row {
 				{method: "GET", path: cm + "/c", collect: true},
 			},
 		},
+		{"finalizers of the garbage collector", "say what becomes of dependents where the deletion does not; it overrules them", []step{
+			{method: "POST", path: cm, body: configMapWith(`,"finalizers":["foregroundDeletion","example.com/hold"]`, `{}`)},
+			{method: "DELETE", path: x + "?dryRun=All"},
+			{method: "DELETE", path: x, body: policy + `Orphan","dryRun":["All"]}`},
+			{method: "DELETE", path: x, body: policy + `Background"}`},
+			{method: "POST", path: wd, body: `{"apiVersion":"mem.example.com/v1","kind":"Widget","metadata":{"name":"x","finalizers":["example.com/hold","orphan"]}}`},
+			{method: "DELETE", path: wd + "/x?dryRun=All"},
+			{method: "DELETE", path: wd + "/x", body: policy + `Foreground","dryRun":["All"]}`}}},
 		{
 			"two owners",
 			"the one that is gone is taken off",
