@@ -225,7 +225,9 @@ func applying() []row {
 			{method: "POST", path: cm, body: `{"metadata":{"name":"a"}}`}, {method: "POST", path: cm, body: `{"metadata":{"name":"b"}}`},
 			{method: "APPLY", path: x + asA, body: configMapWith(`,"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"${1.metadata.uid}"}]`, `{}`)},
 			{method: "APPLY", path: x + asB, body: configMapWith(`,"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"${2.metadata.uid}"}]`, `{}`)},
-			{method: "APPLY", path: x + asA, body: configMapWith(``, `{}`)}}},
+			{method: "APPLY", path: x + asA, body: configMapWith(``, `{}`)},
+			{method: "APPLY", path: wd + "/x" + asA, body: `{"apiVersion":"mem.example.com/v1","kind":"Widget","metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"${1.metadata.uid}"}]}}`},
+			{method: "APPLY", path: wd + "/x" + asB, body: `{"apiVersion":"mem.example.com/v1","kind":"Widget","metadata":{"name":"x","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"${2.metadata.uid}"}]}}`}}},
 		{
 			"apply of finalizers and owners",
 			"finalizers are a set, owner references keyed by uid",
