@@ -85,7 +85,7 @@ func special(owner, watch, more string) string {
 	return strings.NewReplacer("OWNER", owner, "WATCH", watch).Replace(operator) + more
 }
 
-// A seed that fails fails again: go test ./internal/sim -run 'TestSimulation/CONFIG' -seed N -seeds 1.
+// What fails by a seed fails by it again: go test ./internal/sim -run 'TestSimulation/CONFIG' -seed N -seeds 1.
 func TestSimulation(t *testing.T) {
 	definitions, err := kinds.Definitions("../../pkg/engine/testdata/crds/widgets.yaml")
 	if err != nil {
@@ -126,10 +126,10 @@ func simulate(t *testing.T, seed uint64, definitions []*unstructured.Unstructure
 	w.chaos = false
 	w.mu.Unlock()
 	w.tell("from here on nothing fails and nobody acts")
-	time.Sleep(3 * time.Minute)
+	wait(3 * time.Minute)
 	w.check(ctx)
 	before := w.counted()
-	time.Sleep(45 * time.Minute)
+	wait(45 * time.Minute)
 	if n := w.counted() - before; n > 0 {
 		t.Errorf("%d requests at rest", n)
 	}
@@ -198,7 +198,7 @@ func (w *world) act(ctx context.Context) {
 	if r.IntN(3) == 0 {
 		longest = 9000
 	}
-	time.Sleep(time.Duration(r.IntN(longest)) * time.Millisecond)
+	wait(time.Duration(r.IntN(longest)) * time.Millisecond)
 	name, did, err := string(rune('a'+r.IntN(2))), "", error(nil)
 	switch r.IntN(16) {
 	case 0, 1, 2, 3:
@@ -227,7 +227,7 @@ func (w *world) act(ctx context.Context) {
 		did, err = "deleted ConfigMap "+name, w.downstreams().Delete(ctx, name, metav1.DeleteOptions{})
 	case 12, 13:
 		w.kill()
-		time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+		wait(time.Duration(r.IntN(3000)) * time.Millisecond)
 		w.begin()
 	case 14:
 		did = "let the API server forget what has happened"
@@ -243,16 +243,16 @@ func (w *world) act(ctx context.Context) {
 // orphan makes an upstream and deletes it with --cascade=orphan, while a process is there to see it.
 func (w *world) orphan(ctx context.Context, name string) (did string, err error) {
 	const settled = 20 * time.Second
-	time.Sleep(settled)
+	wait(settled)
 	if err := w.apply(ctx, name, `{"data":{"key":"stays"}}`); err != nil {
 		return "applied Widget " + name, err
 	}
-	time.Sleep(settled)
+	wait(settled)
 	policy := metav1.DeletePropagationOrphan
 	err = w.upstreams().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	w.tell("somebody deleted Widget %s, Orphan", name)
 	w.orphaned[name] = err == nil
-	time.Sleep(settled)
+	wait(settled)
 	return "has orphaned ConfigMap " + name, err
 }
 

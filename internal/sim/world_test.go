@@ -260,6 +260,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// wait lets the virtual clock go on: everybody else does what there is to do until then.
+func wait(d time.Duration) { <-time.After(d) }
+
 // failure is the answer of an API server that cannot do what it is asked for.
 func failure(request *http.Request) *http.Response {
 	text := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"by chance"}`
