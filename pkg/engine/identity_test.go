@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,11 +50,14 @@ func lettered(config, letter string) string {
 	return before + "status: {conditions: {ready: Ready" + letter + "}}\nevents: None\nretry: {minDelay: 1s, maxDelay: 10s}\n"
 }
 
+// problems are those of all operators: of what was there at the start, and of what a reload has brought.
+func (r *running) problems() string { return text(errors.Join(r.Ready(nil), r.Reloaded(nil))) }
+
 // cannotRun waits until an operator says why it cannot run.
 func (r *running) cannotRun(name string, says ...string) {
 	r.t.Helper()
 	testkit.Eventually(r.t, patience, func() (bool, string) {
-		message := text(r.Ready(nil))
+		message := r.problems()
 		for _, what := range append(says, "operator "+name+": ") {
 			if !strings.Contains(message, what) {
 				return false, fmt.Sprintf("%q is not in %q", what, message)
@@ -91,7 +95,7 @@ func TestEachActsByItsOwnRights(t *testing.T) {
 	r.write("c.yaml", thieves) // nor does the process have any rights
 	r.reload()
 	r.cannotRun(thief, "Forbidden", "widgets.test.example.com in namespace "+b)
-	if message := text(r.Ready(nil)); strings.Contains(message, "ServiceAccount") || !strings.Contains(message, `User "process-`) {
+	if message := r.problems(); strings.Contains(message, "ServiceAccount") || !strings.Contains(message, `User "process-`) {
 		t.Error(message)
 	}
 	waitState(t, ofA, "Running")
