@@ -30,7 +30,7 @@ func (r *run) act() bool {
 }
 
 // actFinalizer does to the upstream's finalizers what was decided.
-func (r *run) actFinalizer(wish pipeline.FinalizerWish) bool {
+func (r *run) actFinalizer(wish pipeline.FinalizerAction) bool {
 	if wish == pipeline.FinalizerLeave {
 		return false
 	}

@@ -71,8 +71,8 @@ func (r *run) hookFacts() pipeline.HookFacts {
 		places = append(places, pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName})
 	}
 	if !p.HookPassed(f.Record) {
-		f.Wish = p.HookWish(r.upstream, r.inputs)
-		places = append(places, f.Wish.Target)
+		f.Desired = p.DesiredHook(r.upstream, r.inputs)
+		places = append(places, f.Desired.Target)
 	}
 	for _, at := range places {
 		if s := r.at(p.Hook.Object, at); s != nil && f.Live == nil {
@@ -89,7 +89,7 @@ func (r *run) actHook(o pipeline.Outcome, in pipeline.Input) error {
 	case pipeline.ActionRecord:
 		r.recordHook(p.HookRecord(o))
 	case pipeline.ActionCreate:
-		r.hookDocument = p.HookDocument(&in.Hook.Wish)
+		r.hookDocument = p.HookDocument(&in.Hook.Desired)
 		u, err := r.server.apply(nil, r.hookDocument, p.Config.Conventions.FieldManager)
 		if err != nil {
 			return err

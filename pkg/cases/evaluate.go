@@ -114,7 +114,7 @@ func (c *testCase) prepare(ctx context.Context, operator pipeline.Compiled, cc *
 		return nil, err
 	}
 	r.inputs = objects.InputsFor(ctx, operator.Pipeline, upstream)
-	r.wish = operator.Pipeline.Wish(ctx, upstream, r.inputs)
+	r.wish = operator.Pipeline.Desired(ctx, upstream, r.inputs)
 	r.recorded = operator.Pipeline.Recorded(upstream)
 	for i, entry := range c.live {
 		if err := r.place(ctx, entry, objects); err != nil {
@@ -223,7 +223,7 @@ func (r *run) tree(ctx context.Context) map[string]any {
 		out["downstreams"] = downstreams
 	}
 	out["leftovers"] = r.leftoversTree()
-	out["finalizer"] = map[pipeline.FinalizerWish]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add",
+	out["finalizer"] = map[pipeline.FinalizerAction]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add",
 		pipeline.FinalizerRemove: "Remove", pipeline.FinalizerSwap: "Swap"}[r.finalizer]
 	return out
 }

@@ -31,7 +31,7 @@ func (r *run) place(ctx context.Context, e liveEntry, objects offline.Given) err
 	}
 	then := patched(r.upstream, e.upstream)
 	inputs := objects.InputsFor(ctx, r.Pipeline, then)
-	w := r.Pipeline.Wish(ctx, then, inputs)
+	w := r.Pipeline.Desired(ctx, then, inputs)
 	switch {
 	case len(w.Invalid) > 0:
 		return fmt.Errorf("the upstream then was invalid, so nothing was applied: %s", w.Invalid[0])
@@ -59,7 +59,7 @@ func (r *run) place(ctx context.Context, e liveEntry, objects offline.Given) err
 // placeHook puts the object of deletion.before into the cluster as it was made, and recorded in the status.
 func (r *run) placeHook(e liveEntry) error {
 	p := r.Pipeline
-	w := p.HookWish(patched(r.upstream, e.upstream), r.inputs)
+	w := p.DesiredHook(patched(r.upstream, e.upstream), r.inputs)
 	if w.Err != nil {
 		return fmt.Errorf("nothing could be made then: %w", w.Err)
 	}
@@ -92,7 +92,7 @@ func (r *run) downstreamNames(word string) string {
 }
 
 // remember records what was applied as the upstream's status would, unless the case's own status does.
-func (r *run) remember(d *pipeline.Downstream, u *unstructured.Unstructured, w pipeline.DownstreamWish) {
+func (r *run) remember(d *pipeline.Downstream, u *unstructured.Unstructured, w pipeline.DesiredDownstream) {
 	if rec := r.recordedAs(d.Name); rec != nil && rec.UID != "" {
 		u.SetUID(rec.UID)
 		return

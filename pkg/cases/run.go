@@ -26,7 +26,7 @@ type run struct {
 	upstream *unstructured.Unstructured
 	selected bool
 	inputs   pipeline.Inputs
-	wish     *pipeline.Wish
+	wish     *pipeline.Desired
 	now      time.Time
 	recorded []status.Recorded
 	standing []*standing
@@ -43,7 +43,7 @@ type run struct {
 	decided   []pipeline.Outcome
 	documents map[int]map[string]any
 	leftovers []pipeline.Outcome
-	finalizer pipeline.FinalizerWish
+	finalizer pipeline.FinalizerAction
 	hook      *pipeline.Outcome
 	// hookDocument is what was made before a deletion.
 	hookDocument map[string]any
@@ -92,7 +92,7 @@ func (r *run) hasOurFinalizer() bool {
 
 // gather puts together what the decision depends on.
 func (r *run) gather() pipeline.Input {
-	in := pipeline.Input{Upstream: r.upstream, Wish: r.wish, Selected: r.selected, HasFinalizer: r.hasOurFinalizer(),
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.wish, Selected: r.selected, HasFinalizer: r.hasOurFinalizer(),
 		FormerFinalizer: r.hasFinalizer(r.Pipeline.FormerFinalizer()), Now: r.now}
 	if !r.selected {
 		in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.owned(), r.recorded)
@@ -133,7 +133,7 @@ func (r *run) facts(i int, d *pipeline.Downstream) pipeline.Facts {
 	return f
 }
 
-// whereabouts is where a downstream stands: where the wish wants it, or, while the wish cannot be told, where the
+// whereabouts is where a downstream stands: where it is desired, or, while that cannot be told, where the
 // status says it was.
 func (r *run) whereabouts(i int, rec *status.Recorded) (pipeline.Ref, bool) {
 	if w := r.wish; len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {

@@ -210,7 +210,7 @@ func (t *transition) takesOver(c reconcile.Change) bool {
 func (t *transition) wasTarget(was *reconcile.Standing, live *drift.Live) bool {
 	for i, doc := range was.Documents {
 		d := t.old.Pipeline().Downstreams[i]
-		if doc != nil && live != nil && was.Wish.Downstreams[i].Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
+		if doc != nil && live != nil && was.Desired.Downstreams[i].Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
 			d.GVK().GroupKind() == schema.FromAPIVersionAndKind(live.APIVersion, live.Kind).GroupKind() {
 			return true
 		}
@@ -220,18 +220,18 @@ func (t *transition) wasTarget(was *reconcile.Standing, live *drift.Live) bool {
 
 // refusedNow tells whether the new config refuses an upstream, or cannot render it, and the old one did not.
 func (t *transition) refusedNow(was, is *reconcile.Standing, c reconcile.Change) bool {
-	if was.Wish == nil || is.Wish == nil || len(was.Wish.Invalid) > 0 {
+	if was.Desired == nil || is.Desired == nil || len(was.Desired.Invalid) > 0 {
 		return false
 	}
-	if len(is.Wish.Invalid) > 0 {
+	if len(is.Desired.Invalid) > 0 {
 		return true
 	}
-	if c.Index >= len(is.Wish.Downstreams) || is.Wish.Downstreams[c.Index].Err == nil {
+	if c.Index >= len(is.Desired.Downstreams) || is.Desired.Downstreams[c.Index].Err == nil {
 		return false
 	}
 	for i, d := range t.old.Pipeline().Downstreams {
-		if d.Name == c.Downstream && i < len(was.Wish.Downstreams) {
-			return was.Wish.Downstreams[i].Err == nil
+		if d.Name == c.Downstream && i < len(was.Desired.Downstreams) {
+			return was.Desired.Downstreams[i].Err == nil
 		}
 	}
 	return true

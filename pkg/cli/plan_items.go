@@ -156,7 +156,7 @@ func forgottenRef(r reconcile.Forgotten) objectRef {
 // invalidity says which rules refuse an upstream.
 func invalidity(f *reconcile.Finding) string {
 	var parts []string
-	for _, failure := range f.Wish.Invalid {
+	for _, failure := range f.Desired.Invalid {
 		parts = append(parts, failure.String())
 	}
 	return strings.Join(parts, "; ") + ": what stands is left alone"

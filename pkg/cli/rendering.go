@@ -59,8 +59,8 @@ func (r *rendering) follow(c pipeline.Compiled, u upstream) {
 		return
 	}
 	in := r.given.InputsFor(r.ctx, p, u.object)
-	wish := p.Wish(r.ctx, u.object, in)
-	decision := p.Decide(pipeline.Input{Upstream: u.object, Wish: wish, Selected: true, Facts: make([]pipeline.Facts, len(p.Downstreams))})
+	wish := p.Desired(r.ctx, u.object, in)
+	decision := p.Decide(pipeline.Input{Upstream: u.object, Desired: wish, Selected: true, Facts: make([]pipeline.Facts, len(p.Downstreams))})
 	for i, o := range decision.Outcomes {
 		switch o.State {
 		case pipeline.StateCreate:
@@ -84,7 +84,7 @@ func (r *rendering) follow(c pipeline.Compiled, u upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, wish *pipeline.Wish, i int, o pipeline.Outcome) {
+func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, wish *pipeline.Desired, i int, o pipeline.Outcome) {
 	d := c.Pipeline.Downstreams[i]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {

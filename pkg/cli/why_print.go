@@ -47,8 +47,8 @@ func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 	if p.Paused(f.Upstream) {
 		line("it is paused by annotation %s", p.Config.Conventions.Pause.Annotation)
 	}
-	if f.Wish != nil {
-		for _, failure := range f.Wish.Invalid {
+	if f.Desired != nil {
+		for _, failure := range f.Desired.Invalid {
 			line("a rule refuses it: %s", failure)
 		}
 	}
@@ -142,12 +142,12 @@ const always = "true"
 
 // when tells what the condition of a downstream gave.
 func (w *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
-	if c.Leftover || f.Wish == nil || c.Index < 0 || c.Index >= len(f.Wish.Downstreams) {
+	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Index >= len(f.Desired.Downstreams) {
 		return
 	}
 	text := p.Config.Downstreams[c.Index].When
-	if text == "" || text == always || f.Wish.Downstreams[c.Index].Err != nil {
+	if text == "" || text == always || f.Desired.Downstreams[c.Index].Err != nil {
 		return
 	}
-	line("when: %s: %t", text, f.Wish.Downstreams[c.Index].Wanted)
+	line("when: %s: %t", text, f.Desired.Downstreams[c.Index].Wanted)
 }

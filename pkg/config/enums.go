@@ -14,7 +14,7 @@ type AdoptionPolicy string
 // ObservedGeneration says whether a downstream is ready without status.observedGeneration.
 type ObservedGeneration string
 
-// UpdatePolicy says how a downstream is brought to a new wish.
+// UpdatePolicy says how a downstream is brought to a new desired state.
 type UpdatePolicy string
 
 // DeletionPolicy says what becomes of a downstream that is no longer wanted.

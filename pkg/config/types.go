@@ -215,7 +215,7 @@ type Conventions struct {
 	Labels map[string]string `json:"labels,omitempty" holds:"template"`
 	// Annotations of every downstream. Values are templates.
 	Annotations map[string]string `json:"annotations,omitempty" holds:"template"`
-	// Hash tells where the digest of what is wished rides.
+	// Hash tells where the digest of the desired state is kept.
 	Hash Hash `json:"hash"`
 	// Owner tells how a downstream is marked as belonging to its upstream.
 	Owner Owner `json:"owner"`

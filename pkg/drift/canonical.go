@@ -25,7 +25,7 @@ func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem 
 // Canonical returns a deep copy of obj in the one form that is hashed and applied. obj is of JSON types; Go's other
 // integer types and json.Number are understood too. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed.
 //
-//   - A null value of a map is left out: to server-side apply a null is no wish (on a typed field the API server
+//   - A null value of a map is left out: to server-side apply a null asks for nothing (on a typed field the API server
 //     refuses it), and leaving it out is what the author of `key: null` means. A null item of a list stays: leaving it
 //     out would move the items after it, and whether the kind takes one is for the API server to say.
 //   - A number is int64 where that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that

@@ -12,7 +12,7 @@ import (
 // Algorithm is how an object is hashed.
 type Algorithm string
 
-// The algorithms. The hash tells one wish from another; it protects nothing, so each of them will do.
+// The algorithms. The hash tells one desired state from another; it protects nothing, so each of them will do.
 const (
 	SHA256 Algorithm = "sha256"
 	SHA1   Algorithm = "sha1"
@@ -23,7 +23,7 @@ const (
 func (a Algorithm) Valid() bool { return a == SHA256 || a == SHA1 || a == MD5 }
 
 // HashVersion stands before each hash. It changes with the canonical form or the encoding, so that a hash that an older
-// version wrote is recognised as such instead of looking like a changed wish of the same form.
+// version wrote is recognised as such instead of looking like a changed desired state of the same form.
 const HashVersion = "v1-"
 
 // lowerBase32 is base32hex in lower case without padding: it has 5 bits a letter, only letters and digits.

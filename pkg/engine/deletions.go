@@ -78,7 +78,7 @@ var errConfigFits = errors.New("the config compiles now")
 // say is generation.say, but for a session that only deletes: its config stays refused.
 func (s *session) say(r reason, message string) {
 	if !s.Pipeline.OnlyDeletes {
-		s.generation.say(r, message)
+		s.generation.setCondition(r, message)
 	}
 }
 

@@ -449,7 +449,7 @@ func TestContestedByDeletion(t *testing.T) {
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
-// An autoscaler's first write may come between our last look and our apply: the value that we remember is then stale.
+// An autoscaler's first write may come between our last reconciliation and our apply: the value that we remember is then stale.
 func TestInitialFieldTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -105,7 +105,7 @@ func connect(cfg *rest.Config, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("preparing discovery: %w", err)
 	}
 	return &Engine{options: withDefaults(o), connections: c, identify: func(*config.File) identity { return identity{} },
-		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, places: reconcile.NewPlaces(), started: make(chan struct{})}, nil
+		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, places: reconcile.NewRenderSlots(), started: make(chan struct{})}, nil
 }
 
 func withDefaults(o Options) Options {

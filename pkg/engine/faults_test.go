@@ -92,7 +92,7 @@ func TestFailureOfOneDownstream(t *testing.T) {
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
-// An answer that gets lost leaves an object that was made; the next look finds it and does not take it for somebody else's.
+// An answer that gets lost leaves an object that was made; the next reconciliation finds it and does not take it for somebody else's.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

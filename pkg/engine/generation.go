@@ -97,7 +97,7 @@ func (g *generation) run(ctx context.Context) {
 		}
 		if err := g.serve(ctx, p); err != nil {
 			if !errors.Is(err, errKindsChanged) && !p.OnlyDeletes {
-				g.say(reasonWatchFailed, err.Error())
+				g.setCondition(reasonWatchFailed, err.Error())
 			}
 			if errors.Is(err, errSetBack) {
 				g.forgetLast()
@@ -140,11 +140,11 @@ func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 		}
 		if reason == reasonConfigRefused {
 			p, note := g.compileDeletions()
-			if g.say(reason, err.Error()+note); p != nil {
+			if g.setCondition(reason, err.Error()+note); p != nil {
 				return p
 			}
 		} else {
-			g.say(reason, err.Error())
+			g.setCondition(reason, err.Error())
 		}
 		pause(ctx, wait)
 		g.engine.cluster.Invalidate()
@@ -228,7 +228,7 @@ func pause(ctx context.Context, d time.Duration) {
 // heard is told how each list and watch went. Most failures pass and the informer tries again by itself. Without the
 // upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
 // is asked for.
-func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
+func (s *session) onWatchEvent(key watchKey, err error, gone context.CancelCauseFunc) {
 	if key.GVR == s.Pipeline.Upstream.GVR {
 		s.Heard(key, err)
 	}
@@ -242,13 +242,13 @@ func (s *session) heard(key watchKey, err error, gone context.CancelCauseFunc) {
 		if !s.watchesCustom(key.GVR) {
 			return
 		}
-		if s.DoubtKinds(); key.GVR == s.Pipeline.Upstream.GVR {
+		if s.RecheckKinds(); key.GVR == s.Pipeline.Upstream.GVR {
 			s.enqueue(priorityNow, s.RetryRefused(key.Namespace)...)
 		}
 	case isNotServed(err) && key.GVR == s.Pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case isNotServed(err):
-		s.DoubtKinds()
+		s.RecheckKinds()
 	case apierrors.IsForbidden(err):
 		s.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):

@@ -162,7 +162,7 @@ func (s *session) passGuard(live context.Context) bool {
 		return true
 	}
 	s.beginCounting()
-	s.hire(live)
+	s.startWorkers(live)
 	w := &guardWait{session: s, guard: guard, tally: s.tally}
 	defer w.end()
 	for cleans := false; ; {
@@ -185,7 +185,7 @@ func (s *session) passGuard(live context.Context) bool {
 	if w.spent != nil {
 		s.batch.spend(w.spent) // what was confirmed needs no other confirmation
 	}
-	s.rest()
+	s.pauseWorkers()
 	return true
 }
 

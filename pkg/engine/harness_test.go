@@ -164,7 +164,7 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *en
 // startLoaded is startWith for configs that were loaded from dir, of which those in files are to run.
 func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), dir string, files, loaded []*config.File, errs config.Errors) *running {
 	t.Helper()
-	// On a busy machine a look may take long. One that is cut off asks again, more than was promised.
+	// On a busy machine a reconciliation may take long. One that is cut off asks again, more than was promised.
 	options := engine.Options{Workers: workers, DiscoveryInterval: 200 * time.Millisecond, DrainTimeout: patience, Log: logFor(t)}
 	for _, f := range files {
 		change(&f.Operator, &options)

@@ -63,8 +63,8 @@ type condition struct {
 	message string
 }
 
-// say records how a config is doing; what changes is logged once and shown in the metric.
-func (g *generation) say(r reason, message string) {
+// setCondition records how a config is doing; what changes is logged once and shown in the metric.
+func (g *generation) setCondition(r reason, message string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.condition = condition{reason: r, message: message}
@@ -161,7 +161,7 @@ func (o *operator) changed() {
 	if waits := o.waiting(); waits != o.waits {
 		before := o.waits
 		o.waits = waits
-		o.tellWaiting(before)
+		o.reportWaiting(before)
 	}
 	now, before := o.showing(), o.shown
 	if now == before {

@@ -30,7 +30,7 @@ func killedAtHooks(t *testing.T, binary string) {
 	t.Helper()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := replaceOnce(t, hooked(ns, name), "deletion:\n", "deletion:\n  wait: true\n")
-	// A name that is another one at each look: nothing but the record tells what has been made already.
+	// A name that is another one at each reconciliation: nothing but the record tells what has been made already.
 	conf = replaceOnce(t, conf, "{{ .metadata.name }}-drain", "{{ .metadata.name }}-{{ .metadata.resourceVersion }}-drain")
 	p := newProgram(t, binary, conf)
 	story := follow(t, ns)

@@ -31,10 +31,10 @@ const (
 	maxSchemaWait = 5 * time.Minute
 )
 
-// DoubtKinds has the kinds asked for again soon. It does not wait.
-func (s *session) DoubtKinds() {
+// RecheckKinds has the kinds asked for again soon. It does not wait.
+func (s *session) RecheckKinds() {
 	select {
-	case s.doubts <- struct{}{}:
+	case s.kindChecks <- struct{}{}:
 	default: // they will be
 	}
 }
@@ -59,7 +59,7 @@ func (s *session) followKinds(live context.Context, end context.CancelCauseFunc)
 		select {
 		case <-live.Done():
 			return
-		case <-s.doubts:
+		case <-s.kindChecks:
 		}
 		if time.Since(last) > 2*wait {
 			wait = interval
@@ -87,7 +87,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 		case s.operator.renew(s.generation):
 			return
 		default:
-			s.DoubtKinds()
+			s.RecheckKinds()
 		}
 	}
 }

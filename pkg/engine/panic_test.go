@@ -9,10 +9,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// A mistake of this program in one look ends that look and nothing else.
+// A mistake of this program in one reconciliation ends that look and nothing else.
 func TestPanicIsSurvived(t *testing.T) {
-	s := &session{Reconciler: &reconcile.Reconciler{Name: t.Name(), Log: logr.Discard()}} // without a pipeline every look fails
-	if after := s.guarded(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
+	s := &session{Reconciler: &reconcile.Reconciler{Name: t.Name(), Log: logr.Discard()}} // without a pipeline every reconciliation fails
+	if after := s.reconcileRecovering(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
 		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
 	}
 }

@@ -62,7 +62,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		o.log.Info("a new operator begins", "file", f.Path)
 	}
 	e.missing = e.stillMissing(files, errs)
-	e.tellStrays(plan.strays)
+	e.reportStrays(plan.strays)
 }
 
 // reloadPlan is what a reload comes to, by operator.

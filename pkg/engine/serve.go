@@ -28,26 +28,26 @@ type session struct {
 	*reconcile.Reconciler
 	caches *caches
 	queue  priorityqueue.PriorityQueue[pipeline.Ref]
-	crew
+	workerPool
 	batch batch
 	ended sync.Once
-	// doubts holds a sign that a kind may have changed or gone.
-	doubts chan struct{}
+	// kindChecks holds a sign that a kind may have changed or gone.
+	kindChecks chan struct{}
 }
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.name, verb, resource, code) })
-	s := &session{generation: g, caches: newCaches(p), doubts: make(chan struct{}, 1)}
+	s := &session{generation: g, caches: newCaches(p), kindChecks: make(chan struct{}, 1)}
 	s.Reconciler = &reconcile.Reconciler{
 		Name: g.name, Pipeline: p, Cache: s.caches, Host: s, Log: g.log, Recorder: g.recorder,
-		Client:    apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
-		PlaceWait: g.engine.options.DrainTimeout,
+		Client:   apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
+		SlotWait: g.engine.options.DrainTimeout,
 	}
 	return s
 }
 
-// LookAt implements reconcile.Host.
-func (s *session) LookAt(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
+// Enqueue implements reconcile.Host.
+func (s *session) Enqueue(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
 
 // Absent implements reconcile.Host.
 func (s *session) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
@@ -64,15 +64,15 @@ func (s *session) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return s.engine.cluster.Kind(gvk)
 }
 
-// TellShared implements reconcile.Host.
-func (s *session) TellShared(note, upstream string) {
+// ReportShared implements reconcile.Host.
+func (s *session) ReportShared(note, upstream string) {
 	s.operator.event(eventsOf(s.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
-	s.Places = g.engine.places
+	s.RenderSlots = g.engine.places
 	last := g.begins(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.name)
 	defer s.shutDown()
@@ -80,7 +80,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.closeWatches()
-	defer s.dismiss()
+	defer s.stopWorkers()
 	g.calm()
 	s.say(reasonSyncing, "")
 	if err := s.openWatches(gone); err != nil {
@@ -90,22 +90,22 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	go s.awaitKinds(live, gone)
 	go s.awaitConfig(live, gone)
 	if !s.waitForSync(live) {
-		return cause(ctx, live)
+		return endReason(ctx, live)
 	}
 	if s.follow(last); !s.passGuard(live) || !s.succeed() {
-		return cause(ctx, live)
+		return endReason(ctx, live)
 	}
 	s.ShowShared()
 	waited, elected := s.waitForElection(live)
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
-		return cause(ctx, live)
+		return endReason(ctx, live)
 	}
 	if before {
 		s.takeOver(live)
 	}
 	s.say(atWork(s.Pipeline), "")
 	s.work(live)
-	return cause(ctx, live)
+	return endReason(ctx, live)
 }
 
 // waitForElection waits, with every informer warm, until this process may write. waited tells that it had to; ok is false
@@ -120,13 +120,13 @@ func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	case <-live.Done():
 		return true, false
 	case <-s.engine.elected:
-		s.rest()
+		s.pauseWorkers()
 		return true, true
 	}
 }
 
-// cause is why live ended; nil where the whole process is stopping.
-func cause(ctx, live context.Context) error {
+// endReason is why live ended; nil where the whole process is stopping.
+func endReason(ctx, live context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -142,10 +142,10 @@ func (s *session) work(live context.Context) {
 	if s.Pipeline.Config.Guard != nil && !s.Pipeline.Observing() {
 		s.workers.Go(func() { s.watchBatches(live) })
 	}
-	s.hire(live)
+	s.startWorkers(live)
 	s.resync(live)
 	<-live.Done()
-	s.dismiss()
+	s.stopWorkers()
 }
 
 // shutDown ends the queue, which takes it once only.
@@ -165,7 +165,7 @@ func (s *session) resync(live context.Context) {
 	}
 }
 
-func (s *session) one(live context.Context, ref pipeline.Ref) {
+func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	defer s.queue.Done(ref)
 	if live.Err() != nil {
 		return
@@ -173,7 +173,7 @@ func (s *session) one(live context.Context, ref pipeline.Ref) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
 	defer cancel()
 	start := time.Now()
-	after := s.guarded(ctx, ref)
+	after := s.reconcileRecovering(ctx, ref)
 	observeReconcile(s.Name, time.Since(start))
 	if after > 0 {
 		s.enqueueAfter(after, priorityAgain, ref)
@@ -183,8 +183,8 @@ func (s *session) one(live context.Context, ref pipeline.Ref) {
 // afterPanic is how long an upstream waits on which this program has failed.
 const afterPanic = time.Minute
 
-// guarded is reconcile that survives a mistake of this program: one object must not take everybody else's operator down.
-func (s *session) guarded(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+// reconcileRecovering is reconcile that survives a mistake of this program: one object must not take everybody else's operator down.
+func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			reconcile.CountFailure(s.Name, "", "Panic")
@@ -228,7 +228,7 @@ func (s *session) unsynced() []string {
 const syncPoll = 50 * time.Millisecond
 
 func (s *session) openWatches(gone context.CancelCauseFunc) error {
-	heard := func(key watchKey, err error) { s.heard(key, err, gone) }
+	heard := func(key watchKey, err error) { s.onWatchEvent(key, err, gone) }
 	watch := s.Pipeline.Config.Watch
 	var err error
 	if s.Selector, err = selectorOf(watch.LabelSelector); err != nil {

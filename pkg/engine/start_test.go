@@ -43,7 +43,7 @@ func reply(request *http.Request, code int, body []byte) *http.Response {
 }
 
 // TestStartWithAnOldList: an API server without streaming lists may have an old state in memory. A start does not go by it:
-// nothing goes back to an older wish, and nothing is made for an upstream that is gone.
+// nothing goes back to an older desired state, and nothing is made for an upstream that is gone.
 func TestStartWithAnOldList(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -40,7 +40,7 @@ func (e *Engine) Missing(files []*config.File, errs config.Errors) {
 	for _, m := range e.missing {
 		strays = append(strays, m.Error())
 	}
-	e.tellStrays(strays)
+	e.reportStrays(strays)
 }
 
 // notRunning are the errors that no operator tells of.

@@ -222,7 +222,7 @@ func TestSecretHashIsNotInStatus(t *testing.T) {
 	}
 }
 
-// An upstream that goes and comes back between two looks is counted once.
+// An upstream that goes and comes back between two reconciliations is counted once.
 func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

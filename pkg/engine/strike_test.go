@@ -128,7 +128,7 @@ func meddle(t *testing.T) func(cm *unstructured.Unstructured) {
 		default:
 			return
 		}
-		// What fails is done at the next look.
+		// What fails is done at the next reconciliation.
 		_, _ = client.Namespace(cm.GetNamespace()).Patch(t.Context(), cm.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "meddler"})
 	}
 }

@@ -96,7 +96,7 @@ func (o *operator) refuse(why string) {
 // that the current one goes by.
 func (o *operator) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
-		o.current.session.DoubtKinds()
+		o.current.session.RecheckKinds()
 	}
 	o.next.withdraw()
 	o.next = nil

@@ -78,7 +78,7 @@ func NewSurveyor(cfg *rest.Config, o SurveyOptions) (*Surveyor, error) {
 type Survey struct {
 	session  *session
 	surveyor *Surveyor
-	news     *hearsay
+	news     *pendingRefs
 	live     context.Context
 	end      context.CancelCauseFunc
 }
@@ -98,8 +98,8 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
 		}
 	}
-	v := &Survey{session: newSession(g, p), surveyor: s, news: newHearsay()}
-	v.session.queue, v.session.TellsLeftovers = v.news, true
+	v := &Survey{session: newSession(g, p), surveyor: s, news: newPendingRefs()}
+	v.session.queue, v.session.ReportsLeftovers = v.news, true
 	v.live, v.end = context.WithCancelCause(ctx)
 	g.calm()
 	if !watched {
@@ -260,7 +260,7 @@ func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) erro
 		case <-ctx.Done():
 			return nil
 		case <-v.live.Done():
-			return cause(ctx, v.live) // the watches end with ctx, too
+			return endReason(ctx, v.live) // the watches end with ctx, too
 		case <-v.news.more:
 		}
 		pause(ctx, afterDelete)
@@ -302,7 +302,7 @@ func (v *Survey) Look(ctx context.Context, ref pipeline.Ref) (*reconcile.Finding
 	return f, nil
 }
 
-// dryClient makes the client of one look.
+// dryClient makes the client of one reconciliation.
 func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
 	return apply.New(v.surveyor.dynamic, v.session.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
 }
@@ -316,5 +316,5 @@ var _ events.EventRecorder = silentRecorder{}
 func (silentRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
 }
 
-// lookTimeout bounds one look.
+// lookTimeout bounds one reconciliation.
 const lookTimeout = time.Minute

@@ -42,7 +42,7 @@ func succeed(t *testing.T, objects ...string) *succession {
 }
 
 // TestTakeoverWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an older
-// wish. Where nothing is to be done, or an upstream came later, nothing is read.
+// desired. Where nothing is to be done, or an upstream came later, nothing is read.
 func TestTakeoverWithALaggingWatch(t *testing.T) {
 	t.Parallel()
 	s := succeed(t, "changed", "same")

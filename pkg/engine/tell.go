@@ -21,8 +21,8 @@ const (
 	EventGuardWaiting = "GuardWaiting"
 )
 
-// tellWaiting tells what keeps a changed config from work, when that changes. The operator's lock is held.
-func (o *operator) tellWaiting(before condition) {
+// reportWaiting tells what keeps a changed config from work, when that changes. The operator's lock is held.
+func (o *operator) reportWaiting(before condition) {
 	now := o.waits
 	setReloadFailed(o.name, now.reason == reasonReloadFailed)
 	switch now.reason {
@@ -41,9 +41,9 @@ func (o *operator) tellWaiting(before condition) {
 	}
 }
 
-// tellStrays tells what is wrong with files that no running operator came from, when that changes. The engine's lock is
+// reportStrays tells what is wrong with files that no running operator came from, when that changes. The engine's lock is
 // held.
-func (e *Engine) tellStrays(strays []string) {
+func (e *Engine) reportStrays(strays []string) {
 	for _, stray := range strays {
 		if !slices.Contains(e.strays, stray) {
 			countReload("", reloadFailed)

@@ -63,7 +63,7 @@ type subscription struct {
 	shared   *sharedWatch
 	owner    *watches
 	handle   cache.ResourceEventHandlerRegistration
-	heard    func(watchKey, error)
+	onEvent  func(watchKey, error)
 	released sync.Once
 }
 
@@ -85,7 +85,7 @@ func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler
 		}
 		w.live[key] = shared
 	}
-	s := &subscription{key: key, shared: shared, owner: w, heard: heard}
+	s := &subscription{key: key, shared: shared, owner: w, onEvent: heard}
 	shared.mu.Lock()
 	shared.users[s] = struct{}{}
 	shared.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *sharedWatch) tell(key watchKey, err error) {
 	}
 	s.mu.Unlock()
 	for _, u := range users {
-		u.heard(key, err)
+		u.onEvent(key, err)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestWatchIsCut(t *testing.T) {
 		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{key.GVR: "ThingList"})
 		cut := false
 		shared := &sharedWatch{users: map[*subscription]struct{}{}}
-		shared.users[&subscription{heard: func(_ watchKey, err error) { cut = cut || errors.Is(err, errWatchCut) }}] = struct{}{}
+		shared.users[&subscription{onEvent: func(_ watchKey, err error) { cut = cut || errors.Is(err, errWatchCut) }}] = struct{}{}
 		watches, ok := listWatch(client, key, shared, func() {}).(cache.WatcherWithContext)
 		if !ok {
 			t.Fatal("it cannot watch")

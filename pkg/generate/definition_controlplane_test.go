@@ -44,7 +44,7 @@ func TestDefinitions(t *testing.T) {
 			object := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 			stored := testkit.Apply(t, d.beside, object)
 			var want []string
-			for _, f := range d.live.Wish(t.Context(), stored, pipeline.Inputs{}).Invalid {
+			for _, f := range d.live.Desired(t.Context(), stored, pipeline.Inputs{}).Invalid {
 				want = append(want, causeOf(d, v, f))
 			}
 			slices.Sort(want)

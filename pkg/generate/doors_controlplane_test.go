@@ -133,7 +133,7 @@ func TestDoors(t *testing.T) {
 					text := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 					// Beside the namespace that the policy is about, so that it is stored whatever the rules say.
 					stored := testkit.Apply(t, d.beside, text)
-					failures := d.live.Wish(t.Context(), stored, pipeline.Inputs{}).Invalid
+					failures := d.live.Desired(t.Context(), stored, pipeline.Inputs{}).Invalid
 					said := ""
 					if len(failures) > 0 {
 						said = shortened(failures[0])

@@ -114,7 +114,7 @@ func (r *operatorRights) upstreams() {
 	}
 }
 
-// downstream is about one downstream. Creating by server-side apply takes create and patch, and what lets a changed wish
+// downstream is about one downstream. Creating by server-side apply takes create and patch, and what lets a changed desired state
 // be applied lets a field be taken back, a mark be renamed and an orphan be released.
 func (r *operatorRights) downstream(d *config.Downstream) error {
 	k, err := r.kind(d.APIVersion, d.Kind)

@@ -46,8 +46,8 @@ type HookFacts struct {
 	Record *status.Recorded
 	// Made is the uid of the object that this process made; empty where it made none.
 	Made types.UID
-	// Wish is what is to be made; ignored once something was made.
-	Wish DownstreamWish
+	// Desired is what is to be made; ignored once something was made.
+	Desired DesiredDownstream
 	// Live is the object that was made, or else what stands where it was recorded to be made or shall stand.
 	Live *drift.Live
 	// Inputs are what doneWhen and failedWhen may read.
@@ -66,26 +66,26 @@ func MadeBefore(live *drift.Live, upstream types.UID) bool {
 // HoldsDeletion tells whether an upstream is held by the finalizer while it is being deleted, whatever stands.
 func (p *Pipeline) HoldsDeletion() bool { return p.Config.Deletion.Wait || p.Hook != nil }
 
-// HookWish renders the object of deletion.before. Its document bears the config's finalizer, so that neither a person nor
+// DesiredHook renders the object of deletion.before. Its document bears the config's finalizer, so that neither a person nor
 // a time to live can make it vanish before its outcome is recorded.
-func (p *Pipeline) HookWish(upstream *unstructured.Unstructured, in Inputs) DownstreamWish {
+func (p *Pipeline) DesiredHook(upstream *unstructured.Unstructured, in Inputs) DesiredDownstream {
 	h := p.Hook.Object
 	if err := h.unserved(); err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	if err := in.problem(h.inputs); err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	w, err := p.document(h, upstream, in)
 	if err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	w.document["metadata"].(map[string]any)["finalizers"] = []any{p.Config.Conventions.Finalizer}
 	return *w
 }
 
-// HookDocument is the document to send for a wish of HookWish.
-func (p *Pipeline) HookDocument(w *DownstreamWish) map[string]any { return w.document }
+// HookDocument is the document to send for a desired state of HookWish.
+func (p *Pipeline) HookDocument(w *DesiredDownstream) map[string]any { return w.document }
 
 // RecordedHook is what the upstream's status has of the object of deletion.before; nil where it has nothing.
 func (p *Pipeline) RecordedHook(upstream *unstructured.Unstructured) *status.Recorded {
@@ -196,22 +196,22 @@ func (p *Pipeline) hookText(r *status.Recorded) string {
 // hookNow is how the object is doing, time aside.
 func (p *Pipeline) hookNow(in Input) Outcome {
 	f := &in.Hook
-	o := Outcome{Downstream: HookIndex, Target: f.Wish.Target, Live: f.Live}
+	o := Outcome{Downstream: HookIndex, Target: f.Desired.Target, Live: f.Live}
 	var missing *waiting
 	switch made := f.made(in.Upstream.GetUID()); {
 	case made != "":
 		return p.hookMade(in, made)
-	case errors.As(f.Wish.Err, &missing):
+	case errors.As(f.Desired.Err, &missing):
 		o.State, o.Message = StateWaiting, missing.message
-	case f.Wish.Err != nil:
-		o.State, o.Message = StateRenderFailed, f.Wish.Err.Error()
+	case f.Desired.Err != nil:
+		o.State, o.Message = StateRenderFailed, f.Desired.Err.Error()
 	case f.Live != nil && f.Live.Deleting:
-		o.State, o.Theirs, o.Message = StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is made once it is gone", p.Hook.Config.Kind, f.Wish.Target)
+		o.State, o.Theirs, o.Message = StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is made once it is gone", p.Hook.Config.Kind, f.Desired.Target)
 	case f.Live != nil:
 		o.State, o.Message = p.inTheWayOfHook(in)
 		o.Theirs = true
 	default:
-		o.State, o.Action, o.Message = StateCreate, ActionCreate, fmt.Sprintf("%s %s is being made before anything is deleted", p.Hook.Config.Kind, f.Wish.Target)
+		o.State, o.Action, o.Message = StateCreate, ActionCreate, fmt.Sprintf("%s %s is being made before anything is deleted", p.Hook.Config.Kind, f.Desired.Target)
 	}
 	return o
 }
@@ -219,7 +219,7 @@ func (p *Pipeline) hookNow(in Input) Outcome {
 // inTheWayOfHook is about an object that was not made for this deletion, where the one of deletion.before shall stand.
 func (p *Pipeline) inTheWayOfHook(in Input) (State, string) {
 	f := &in.Hook
-	what := p.Hook.Config.Kind + " " + f.Wish.Target.String()
+	what := p.Hook.Config.Kind + " " + f.Desired.Target.String()
 	owner, earlier := ownerIn(f.Live, in.Upstream)
 	if earlier {
 		return StateWaiting, fmt.Sprintf("%s belongs to %s: deletion.before is made once the garbage collector has deleted that", what, owner)

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// What one event costs besides requests: the decision where nothing changed, and the wish where the upstream did.
+// What one event costs besides requests: the decision where nothing changed, and the desired state where the upstream did.
 
 func BenchmarkDecideInSync(b *testing.B) {
 	p, in := onePipeline(nil), inSync()
@@ -62,7 +62,7 @@ func BenchmarkWish(b *testing.B) {
 	p, up := example(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		w := p.Wish(context.Background(), up, Inputs{})
+		w := p.Desired(context.Background(), up, Inputs{})
 		if len(w.Invalid) > 0 {
 			b.Fatal(w.Invalid)
 		}

@@ -53,7 +53,7 @@ func (p *Pipeline) spaceFinalizer(in Input, out *Decision) {
 	for i := range out.Outcomes {
 		o := &out.Outcomes[i]
 		switch {
-		case added && p.needsFinalizer(wishOf(in.Wish, i)):
+		case added && p.needsFinalizer(wishOf(in.Desired, i)):
 			o.State, o.Action = StateContested, ActionNone
 			o.Message = fmt.Sprintf("somebody keeps taking the finalizer %s off the upstream; it is added with growing delay", p.Config.Conventions.Finalizer)
 			fallthrough

@@ -15,8 +15,8 @@ import (
 // Input is everything that a decision depends on.
 type Input struct {
 	Upstream *unstructured.Unstructured
-	// Wish is what the upstream asks for; ignored where the upstream is deleted or no longer selected.
-	Wish *Wish
+	// Desired is what the upstream asks for; ignored where the upstream is deleted or no longer selected.
+	Desired *Desired
 	// Selected is false where the upstream exists but the config's selectors no longer match it.
 	Selected bool
 	// Facts are about the downstreams of the config, in order.
@@ -66,21 +66,21 @@ type Facts struct {
 	Finished, Failed bool
 	// Baseline is the projection's digest that our own last apply of Live returned; nil where none is remembered or recorded.
 	Baseline *drift.Sum
-	// Verdict is what probes answered about Live and this wish.
+	// Verdict is what probes answered about Live and this desired state.
 	Verdict Verdict
 	// AppliedHash is the hash of what this process last applied to Live; empty where it has not.
 	AppliedHash string
 	// Spaced is how long the next write must wait, since those before did not settle; zero: not at all. Feedback is why the
-	// wish follows from what was written; empty where it does not.
+	// desired follows from what was written; empty where it does not.
 	Spaced   time.Duration
 	Feedback string
 }
 
 // Verdict is what the API server answered to probes, each nil or empty where it was not asked.
 type Verdict struct {
-	// Immutable: an apply of this wish was refused, and a dry-run create of it under another name was accepted.
+	// Immutable: an apply of this desired state was refused, and a dry-run create of it under another name was accepted.
 	Immutable bool
-	// Settled: a dry-run apply of this wish would change nothing of the live object.
+	// Settled: a dry-run apply of this desired state would change nothing of the live object.
 	Settled *bool
 	// Foreign describes an object at the target that is not ours and that the watch cannot see.
 	Foreign string
@@ -97,12 +97,12 @@ func (p *Pipeline) Decide(in Input) Decision {
 	}
 	var out Decision
 	for i, d := range p.Downstreams {
-		o := p.decideOne(&subject{Pipeline: p, Downstream: d, in: &in, facts: &in.Facts[i], wish: wishOf(in.Wish, i)})
+		o := p.decideOne(&subject{Pipeline: p, Downstream: d, in: &in, facts: &in.Facts[i], wish: wishOf(in.Desired, i)})
 		o.Downstream = i
 		out.Outcomes = append(out.Outcomes, o)
 	}
 	p.decideLeftovers(in, &out)
-	out.Finalizer = p.finalizerWish(in, &out)
+	out.Finalizer = p.finalizerAction(in, &out)
 	p.spaceFinalizer(in, &out)
 	if out.Finalizer == FinalizerLeave && in.FormerFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {
 		out.Finalizer = FinalizerSwap
@@ -110,7 +110,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 	return out
 }
 
-func wishOf(w *Wish, i int) *DownstreamWish {
+func wishOf(w *Desired, i int) *DesiredDownstream {
 	if w == nil || i >= len(w.Downstreams) {
 		return nil
 	}
@@ -123,7 +123,7 @@ type subject struct {
 	*Downstream
 	in    *Input
 	facts *Facts
-	wish  *DownstreamWish
+	wish  *DesiredDownstream
 }
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
@@ -163,7 +163,7 @@ func paused(s *subject) (Outcome, bool) {
 }
 
 func invalid(s *subject) (Outcome, bool) {
-	if s.in.Wish == nil || len(s.in.Wish.Invalid) == 0 {
+	if s.in.Desired == nil || len(s.in.Desired.Invalid) == 0 {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateInvalid, Message: "the upstream is invalid; what stands is left alone"}, true
@@ -291,7 +291,7 @@ func refused(s *subject) (Outcome, bool) {
 // records; where there is neither, what Live bears, which anybody may have changed.
 func (f *Facts) LastHash() string { return cmp.Or(f.AppliedHash, f.RecordedHash, f.Live.Hash) }
 
-// updated tells a changed wish from drift.
+// updated tells a changed desired state from drift.
 func updated(s *subject) (Outcome, bool) {
 	if s.facts.LastHash() == s.wish.Hash {
 		return Outcome{}, false

@@ -51,7 +51,7 @@ func deleted() Input {
 	since := metav1.NewTime(now.Add(-time.Minute))
 	up.SetDeletionTimestamp(&since)
 	return Input{Upstream: up, Now: now, HasFinalizer: true, Leftovers: []Owned{{Live: ourLive(), Certain: true}},
-		Hook: HookFacts{Wish: DownstreamWish{Wanted: true, Target: hookTarget}}}
+		Hook: HookFacts{Desired: DesiredDownstream{Wanted: true, Target: hookTarget}}}
 }
 
 func hookLive(done string) *drift.Live {
@@ -138,9 +138,9 @@ func TestDecideHook(t *testing.T) {
 		{name: "in the way and going", reason: "a former one of that name ends first",
 			change: func(in *Input) { hookForged(in); in.Hook.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
 		{name: "template error", reason: "it is told, and mended by a change alone",
-			change: func(in *Input) { in.Hook.Wish = DownstreamWish{Err: errTest} }, state: StateRenderFailed, message: "test error"},
+			change: func(in *Input) { in.Hook.Desired = DesiredDownstream{Err: errTest} }, state: StateRenderFailed, message: "test error"},
 		{name: "missing input", reason: "it may come",
-			change: func(in *Input) { in.Hook.Wish = DownstreamWish{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
+			change: func(in *Input) { in.Hook.Desired = DesiredDownstream{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
 		{name: "running", reason: "its record stands, so there is nothing to do", change: running(""), state: StateHookRunning},
 		{name: "doneWhen gives an error", reason: "an error is not done", change: both(running(""), func(in *Input) { in.Hook.Live.Kept = nil }),
 			state: StateHookRunning, message: "doneWhen"},
@@ -166,7 +166,7 @@ func TestDecideHook(t *testing.T) {
 		{name: "timed out, then done", reason: "late is not never",
 			change: both(running("yes"), late, func(in *Input) { in.Hook.Record.State = string(StateHookTimedOut) }), state: StateHookFinished, action: ActionRecord},
 		{name: "timed out with a template error, proceeds", reason: "an error does not hold for ever where the config says so", config: proceed,
-			change: both(late, func(in *Input) { in.Hook.Wish = DownstreamWish{Err: errTest} }), state: StateHookTimedOut, action: ActionRecord},
+			change: both(late, func(in *Input) { in.Hook.Desired = DesiredDownstream{Err: errTest} }), state: StateHookTimedOut, action: ActionRecord},
 		{name: "timed out over a conflict, proceeds", reason: "what is not ours is not recorded", config: proceed,
 			change: both(late, hookForged), state: StateHookTimedOut, action: ActionRecord},
 		{name: "finished is recorded", reason: "our finalizer comes off, whatever the object says by now",
@@ -215,7 +215,7 @@ func TestDecideWait(t *testing.T) {
 		change       func(*Input)
 		left         int
 		action       Action
-		finalizer    FinalizerWish
+		finalizer    FinalizerAction
 	}{
 		{name: "referenced", reason: "the collector would not begin before the upstream is gone", left: 1, action: ActionDelete},
 		{name: "asked", reason: "the watch has not shown it yet, so it counts", change: func(in *Input) { in.Leftovers[0].Asked = true }, left: 1},
@@ -271,19 +271,19 @@ func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
 	for _, row := range []struct {
 		name, reason string
 		change       func(*Input)
-		want         FinalizerWish
+		want         FinalizerAction
 	}{
 		{name: "in sync", reason: "it was made before the config had a hook", want: FinalizerAdd},
 		{name: "nothing stands", reason: "the finalizer comes before anything is made", change: func(in *Input) { in.Facts[0].Live = nil }, want: FinalizerAdd},
 		{name: "there already", reason: "nothing to do", change: func(in *Input) { in.HasFinalizer = true }},
 		{name: "unwanted, still there", reason: "what stands is still held for",
 			change: func(in *Input) {
-				in.HasFinalizer, in.Wish.Downstreams[0], in.Facts[0].Live = true, DownstreamWish{}, nil
+				in.HasFinalizer, in.Desired.Downstreams[0], in.Facts[0].Live = true, DesiredDownstream{}, nil
 				in.Leftovers = []Owned{{Live: ourLive(), Certain: true}}
 			}},
 		{name: "unwanted and gone", reason: "nothing is left to hold for",
 			change: func(in *Input) {
-				in.HasFinalizer, in.Wish.Downstreams[0], in.Facts[0].Live = true, DownstreamWish{}, nil
+				in.HasFinalizer, in.Desired.Downstreams[0], in.Facts[0].Live = true, DesiredDownstream{}, nil
 			}, want: FinalizerRemove},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 )
 
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
-func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DownstreamWish, error) {
+func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredDownstream, error) {
 	w, err := p.rendered(d, upstream, in)
 	var missing *waiting
 	switch {
@@ -35,7 +35,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 	return w, nil
 }
 
-func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DownstreamWish, error) {
+func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredDownstream, error) {
 	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Budget: in.renderBudget()}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
@@ -45,7 +45,7 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	case err != nil:
 		return nil, err
 	}
-	w := &DownstreamWish{Wanted: true}
+	w := &DesiredDownstream{Wanted: true}
 	if w.Target, err = p.target(d, upstream, doc); err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func dropText(doc map[string]any, part, key string) {
 //
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
 // once another manager owns it.
-func (p *Pipeline) Document(w *Wish, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
+func (p *Pipeline) Document(w *Desired, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
 	d, dw := p.Downstreams[i], &w.Downstreams[i]
 	doc := dw.document
 	if doc == nil {
@@ -283,7 +283,7 @@ func SendsInitial(live *drift.Live) bool {
 func sendsInitial(f drift.InitialField) bool { return f.Ours && !f.Others && f.Present }
 
 // mark adds who owns the document and its hash, last of all.
-func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DownstreamWish) {
+func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DesiredDownstream) {
 	meta := doc["metadata"].(map[string]any)
 	if w.Reference {
 		meta["ownerReferences"] = []any{map[string]any{

@@ -99,7 +99,7 @@ func (p *Pipeline) ReadsOwn() bool {
 	return p.readsStatus || slices.ContainsFunc(p.Inputs, func(s *InputSource) bool { return p.MayBeDownstream(s.Index) })
 }
 
-// Feedback says how the wish for downstream i can follow from what this operator writes itself. own are the inputs, by index,
+// Feedback says how the desired state for downstream i can follow from what this operator writes itself. own are the inputs, by index,
 // that are its downstreams.
 func (p *Pipeline) Feedback(i int, own []int) string {
 	d := p.Downstreams[i]

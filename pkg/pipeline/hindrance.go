@@ -20,7 +20,7 @@ type Hindrance struct {
 }
 
 // Hindrances lists every rule that keeps live, the standing object of downstream i, from being ready. Conditions tell of the
-// first alone. in are the inputs of the upstream's wish.
+// first alone. in are the inputs of the upstream's desired state.
 func (p *Pipeline) Hindrances(ctx context.Context, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []Hindrance {
 	d, budget, vars := p.Downstreams[i], rules.NewBudget(ctx), p.vars(upstream, in)
 	vars.Downstream = live.Kept

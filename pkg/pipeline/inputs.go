@@ -116,7 +116,7 @@ func (in Inputs) renderBudget() *render.Budget {
 	return render.NewBudget(render.Limits{}, in.larger)
 }
 
-// waiting is the error of a wish that cannot be told before an input is there, or the kind of what is to be made.
+// waiting is the error of a desired state that cannot be told before an input is there, or the kind of what is to be made.
 type waiting struct{ message string }
 
 func (w *waiting) Error() string { return w.message }

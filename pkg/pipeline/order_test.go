@@ -28,7 +28,7 @@ func TestErrorsHaveOneOrder(t *testing.T) {
 				"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "spec": bad}}
 			seen := map[string]bool{}
 			for range 100 {
-				w := p.Wish(t.Context(), up, pipeline.Inputs{})
+				w := p.Desired(t.Context(), up, pipeline.Inputs{})
 				if w.Downstreams[0].Err == nil {
 					t.Fatal("nothing is wrong")
 				}

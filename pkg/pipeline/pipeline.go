@@ -38,7 +38,7 @@ type Pipeline struct {
 	Storable *status.Storable
 	// storesBaseline is true where the kind's schema has room for a baseline in the list of downstreams.
 	storesBaseline bool
-	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a look.
+	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a reconciliation.
 	Warnings []config.Error
 	// Refusals are what the API server refuses in the templates, as far as the schemas tell: errors of `check`. `run` starts
 	// in spite of them, and logs them.

@@ -50,7 +50,7 @@ type draft struct {
 	now              metav1.Time
 }
 
-// fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh tells that this look made it.
+// fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh tells that this reconciliation made it.
 type fieldValue struct {
 	value      any
 	set, fresh bool
@@ -58,7 +58,7 @@ type fieldValue struct {
 
 // Report computes the upstream's status from the results of its downstreams. in are the inputs that w was made with; now
 // is the transition time of conditions that change.
-func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *Wish, results []Result, now metav1.Time) Report {
+func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *Desired, results []Result, now metav1.Time) Report {
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
 	summary := p.summary(upstream)
@@ -101,7 +101,7 @@ func (p *Pipeline) observed(upstream *unstructured.Unstructured) int64 {
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
 // the object, so that a name once recorded is never lost before it is cleaned up. That it has done its work is kept while
 // nothing new is made, also where what the upstream asks for cannot be told for a while: else it would be done twice.
-func (p *Pipeline) record(d *Downstream, w *Wish, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
+func (p *Pipeline) record(d *Downstream, w *Desired, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
 	dw := wishOf(w, d.Index)
 	live := r.Live
 	switch {

@@ -28,7 +28,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case stands(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has taken its place", current.Target)
 			o.Action = p.retreat(own)
-		case in.Wish.unknown(own.Downstream):
+		case in.Desired.unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
 			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
@@ -56,10 +56,10 @@ func (p *Pipeline) kindSettled(i int, outcomes []Outcome) bool {
 }
 
 // Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
-// that bear the mark of the upstream with this uid; recorded is what its status records. A nil wish has no targets:
+// that bear the mark of the upstream with this uid; recorded is what its status records. A nil desired state has no targets:
 // everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that
 // deletion.before made, which have a way of their own.
-func (p *Pipeline) Leftovers(upstream types.UID, w *Wish, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
+func (p *Pipeline) Leftovers(upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
 	var left []Owned
 	seen := map[types.UID]bool{}
 	for i := range p.Downstreams {
@@ -78,7 +78,7 @@ func (p *Pipeline) Leftovers(upstream types.UID, w *Wish, owned [][]*drift.Live,
 	return left
 }
 
-func (p *Pipeline) isTarget(w *Wish, i int, live *drift.Live) bool {
+func (p *Pipeline) isTarget(w *Desired, i int, live *drift.Live) bool {
 	if w == nil {
 		return false
 	}
@@ -165,19 +165,19 @@ func (p *Pipeline) keeps(own Owned) bool {
 func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 
 // unknown tells whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
-func (w *Wish) unknown(i int) bool {
+func (w *Desired) unknown(i int) bool {
 	wish := wishOf(w, i)
 	return w != nil && (len(w.Invalid) > 0 || wish != nil && wish.Err != nil)
 }
 
-// finalizerWish asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
+// finalizerAction asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
 // the config does not let go without more ado.
-func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
+func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	if p.Config.Conventions.Finalizer == "" && !in.FormerFinalizer {
 		return FinalizerLeave
 	}
 	for i, o := range out.Outcomes {
-		needs := p.needsFinalizer(wishOf(in.Wish, i))
+		needs := p.needsFinalizer(wishOf(in.Desired, i))
 		switch {
 		case o.State == StatePaused, o.State == StateInvalid:
 			// What stands is left alone, and so is what guards it.
@@ -189,19 +189,19 @@ func (p *Pipeline) finalizerWish(in Input, out *Decision) FinalizerWish {
 		}
 	}
 	heldBy := func(o Outcome) bool { return p.HoldsDeletion() || !referenced(o.Live, in) }
-	if !in.HasFinalizer || in.Wish.inDoubt() || slices.ContainsFunc(out.Leftovers, heldBy) {
+	if !in.HasFinalizer || in.Desired.inDoubt() || slices.ContainsFunc(out.Leftovers, heldBy) {
 		return FinalizerLeave
 	}
 	return FinalizerRemove
 }
 
 // needsFinalizer tells whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
-func (p *Pipeline) needsFinalizer(w *DownstreamWish) bool {
+func (p *Pipeline) needsFinalizer(w *DesiredDownstream) bool {
 	return w != nil && w.Wanted && (p.HoldsDeletion() || !w.Reference)
 }
 
 // inDoubt tells whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
 // what guards it; what is made beside it may need a guard all the same.
-func (w *Wish) inDoubt() bool {
-	return w != nil && slices.ContainsFunc(w.Downstreams, func(d DownstreamWish) bool { return d.Err != nil })
+func (w *Desired) inDoubt() bool {
+	return w != nil && slices.ContainsFunc(w.Downstreams, func(d DesiredDownstream) bool { return d.Err != nil })
 }

@@ -94,13 +94,13 @@ const (
 	ActionFree Action = "Free"
 )
 
-// Outcome is the decision on one live or wished-for object.
+// Outcome is the decision on one live or desired object.
 type Outcome struct {
 	// Downstream is the index of the downstream in the config; HookIndex for the object of deletion.before.
 	Downstream int
 	State      State
 	Action     Action
-	// Message says why, for people. It holds nothing that changes from one look to the next.
+	// Message says why, for people. It holds nothing that changes from one reconciliation to the next.
 	Message string
 	// Target is where the object stands or shall stand.
 	Target Ref
@@ -110,7 +110,7 @@ type Outcome struct {
 	Live *drift.Live
 	// Theirs is true where Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
 	Theirs bool
-	// RequeueAfter asks for another look after this time; zero: only when something changes.
+	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// Carried is true where Live bears names that the config used before: an update that ought to be the only one.
 	Carried bool
@@ -138,7 +138,7 @@ type Decision struct {
 	// Leftovers are objects of ours that are no target (any more).
 	Leftovers []Outcome
 	// Finalizer says whether the upstream must bear the config's finalizer.
-	Finalizer FinalizerWish
+	Finalizer FinalizerAction
 	// Hook is about the object of deletion.before; nil where there is none or the upstream is not being deleted.
 	Hook *Outcome
 	// Waits is true where the upstream stays until what is deleted is gone.
@@ -147,13 +147,13 @@ type Decision struct {
 	HookFirst bool
 }
 
-// FinalizerWish says what is to happen to the config's finalizer on the upstream.
-type FinalizerWish int
+// FinalizerAction says what is to happen to the config's finalizer on the upstream.
+type FinalizerAction int
 
 // What is to happen to the finalizer.
 const (
 	// FinalizerLeave: nothing to do.
-	FinalizerLeave FinalizerWish = iota
+	FinalizerLeave FinalizerAction = iota
 	// FinalizerAdd: add it before anything is made that needs it.
 	FinalizerAdd
 	// FinalizerRemove: nothing that needs it stands any more.

@@ -71,7 +71,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 		if len(p.Warnings) > 0 || strings.Contains(template, "if .spec.flag") {
 			return // what another upstream would be refused
 		}
-		wish := p.Wish(context.Background(), up, pipeline.Inputs{})
+		wish := p.Desired(context.Background(), up, pipeline.Inputs{})
 		if err := wish.Downstreams[0].Err; err != nil {
 			if len(p.Refusals) == 0 {
 				t.Errorf("%s: %v", reason, err)

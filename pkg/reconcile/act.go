@@ -16,8 +16,8 @@ import (
 
 // act carries a decision out: the finalizer before what needs it, then each downstream, then what is left over. It
 // tells whether anything was done, so that deciding again may come to something new. A downstream that failed is not
-// tried again in this look.
-func (l *look) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+// tried again in this reconciliation.
+func (l *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	if l.Pipeline.Observing() {
 		return l.observe(ctx, d, in)
 	}
@@ -37,7 +37,7 @@ func (l *look) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input)
 }
 
 // carryOut makes the requests of one outcome. It returns false where they failed.
-func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+func (l *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	countOutcome(l.Name, l.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
 	l.Log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", l.Pipeline.Downstreams[o.Downstream].Name,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
@@ -64,12 +64,12 @@ func (l *look) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Inp
 }
 
 // fail notes a failed action. It waits; it takes nothing away.
-func (l *look) fail(o pipeline.Outcome, err error) {
+func (l *reconciliation) fail(o pipeline.Outcome, err error) {
 	f := classify(l.Pipeline.Downstreams[o.Downstream], err)
 	name := l.Pipeline.Downstreams[o.Downstream].Name
 	l.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
 	if f.Reason == apply.ReasonSchemaMismatch && l.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
-		l.Host.DoubtKinds()
+		l.Host.RecheckKinds()
 	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	CountFailure(l.Name, name, f.Reason)
@@ -79,18 +79,18 @@ func (l *look) fail(o pipeline.Outcome, err error) {
 
 // create makes what does not exist. Where something does after all, it is looked at: an object that lost the labels
 // that the watch selects by is still ours by its uid; any other is decided upon as it is.
-func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (l *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	doc, err := l.document(in.Wish, i, nil)
+	doc, err := l.document(in.Desired, i, nil)
 	if err != nil {
 		return err
 	}
-	if !in.Wish.Downstreams[i].Reference || l.Pipeline.HoldsDeletion() {
+	if !in.Desired.Downstreams[i].Reference || l.Pipeline.HoldsDeletion() {
 		l.record.expect(madeAt{i, o.Target}) // whatever the answer, or the lack of one
 	}
 	resp, err := l.client.Create(ctx, l.target(i, o.Target), doc)
 	if errors.Is(err, apply.ErrExists) {
-		return l.meet(ctx, o, doc)
+		return l.resolveExisting(ctx, o, doc)
 	}
 	if err != nil {
 		if !unclear(err) {
@@ -102,9 +102,9 @@ func (l *look) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 	return l.applied(ctx, o, in, resp, doc)
 }
 
-// meet reads the object that a create found in its way, so that the next round decides upon it. Where the recorded uid
+// resolveExisting reads the object that a create found in its way, so that the next round decides upon it. Where the recorded uid
 // is one that this process knows for its own, only the labels were stripped: it is applied without a read.
-func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
+func (l *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
 	i := o.Downstream
 	t := l.target(i, o.Target)
 	rec := recordedAs(l.recorded(), l.Pipeline.Downstreams[i].Name)
@@ -113,8 +113,8 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 		switch {
 		case err == nil:
 			l.repaired(o, nil, resp)
-			l.wrote(i, l.record.wish.Downstreams[i].Hash)
-			return l.take(i, resp)
+			l.wrote(i, l.record.desired.Downstreams[i].Hash)
+			return l.rememberResponse(i, resp)
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err
 		}
@@ -123,7 +123,7 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 	if err != nil {
 		return err // also where it has just gone: that is tried again like any other failure
 	}
-	if err := l.take(i, live); err != nil {
+	if err := l.rememberResponse(i, live); err != nil {
 		return err
 	}
 	l.record.confirm(func(m madeAt) bool {
@@ -133,7 +133,7 @@ func (l *look) meet(ctx context.Context, o pipeline.Outcome, doc map[string]any)
 }
 
 // appliesBlindly tells whether nothing of an object of downstream i need be known for an apply.
-func (l *look) appliesBlindly(i int) bool {
+func (l *reconciliation) appliesBlindly(i int) bool {
 	d := l.Pipeline.Downstreams[i]
 	return len(d.Config.Drift.InitialFields) == 0 && d.Config.UpdatePolicy != config.UpdateCreateOnly && len(d.View.Former()) == 0
 }
@@ -147,8 +147,8 @@ func unclear(err error) bool {
 	return false
 }
 
-// take remembers an object as the API server returned it.
-func (l *look) take(i int, obj *unstructured.Unstructured) error {
+// rememberResponse remembers an object as the API server returned it.
+func (l *reconciliation) rememberResponse(i int, obj *unstructured.Unstructured) error {
 	live, err := l.Pipeline.Downstreams[i].View.Live(obj)
 	if err != nil {
 		return err
@@ -158,13 +158,13 @@ func (l *look) take(i int, obj *unstructured.Unstructured) error {
 }
 
 // apply brings an object that stands to what is wanted.
-func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (l *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
 	o, taken, err := l.takeOver(ctx, o)
 	if err != nil {
 		return err
 	}
-	doc, err := l.document(in.Wish, i, o.Live)
+	doc, err := l.document(in.Desired, i, o.Live)
 	if err != nil {
 		return err
 	}
@@ -180,17 +180,17 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 	resp, err = l.afterTakeOver(ctx, o, taken, doc, resp, err)
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		l.record.letGo(o.UID, l.now)
+		l.record.forgetObject(o.UID, l.now)
 		return nil
 	case errors.Is(err, apply.ErrReplaced):
-		l.record.letGo(o.UID, l.now)
-		return l.meet(ctx, o, doc)
+		l.record.forgetObject(o.UID, l.now)
+		return l.resolveExisting(ctx, o, doc)
 	case errors.Is(err, apply.ErrConflict) && version != "":
 		live, err := l.client.Get(ctx, l.target(i, o.Target))
 		if err != nil {
 			return err
 		}
-		return l.take(i, live)
+		return l.rememberResponse(i, live)
 	case err != nil:
 		return l.refused(ctx, o, doc, in, err)
 	}
@@ -201,7 +201,7 @@ func (l *look) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input)
 
 // applied takes in what an apply returned: the live object, the baseline where the API server spells things its own
 // way, and keys that others added where none may be.
-func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
+func (l *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
 	i := o.Downstream
 	d := l.Pipeline.Downstreams[i]
 	live, err := d.View.Live(resp)
@@ -222,15 +222,15 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 		*t = target{uid: live.UID, contest: t.contest}
 	}
 	t.at = o.Target
-	l.wrote(i, in.Wish.Downstreams[i].Hash)
+	l.wrote(i, in.Desired.Downstreams[i].Hash)
 	if o.State == pipeline.StateCreate {
 		l.removals.forget(madeAt{i, o.Target})
 	}
-	if live.Hash != in.Wish.Downstreams[i].Hash {
+	if live.Hash != in.Desired.Downstreams[i].Hash {
 		t.explained = fmt.Sprintf("admission changes %s, which has the hash: exempt it", l.Pipeline.HashKey())
 	}
 	var spelled *drift.Sum
-	if live.P != in.Wish.Downstreams[i].Sum {
+	if live.P != in.Desired.Downstreams[i].Sum {
 		sum := live.P
 		spelled = &sum
 	}
@@ -239,13 +239,13 @@ func (l *look) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	return nil
 }
 
-// wrote counts a write to what downstream i makes, for the wish with that hash; "" where there is none, after a deletion.
-func (l *look) wrote(i int, hash string) {
+// wrote counts a write to what downstream i makes, for the desired state with that hash; "" where there is none, after a deletion.
+func (l *reconciliation) wrote(i int, hash string) {
 	l.record.targets[i].contest.write(l.record.asked, hash, l.spacing(), l.now)
 }
 
 // repaired tells of a repair that had something to repair: an apply that changed nothing was no drift.
-func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
+func (l *reconciliation) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
 	if o.State == pipeline.StateUpdate || (before != nil && before.ResourceVersion == resp.GetResourceVersion()) {
 		if o.State == pipeline.StateUpdate {
 			l.eventUpdated(o)
@@ -263,7 +263,7 @@ func (l *look) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructur
 
 // before reads the object ahead of an apply where that is worth a request: to name who changed what, where events are
 // wanted or a writer has come back, and to notice fields that stay because somebody else owns them too.
-func (l *look) before(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
+func (l *reconciliation) before(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
 	again := l.record.targets[o.Downstream].contest.unsettled > 0
 	explain := o.State == pipeline.StateRepair && (l.Pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
@@ -279,7 +279,7 @@ func (l *look) before(ctx context.Context, o pipeline.Outcome) (*unstructured.Un
 
 // after compares what was there before an apply with what the API server made of it: comparing with the document itself
 // would call the server's own spelling a change.
-func (l *look) after(o pipeline.Outcome, before, resp *unstructured.Unstructured) {
+func (l *reconciliation) after(o pipeline.Outcome, before, resp *unstructured.Unstructured) {
 	if before == nil {
 		return
 	}
@@ -293,7 +293,7 @@ func (l *look) after(o pipeline.Outcome, before, resp *unstructured.Unstructured
 }
 
 // remove deletes an object of ours, by uid: another one that has taken its name is left alone.
-func (l *look) remove(ctx context.Context, o pipeline.Outcome) error {
+func (l *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	err := l.client.Delete(ctx, l.target(o.Downstream, o.Target), o.UID, l.propagation())
 	if err != nil && !errors.Is(err, apply.ErrReplaced) {
 		return err
@@ -308,11 +308,11 @@ func (l *look) remove(ctx context.Context, o pipeline.Outcome) error {
 }
 
 // release takes our marks off an object that shall stay.
-func (l *look) release(ctx context.Context, o pipeline.Outcome) error {
+func (l *reconciliation) release(ctx context.Context, o pipeline.Outcome) error {
 	t := l.target(o.Downstream, o.Target)
 	live, err := l.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || (err == nil && live.GetUID() != o.UID) {
-		l.record.letGo(o.UID, l.now)
+		l.record.forgetObject(o.UID, l.now)
 		return nil
 	}
 	if err != nil {
@@ -326,16 +326,16 @@ func (l *look) release(ctx context.Context, o pipeline.Outcome) error {
 	return nil
 }
 
-// letGo takes note that an object was deleted or released, and that this place was.
-func (l *look) letGo(o pipeline.Outcome) {
-	l.record.letGo(o.UID, l.now)
+// forgetObject takes note that an object was deleted or released, and that this place was.
+func (l *reconciliation) letGo(o pipeline.Outcome) {
+	l.record.forgetObject(o.UID, l.now)
 	l.removals.write(madeAt{o.Downstream, o.Target}, l.spacing(), l.now)
 }
 
 // settle asks by a dry run whether an apply would change anything, and if so, who changed what.
-func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
+func (l *reconciliation) settle(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
-	doc, err := l.document(l.record.wish, i, o.Live)
+	doc, err := l.document(l.record.desired, i, o.Live)
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (l *look) settle(ctx context.Context, o pipeline.Outcome) error {
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
 	t := &l.record.targets[i]
-	t.settled = &settled{whetherSettled(o.Live, l.record.wish.Downstreams[i].Hash), same}
+	t.settled = &settled{whetherSettled(o.Live, l.record.desired.Downstreams[i].Hash), same}
 	if same {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // of them. It returns the outcome with the object as it is after that – an initial field that only a former manager owned
 // is ours to keep now – and the object itself; nil where there was nothing to take over. Where the object has gone or
 // another has its name, the apply finds that out.
-func (l *look) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
+func (l *reconciliation) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
 	if o.Live == nil || !o.Live.Former {
 		return o, nil, nil
 	}
@@ -43,7 +43,7 @@ func (l *look) takeOver(ctx context.Context, o pipeline.Outcome) (pipeline.Outco
 // extras lists what an apply left on an object that must not be there: keys that others added to exclusive fields, and marks
 // under previous names that somebody else owns too. made: the apply made the object. In one that existed an empty map of ours
 // looks like one that is ours with all that is in it, where managedFields name nobody else.
-func (l *look) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, made bool) []fieldpath.Path {
+func (l *reconciliation) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, made bool) []fieldpath.Path {
 	var list []fieldpath.Path
 	if live.Extra || !made {
 		list = drift.Extras(resp, doc, l.Pipeline.Downstreams[i].View.Exclusive)
@@ -67,16 +67,16 @@ func present(field string, keys []string, have map[string]string) []fieldpath.Pa
 }
 
 // remark gives an object that is made once only the marks of now.
-func (l *look) remark(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (l *reconciliation) remark(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
 	t, view := l.target(i, o.Target), &l.Pipeline.Downstreams[i].View
-	doc, err := l.document(in.Wish, i, o.Live)
+	doc, err := l.document(in.Desired, i, o.Live)
 	if err != nil {
 		return err
 	}
 	obj, err := l.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		l.record.letGo(o.UID, l.now)
+		l.record.forgetObject(o.UID, l.now)
 		return nil
 	}
 	if err != nil {
@@ -94,15 +94,15 @@ func (l *look) remark(ctx context.Context, o pipeline.Outcome, in pipeline.Input
 		return err
 	}
 	l.record.targets[i].knows(resp.GetUID(), o.Target)
-	l.wrote(i, in.Wish.Downstreams[i].Hash)
+	l.wrote(i, in.Desired.Downstreams[i].Hash)
 	l.eventUpdated(o)
-	return l.take(i, resp)
+	return l.rememberResponse(i, resp)
 }
 
 // withdrawStatus takes what the manager of before has in the upstream's status off it, once ours has been written: else a
 // condition that is over would stay for ever. It is looked for where the status is written anyway. Where mode is Observe
 // that manager may be at work still, and what it says stays.
-func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (l *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := l.Pipeline.FormerManager()
 	if before == "" || l.Pipeline.Observing() {
 		return written, nil
@@ -114,19 +114,19 @@ func (l *look) withdrawStatus(ctx context.Context, t apply.Target, written *unst
 
 // previousInStatus tells whether the previous field manager has applied to the status, as far as the watch has shown. Nothing of
 // the status need have changed since: the new manager has not written it yet, or a process died before it withdrew it.
-func (l *look) previousInStatus() bool {
+func (l *reconciliation) previousInStatus() bool {
 	before := l.Pipeline.FormerManager()
 	return before != "" && l.Cache.HasApplied(l.ref, before) && !l.record.withdrawn && !l.Pipeline.Observing() &&
 		l.Pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 
-func (l *look) hasFormerFinalizer() bool {
+func (l *reconciliation) hasFormerFinalizer() bool {
 	f := l.Pipeline.FormerFinalizer()
 	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f)
 }
 
 // swapFinalizer puts the finalizer of now in the place of the one of before.
-func (l *look) swapFinalizer(ctx context.Context) bool {
+func (l *reconciliation) swapFinalizer(ctx context.Context) bool {
 	up, err := l.client.SwapFinalizer(ctx, l.UpstreamTarget(l.ref), l.upstream, l.Pipeline.FormerFinalizer(), l.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		l.failUpstream("renaming the finalizer", err)

@@ -48,7 +48,7 @@ func (c *cascades) of(uid types.UID) pipeline.Cascade {
 
 // awaitsDeletion tells whether an upstream is being deleted and its watch, which has it, has not told so yet. What an API
 // request answers, or the cache shows before the event is handled, may be without what the deletion asked for.
-func (l *look) awaitsDeletion() bool {
+func (l *reconciliation) awaitsDeletion() bool {
 	l.cascades.mu.Lock()
 	_, told := l.cascades.seen[l.upstream.GetUID()]
 	l.cascades.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *look) awaitsDeletion() bool {
 }
 
 // cascade is what the deletion of the upstream asks for.
-func (l *look) cascade() pipeline.Cascade {
+func (l *reconciliation) cascade() pipeline.Cascade {
 	if c := pipeline.CascadeOf(l.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
 		return c
 	}
@@ -67,7 +67,7 @@ func (l *look) cascade() pipeline.Cascade {
 }
 
 // propagation is how the downstreams of an upstream are deleted.
-func (l *look) propagation() metav1.DeletionPropagation {
+func (l *reconciliation) propagation() metav1.DeletionPropagation {
 	if l.upstream.GetDeletionTimestamp() != nil && l.cascade() == pipeline.CascadeForeground {
 		return metav1.DeletePropagationForeground
 	}
@@ -77,10 +77,10 @@ func (l *look) propagation() metav1.DeletionPropagation {
 // mayBeCollected tells whether what is to be done may be about an upstream that is gone, so that it is read first. The
 // garbage collector's work may be heard of before the upstream's deletion: what it deleted would be made again, a Job run
 // again; and an owner reference that it took off with --cascade=orphan would, once given again, have the object deleted.
-func (l *look) mayBeCollected(d *pipeline.Decision) bool {
+func (l *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
 		switch {
-		case !l.record.wish.Downstreams[o.Downstream].Reference || o.Theirs:
+		case !l.record.desired.Downstreams[o.Downstream].Reference || o.Theirs:
 			return false
 		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
 			return !l.hasFinalizer() && l.record.targets[o.Downstream].uid != ""

@@ -39,22 +39,22 @@ type Counted struct {
 func (s *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
 	l, err := s.begin(ctx, ref)
 	if err != nil {
-		return c, s.failedLook(ref, err), true
+		return c, s.readFailed(ref, err), true
 	}
 	s.memory.found(ref)
 	if l == nil {
 		return c, 0, false
 	}
-	defer l.leave()
+	defer l.releaseSlot()
 	switch {
-	case l.upstream.GetDeletionTimestamp() == nil && s.leaving.some(ref): // its author took the label off, while a process ran
+	case l.upstream.GetDeletionTimestamp() == nil && s.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
 		_, c = l.count(ctx, l.firstDecision(ctx))
-		l.record.wish.Forget()
-		if l.crowded || ctx.Err() != nil {
-			return c, crowdedFor(), true
+		l.record.desired.Forget()
+		if l.noSlot || ctx.Err() != nil {
+			return c, noSlotDelay(), true
 		}
-		if !l.believed.IsZero() {
+		if !l.trustedUntil.IsZero() {
 			return c, time.Duration(s.Pipeline.Config.Retry.MaxDelay), false
 		}
 	case cleansUp:
@@ -65,7 +65,7 @@ func (s *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 
 // heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
 // changed since it was counted does not.
-func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
+func (l *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 	before, ok := l.Host.Batched(l.ref)
 	if !ok {
 		return false
@@ -78,7 +78,7 @@ func (l *look) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 }
 
 // firstDecision is what is decided before the API server is asked for anything but what the status says that stands.
-func (l *look) firstDecision(ctx context.Context) pipeline.Decision {
+func (l *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
 	l.findUnseen(ctx)
 	return l.Pipeline.Decide(l.gather(ctx))
 }
@@ -86,7 +86,7 @@ func (l *look) firstDecision(ctx context.Context) pipeline.Decision {
 // count finds out what would be changed or deleted of what stands, and returns the decision as it is with what was learned
 // by that. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may be of
 // nothing but the API server's own spelling.
-func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
+func (l *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
 	d = l.withRecreations(ctx, d)
 	if l.Pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted
 		return d, l.countIn(d)
@@ -108,7 +108,7 @@ func (l *look) count(ctx context.Context, d pipeline.Decision) (pipeline.Decisio
 
 // withRecreations is a decision that knows which updates delete their object: where updatePolicy is Recreate, a dry run of
 // each update tells. What the upstream's author asks for is not counted, and not asked about.
-func (l *look) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+func (l *reconciliation) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	var in pipeline.Input
 	found := false
 	for _, o := range d.Outcomes {
@@ -121,7 +121,7 @@ func (l *look) withRecreations(ctx context.Context, d pipeline.Decision) pipelin
 		if !l.mayRecreate(o, in) {
 			continue
 		}
-		doc, err := l.document(in.Wish, o.Downstream, o.Live)
+		doc, err := l.document(in.Desired, o.Downstream, o.Live)
 		if err != nil {
 			continue // nothing is sent either
 		}
@@ -137,8 +137,8 @@ func (l *look) withRecreations(ctx context.Context, d pipeline.Decision) pipelin
 }
 
 // countIn counts what a decision changes or deletes of what stands. What is not ours counts where it is about to become
-// so. What the upstream's author has changed since its status was written is the author's wish, and only stands.
-func (l *look) countIn(d pipeline.Decision) Counted {
+// so. What the upstream's author has changed since its status was written is what the author asks for, and counts as standing only.
+func (l *reconciliation) countIn(d pipeline.Decision) Counted {
 	var c Counted
 	var changes []any
 	note := func(o pipeline.Outcome, changed, deleted bool) {
@@ -174,12 +174,12 @@ func (l *look) countIn(d pipeline.Decision) Counted {
 }
 
 // changeOf is what a confirmation is about, for one object: that very object, and what it would become of what it is.
-func (l *look) changeOf(o pipeline.Outcome, deleted bool) []any {
+func (l *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
 	if deleted && o.State != pipeline.StateRecreate {
 		return []any{string(o.Live.UID), "deleted"}
 	}
 	hash := ""
-	if w := l.record.wish; w != nil && o.Downstream < len(w.Downstreams) {
+	if w := l.record.desired; w != nil && o.Downstream < len(w.Downstreams) {
 		hash = w.Downstreams[o.Downstream].Hash
 	}
 	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
@@ -197,17 +197,17 @@ func rewrites(o pipeline.Outcome) bool {
 
 // isDoubtful tells of a repair that it may turn out to change nothing. One of an object that bears no hash or mark, one of
 // another form, or nothing of our manager's, does for certain.
-func (l *look) isDoubtful(o pipeline.Outcome) bool {
+func (l *reconciliation) isDoubtful(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
 		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.Former && pipeline.Marked(o.Live, l.upstream.GetUID())
 }
 
 // wouldRepair tells whether a repair would change anything of ours, or take anything away. The answer is remembered as if
 // the repair had been made, so that one which changes nothing costs no request later. Where it cannot be told, it would.
-func (l *look) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
+func (l *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, question := &l.record.targets[i], whetherSettled(live, l.record.wish.Downstreams[i].Hash)
-	switch b := l.elders(i, live.UID); {
+	t, question := &l.record.targets[i], whetherSettled(live, l.record.desired.Downstreams[i].Hash)
+	switch b := l.predecessorBaseline(i, live.UID); {
 	case b != nil && *b == live.P && live.Hash == question.hash:
 		t.settled = &settled{question, true}
 	case t.settled == nil || t.settled.question != question:
@@ -227,10 +227,10 @@ func (l *look) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 
 // wouldStay asks by dry runs whether an apply, and the removal of what others added to exclusive fields, would leave our
 // fields as they are: the API server may spell them in its own way, or add keys of its own.
-func (l *look) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
+func (l *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
 	i, live := o.Downstream, o.Live
 	at, view := l.target(i, o.Target), &l.Pipeline.Downstreams[i].View
-	doc, err := l.document(l.record.wish, i, live)
+	doc, err := l.document(l.record.desired, i, live)
 	if err != nil {
 		return false, err
 	}
@@ -257,7 +257,7 @@ func (l *look) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) 
 // target may have lost the labels that are watched, as when the config's have changed; where the status records nothing,
 // only reading the target tells, and so it does of what others made, which may be adopted. It tells whether something was
 // found.
-func (l *look) findStanding(ctx context.Context, d pipeline.Decision) bool {
+func (l *reconciliation) findStanding(ctx context.Context, d pipeline.Decision) bool {
 	found, recorded, records := false, l.recorded(), l.Pipeline.BelievesStatus()
 	for i, o := range d.Outcomes {
 		downstream := l.Pipeline.Downstreams[i]
@@ -279,7 +279,7 @@ func (l *look) findStanding(ctx context.Context, d pipeline.Decision) bool {
 			l.record.remember(i, live, l.now)
 			found = true
 		case uid != "":
-			l.record.letGo(uid, l.now)
+			l.record.forgetObject(uid, l.now)
 		}
 	}
 	return found

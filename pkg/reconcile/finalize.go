@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-func (l *look) addFinalizer(ctx context.Context) bool {
+func (l *reconciliation) addFinalizer(ctx context.Context) bool {
 	up, err := l.client.AddFinalizer(ctx, l.UpstreamTarget(l.ref), l.upstream, l.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		l.failUpstream("adding the finalizer", err)
@@ -29,21 +29,21 @@ func (l *look) addFinalizer(ctx context.Context) bool {
 }
 
 // finalizerChange is what can be done to the finalizer as the upstream is; wroteFinalizer counts that it was done.
-func (l *look) finalizerChange() string {
+func (l *reconciliation) finalizerChange() string {
 	if l.hasFinalizer() {
 		return "remove"
 	}
 	return "add"
 }
 
-func (l *look) wroteFinalizer() {
+func (l *reconciliation) wroteFinalizer() {
 	l.record.finalizerContest.write(l.record.asked, l.finalizerChange(), l.spacing(), l.now)
 }
 
 // retireFinalizer takes the finalizer off an upstream that no longer needs it. What the status names and the cache does
 // not show is read first: the cache may lag, and after this nothing would hold the upstream for it. What is found is left
 // to the next round.
-func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
+func (l *reconciliation) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 	known := in.Leftovers
 	for i, f := range in.Facts {
 		if f.Live != nil {
@@ -66,7 +66,7 @@ func (l *look) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 }
 
 // removeFinalizer takes the finalizer off, if it is there. An upstream that has gone meanwhile has no finalizer either.
-func (l *look) removeFinalizer(ctx context.Context) bool {
+func (l *reconciliation) removeFinalizer(ctx context.Context) bool {
 	up, err := l.client.RemoveFinalizer(ctx, l.UpstreamTarget(l.ref), l.upstream, l.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
@@ -84,7 +84,7 @@ func (l *look) removeFinalizer(ctx context.Context) bool {
 // finalize is about an upstream that is being deleted: first deletion.before, where the config has one; then what bears the
 // upstream's mark in the cache, and what its status names, is deleted or released; then the finalizer goes. For the
 // downstreams it needs neither template nor rule.
-func (l *look) finalize(ctx context.Context) time.Duration {
+func (l *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	if !l.hasFinalizer() || l.record.finalized || l.Pipeline.Observing() {
 		l.record.unable = ""
@@ -92,14 +92,14 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 		return 0
 	}
 	if l.awaitsDeletion() {
-		return lookAnew
+		return startOverAfter
 	}
 	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
 		return wait
 	}
 	l.record.unable = ""
 	if r := l.Pipeline.RecordedHook(l.upstream); r != nil {
-		l.toldBefore = r.State
+		l.reportedBefore = r.State
 	}
 	var d pipeline.Decision
 	for range maxRounds {
@@ -128,7 +128,7 @@ func (l *look) finalize(ctx context.Context) time.Duration {
 
 // gatherDeletion puts together what the decision about a deletion depends on. It reads what the status names and the
 // cache does not have, once the downstreams' turn has come.
-func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
+func (l *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now, Cascade: l.cascade()}
 	l.unwatched = false
 	if l.Pipeline.Hook != nil && !l.Pipeline.SkipsHook(l.upstream, in.Cascade) {
@@ -156,7 +156,7 @@ func (l *look) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 
 // actDeletion carries out what was decided, the finalizer last. It tells whether anything was done, so that deciding again
 // may come to something new.
-func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (l *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	if d.HookFirst {
 		return d.Hook.Action != pipeline.ActionNone && l.actHook(ctx, d, in)
 	}
@@ -186,7 +186,7 @@ func (l *look) actDeletion(ctx context.Context, d *pipeline.Decision, in pipelin
 }
 
 // stillThere reports on an upstream that something keeps, and returns when to look again.
-func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
+func (l *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
 	l.countVerdict(l.record, l.reportDeletion(ctx, d))
 	l.eventDeletion(d)
 	if len(l.failures) > 0 || l.upstreamFailed {
@@ -202,8 +202,8 @@ func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duratio
 		after = sooner(h.RequeueAfter, m.retry.wait(l.record.asked, l.now))
 	}
 	after = sooner(after, l.spaced)
-	if !l.believed.IsZero() {
-		after = sooner(after, l.believed.Sub(l.now))
+	if !l.trustedUntil.IsZero() {
+		after = sooner(after, l.trustedUntil.Sub(l.now))
 	}
 	if len(d.Leftovers) == 0 && !l.unwatched {
 		return after
@@ -217,7 +217,7 @@ func (l *look) stillThere(ctx context.Context, d pipeline.Decision) time.Duratio
 
 // reportDeletion writes the status of an upstream that is being deleted, where it says something new, and returns what
 // Ready says.
-func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
+func (l *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
 	failed := make(map[int]*pipeline.Failure, len(l.failures)+1)
 	for i, f := range l.failures {
 		failed[i] = f
@@ -236,7 +236,7 @@ func (l *look) reportDeletion(ctx context.Context, d pipeline.Decision) status.V
 // readRecorded reads the objects that the status names and the cache does not have: a cache may lag, and what is
 // forgotten here is left behind for ever. Only an object that bears this upstream's mark is ours to clean up; one that
 // somebody else made under the name has another uid.
-func (l *look) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
+func (l *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned
 	read := map[madeAt]*drift.Live{}
 	for _, rec := range l.recorded() {
@@ -258,7 +258,7 @@ func (l *look) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipe
 
 // readMade adds what this process made, or tried to, and neither the cache shows nor the status names. read has what was
 // just read; nil where nothing stands.
-func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned, read map[madeAt]*drift.Live) ([]pipeline.Owned, error) {
+func (l *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[madeAt]*drift.Live) ([]pipeline.Owned, error) {
 	for _, m := range l.record.made {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
@@ -282,7 +282,7 @@ func (l *look) readMade(ctx context.Context, known, more []pipeline.Owned, read 
 
 // findUnserved fails the downstreams of which objects may exist that nothing can find: their kind is not watched, and the API
 // server does not say that there are none. Objects of a kind that it does not serve are gone.
-func (l *look) findUnserved(ctx context.Context) {
+func (l *reconciliation) findUnserved(ctx context.Context) {
 	for i, d := range l.Pipeline.Downstreams {
 		if d.Kind.Missing == nil || l.failures[i] != nil {
 			continue
@@ -296,10 +296,10 @@ func (l *look) findUnserved(ctx context.Context) {
 }
 
 // findUnseen reads what the status names as made for a target that is none any more, where the cache does not show it:
-// it may lag, or the object has lost the labels that the watch selects by. While the wish cannot be told, or at the
+// it may lag, or the object has lost the labels that the watch selects by. While the desired state cannot be told, or at the
 // target, there is no hurry: the status goes on naming it.
-func (l *look) findUnseen(ctx context.Context) {
-	if l.selected && (len(l.record.wish.Invalid) > 0 || l.Pipeline.Paused(l.upstream)) {
+func (l *reconciliation) findUnseen(ctx context.Context) {
+	if l.selected && (len(l.record.desired.Invalid) > 0 || l.Pipeline.Paused(l.upstream)) {
 		return
 	}
 	for _, rec := range l.recorded() {
@@ -308,7 +308,7 @@ func (l *look) findUnseen(ctx context.Context) {
 		if i < 0 || rec.UID == "" || l.failures[i] != nil || l.record.knownGone(rec.UID, l.now) {
 			continue
 		}
-		if l.selected && (l.record.wish.Downstreams[i].Err != nil || l.isTarget(i, at)) {
+		if l.selected && (l.record.desired.Downstreams[i].Err != nil || l.isTarget(i, at)) {
 			continue
 		}
 		if cached := l.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
@@ -319,7 +319,7 @@ func (l *look) findUnseen(ctx context.Context) {
 		case err != nil:
 			l.fail(pipeline.Outcome{Downstream: i, Target: at}, err)
 		case live == nil:
-			l.record.letGo(rec.UID, l.now)
+			l.record.forgetObject(rec.UID, l.now)
 		default:
 			l.unseen = append(l.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
@@ -327,9 +327,9 @@ func (l *look) findUnseen(ctx context.Context) {
 }
 
 // isTarget tells whether any downstream of the kind of downstream i is wanted at that place.
-func (l *look) isTarget(i int, at pipeline.Ref) bool {
+func (l *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 	gk := l.Pipeline.Downstreams[i].GVK().GroupKind()
-	for j, w := range l.record.wish.Downstreams {
+	for j, w := range l.record.desired.Downstreams {
 		if w.Wanted && w.Target == at && l.Pipeline.Downstreams[j].GVK().GroupKind() == gk {
 			return true
 		}
@@ -338,7 +338,7 @@ func (l *look) isTarget(i int, at pipeline.Ref) bool {
 }
 
 // readOwn reads an object and returns it if it is the upstream's own, with that uid.
-func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+func (l *reconciliation) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
 	live, err := l.readLive(ctx, i, at)
 	if live == nil || !l.isOwn(live, uid) {
 		return nil, err
@@ -347,7 +347,7 @@ func (l *look) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UI
 }
 
 // isOwn tells whether an object is the upstream's: the one of that uid, which the status records, or any where uid is empty.
-func (l *look) isOwn(live *drift.Live, uid types.UID) bool {
+func (l *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 	if uid == "" {
 		return pipeline.Applied(live, l.upstream.GetUID())
 	}
@@ -356,13 +356,13 @@ func (l *look) isOwn(live *drift.Live, uid types.UID) bool {
 
 // isOrphaned tells whether an object is the one that was recorded, and bears no mark any more since the garbage collector
 // took its owner references off: the other marks are to follow.
-func (l *look) isOrphaned(live *drift.Live, uid types.UID) bool {
+func (l *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && l.Pipeline.Upstream.HasStatus && live.Managed && l.upstream.GetDeletionTimestamp() != nil &&
 		l.cascade() == pipeline.CascadeOrphan && !l.record.knownGone(uid, l.now)
 }
 
 // readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.
-func (l *look) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
+func (l *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
 	if k := l.Pipeline.Downstreams[i].Kind; k.Missing != nil {
 		return nil, l.Host.Absent(ctx, k.GVK)
 	}

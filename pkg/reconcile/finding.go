@@ -19,12 +19,12 @@ type Finding struct {
 	Selected bool
 	// Inputs are what it reads of other objects.
 	Inputs pipeline.Inputs
-	// Wish is what the upstream asks for; nil where it is being deleted.
-	Wish *pipeline.Wish
+	// Desired is what the upstream asks for; nil where it is being deleted.
+	Desired *pipeline.Desired
 	// Decision is the first that `run` would take, before it asks the API server for anything.
 	Decision pipeline.Decision
 	// Finalizer is what `run` would do to the upstream's finalizer.
-	Finalizer pipeline.FinalizerWish
+	Finalizer pipeline.FinalizerAction
 	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted has
 	// leftovers only.
 	Changes []Change

@@ -18,29 +18,29 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// finish reports what came of a look and returns after how long to look again.
-func (l *look) finish(ctx context.Context, d pipeline.Decision) time.Duration {
+// finish reports what came of a reconciliation and returns after how long to look again.
+func (l *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	if !l.selected {
 		return l.finishUnselected(ctx, d)
 	}
 	results := l.results(d)
 	l.countStates(l.record, results)
-	report := l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.wish, results, metav1.NewTime(l.now))
+	report := l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.desired, results, metav1.NewTime(l.now))
 	report, told := l.writeReport(ctx, report, func() drift.Sum { return l.causeOf(results) })
 	l.eventOutcomes(d, told)
-	after := l.lookAgain(d)
+	after := l.nextReconciliation(d)
 	l.countVerdict(l.record, report.Verdict)
 	return after
 }
 
 // finishUnselected is finish for an upstream that is no longer selected. Once that is told, it is left alone.
-func (l *look) finishUnselected(ctx context.Context, d pipeline.Decision) time.Duration {
+func (l *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decision) time.Duration {
 	l.writeUnselected(ctx, d)
 	if len(l.failures) > 0 || l.upstreamFailed {
 		return l.retryLater()
 	}
 	if len(d.Leftovers) == 0 {
-		l.leaving.forget(l.ref)
+		l.deselected.forget(l.ref)
 	}
 	after := l.spaced
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
@@ -52,13 +52,13 @@ func (l *look) finishUnselected(ctx context.Context, d pipeline.Decision) time.D
 	return after
 }
 
-func (l *look) writeUnselected(ctx context.Context, d pipeline.Decision) {
+func (l *reconciliation) writeUnselected(ctx context.Context, d pipeline.Decision) {
 	report := l.Pipeline.ReportUnselected(l.upstream, d, l.failures, metav1.NewTime(l.now))
 	l.writeReport(ctx, report, func() drift.Sum { return l.causeOf(nil) })
 }
 
 // results pairs every outcome with the object of ours that stands for it: the target, or what it is to replace.
-func (l *look) results(d pipeline.Decision) []pipeline.Result {
+func (l *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 	results, recorded := make([]pipeline.Result, len(d.Outcomes)), l.recorded()
 	for i, o := range d.Outcomes {
 		results[i] = pipeline.Result{Outcome: o, Live: o.Live, Failure: l.failures[i]}
@@ -88,9 +88,9 @@ func unfinished(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting || o.Action != pipeline.ActionNone
 }
 
-// lookAgain is when the next look is due without an event: what failed or is unfinished is tried again with growing
+// nextReconciliation is when the next reconciliation is due without an event: what failed or is unfinished is tried again with growing
 // delay, a contested object after its back-off.
-func (l *look) lookAgain(d pipeline.Decision) time.Duration {
+func (l *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	var after time.Duration
 	for i, o := range d.Outcomes {
 		t := &l.record.targets[i]
@@ -129,23 +129,23 @@ func (l *look) lookAgain(d pipeline.Decision) time.Duration {
 	for _, o := range d.Leftovers {
 		after = sooner(after, o.RequeueAfter)
 	}
-	if !l.believed.IsZero() {
-		after = sooner(after, l.believed.Sub(l.now))
+	if !l.trustedUntil.IsZero() {
+		after = sooner(after, l.trustedUntil.Sub(l.now))
 	}
 	return sooner(after, l.spaced)
 }
 
 // retryLater notes that work on the upstream itself failed and returns how long it waits.
-func (l *look) retryLater() time.Duration { return l.delay(&l.record.retry) }
+func (l *reconciliation) retryLater() time.Duration { return l.delay(&l.record.retry) }
 
-func (l *look) delay(r *retryState) time.Duration {
+func (l *reconciliation) delay(r *retryState) time.Duration {
 	retry := l.Pipeline.Config.Retry
 	return r.fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), l.atLeast, l.record.asked, l.now)
 }
 
-// failUpstream notes a request about the upstream itself that failed: nothing further is done in this look.
-func (l *look) failUpstream(doing string, err error) {
-	f := l.tellFailure(doing, err)
+// failUpstream notes a request about the upstream itself that failed: nothing further is done in this reconciliation.
+func (l *reconciliation) failUpstream(doing string, err error) {
+	f := l.reportFailure(doing, err)
 	for i := range l.Pipeline.Downstreams {
 		if l.failures[i] == nil {
 			l.failures[i] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
@@ -153,11 +153,11 @@ func (l *look) failUpstream(doing string, err error) {
 	}
 }
 
-// tellFailure counts and logs a request about the upstream itself that failed, and heeds how long it asks to wait.
-func (l *look) tellFailure(doing string, err error) apply.Failure {
+// reportFailure counts and logs a request about the upstream itself that failed, and heeds how long it asks to wait.
+func (l *reconciliation) reportFailure(doing string, err error) apply.Failure {
 	f := l.classifyUpstream(err)
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.Host.DoubtKinds()
+		l.Host.RecheckKinds()
 	}
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	l.record.unable = f.Reason
@@ -175,7 +175,7 @@ func classify(d *pipeline.Downstream, err error) apply.Failure {
 }
 
 // classifyUpstream is classify for a request about the upstream.
-func (l *look) classifyUpstream(err error) apply.Failure {
+func (l *reconciliation) classifyUpstream(err error) apply.Failure {
 	return classifyShown(err, l.Pipeline.UpstreamWords)
 }
 
@@ -192,8 +192,8 @@ func classifyShown(err error, words redact.Words) apply.Failure {
 // writeReport writes the upstream's status where it says something new. It returns the report without the values that cannot
 // be stored, and whether the status said all of it before. cause is the digest of what it follows from that this writing does
 // not change itself.
-func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
-	l.tellDropped(report)
+func (l *reconciliation) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
+	l.logDropped(report)
 	report = l.withoutRefused(report)
 	if !l.hasNews(report) || l.record.retry.wait(l.record.asked, l.now) > 0 {
 		return report, report.Status != nil && !report.Changed
@@ -210,10 +210,10 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause fu
 	report, resp, err := l.writeStorable(ctx, report)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		l.record.letGo(l.upstream.GetUID(), l.now) // its watch is behind
+		l.record.forgetObject(l.upstream.GetUID(), l.now) // its watch is behind
 		return report, false
 	case err != nil:
-		l.tellFailure("writing the status", err)
+		l.reportFailure("writing the status", err)
 		l.upstreamFailed = true
 		return report, false
 	case resp == nil:
@@ -231,16 +231,16 @@ func (l *look) writeReport(ctx context.Context, report pipeline.Report, cause fu
 }
 
 // hasNews tells whether there is anything to write.
-func (l *look) hasNews(report pipeline.Report) bool {
+func (l *reconciliation) hasNews(report pipeline.Report) bool {
 	return report.Status != nil && (report.Changed || l.previousInStatus())
 }
 
 // statusOutdated tells whether the status must not be written yet: the upstream may be older than what another process
 // recorded in it.
-func (l *look) statusOutdated(ctx context.Context) bool {
+func (l *reconciliation) statusOutdated(ctx context.Context) bool {
 	after, err := l.outdated(ctx, &pipeline.Decision{})
 	if err != nil {
-		l.tellFailure("reading the upstream", err)
+		l.reportFailure("reading the upstream", err)
 		l.upstreamFailed = true
 		return true
 	}
@@ -249,7 +249,7 @@ func (l *look) statusOutdated(ctx context.Context) bool {
 }
 
 // replaceStatus writes the status after what it cannot hold any more is out of it.
-func (l *look) replaceStatus(ctx context.Context, report pipeline.Report) (*unstructured.Unstructured, error) {
+func (l *reconciliation) replaceStatus(ctx context.Context, report pipeline.Report) (*unstructured.Unstructured, error) {
 	if err := l.removeMisfits(ctx, report.Misfits); err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (l *look) replaceStatus(ctx context.Context, report pipeline.Report) (*unst
 }
 
 // removeMisfits takes values out of the status that its schema cannot hold any more.
-func (l *look) removeMisfits(ctx context.Context, misfits []fieldpath.Path) error {
+func (l *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.Path) error {
 	if len(misfits) == 0 {
 		return nil
 	}
@@ -277,7 +277,7 @@ func (l *look) removeMisfits(ctx context.Context, misfits []fieldpath.Path) erro
 
 // writeStatus applies our part of the status where conditions are a keyed list; else it merges, with the version that
 // was read, so that conditions of others that came meanwhile are not lost.
-func (l *look) writeStatus(ctx context.Context, want map[string]any) (*unstructured.Unstructured, error) {
+func (l *reconciliation) writeStatus(ctx context.Context, want map[string]any) (*unstructured.Unstructured, error) {
 	t, up := l.UpstreamTarget(l.ref), l.Pipeline.Upstream
 	if l.Pipeline.Storable.Conditions == status.ConditionsKeyed {
 		own := l.Pipeline.OwnConditions(want)

@@ -16,11 +16,11 @@ import (
 )
 
 // gather puts together what the decision depends on. It sends no request.
-func (l *look) gather(ctx context.Context) pipeline.Input {
-	l.wish(ctx) // our own write to the upstream may have brought somebody else's change with it
-	l.believed = time.Time{}
+func (l *reconciliation) gather(ctx context.Context) pipeline.Input {
+	l.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
+	l.trustedUntil = time.Time{}
 	l.record.confirm(func(m madeAt) bool { return l.Cache.Live(m.downstream, m.at) != nil })
-	in := pipeline.Input{Upstream: l.upstream, Wish: l.record.wish, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(),
+	in := pipeline.Input{Upstream: l.upstream, Desired: l.record.desired, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(),
 		FinalizerSpaced: l.record.finalizerContest.wait(l.record.asked, l.finalizerChange(), l.spacing(), l.now), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
@@ -31,7 +31,7 @@ func (l *look) gather(ctx context.Context) pipeline.Input {
 	for i, d := range l.Pipeline.Downstreams {
 		in.Facts[i] = l.facts(i, d, recorded)
 	}
-	in.Leftovers = l.withUnseen(l.Pipeline.Leftovers(l.upstream.GetUID(), l.record.wish, l.ownedByDownstream(), recorded))
+	in.Leftovers = l.withUnseen(l.Pipeline.Leftovers(l.upstream.GetUID(), l.record.desired, l.ownedByDownstream(), recorded))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
@@ -39,7 +39,7 @@ func (l *look) gather(ctx context.Context) pipeline.Input {
 }
 
 // withUnseen adds what was read and is not in the cache, as long as it stands.
-func (l *look) withUnseen(left []pipeline.Owned) []pipeline.Owned {
+func (l *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	for i := range left {
 		left[i].Spaced = l.removals.wait(madeAt{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, l.spacing(), l.now)
 	}
@@ -52,7 +52,7 @@ func (l *look) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	return left
 }
 
-func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {
+func (l *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {
 	t := &l.record.targets[i]
 	var f pipeline.Facts
 	rec := recordedAs(recorded, d.Name)
@@ -62,7 +62,7 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 	}
 	f.Live = l.record.latest(i, at, func() *drift.Live { return l.Cache.Live(i, at) }, l.now)
 	if f.Live != nil && l.Cache.Live(i, at) == nil {
-		l.believe(l.record.freshUntil(i))
+		l.trustUntil(l.record.freshUntil(i))
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
@@ -93,31 +93,31 @@ func (l *look) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) 
 }
 
 // isRecorded tells whether a status that is a witness records the uid.
-func (l *look) isRecorded(recorded []status.Recorded, uid types.UID) bool {
+func (l *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
 	return l.Pipeline.BelievesStatus() && slices.ContainsFunc(recorded, func(r status.Recorded) bool { return r.UID == uid })
 }
 
 // baseline is the projection that our last apply of live returned: as this process remembers it, or else as the upstream's
 // status records it; nil where it is what was sent, or not known.
-func (l *look) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
+func (l *reconciliation) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
 	if sum, known := l.record.baseline(i, live.UID); known {
 		return sum
 	}
 	return l.Pipeline.RecordedBaseline(rec, live)
 }
 
-// believe notes until when an answer stands for what the cache does not show: if it never does, nothing but another look
+// trustUntil notes until when an answer stands for what the cache does not show: if it never does, nothing but another reconciliation
 // will tell.
-func (l *look) believe(until time.Time) {
-	if l.believed.IsZero() || until.Before(l.believed) {
-		l.believed = until
+func (l *reconciliation) trustUntil(until time.Time) {
+	if l.trustedUntil.IsZero() || until.Before(l.trustedUntil) {
+		l.trustedUntil = until
 	}
 }
 
-// whereabouts is where a downstream stands: where the wish wants it, or, while the wish cannot be told, where the
+// whereabouts is where a downstream stands: where the desired state wants it, or, while the desired state cannot be told, where the
 // status says it was.
-func (l *look) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
-	w := l.record.wish
+func (l *reconciliation) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
+	w := l.record.desired
 	if len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {
 		return w.Downstreams[i].Target, w.Downstreams[i].Hash, w.Downstreams[i].Wanted
 	}
@@ -128,7 +128,7 @@ func (l *look) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash s
 }
 
 // recorded reads the identifiers that the upstream's status has of its downstreams.
-func (l *look) recorded() []status.Recorded {
+func (l *reconciliation) recorded() []status.Recorded {
 	return l.Pipeline.Recorded(l.upstream)
 }
 
@@ -143,7 +143,7 @@ func recordedAs(list []status.Recorded, name string) *status.Recorded {
 
 // ownedByDownstream lists the objects that bear the upstream's mark, without those that are known to be gone, and those of
 // downstreams that the config has no more: removing one from the config deletes nothing.
-func (l *look) ownedByDownstream() [][]*drift.Live {
+func (l *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := l.shownByDownstream(), l.Pipeline.Forgotten(l.upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
@@ -154,7 +154,7 @@ func (l *look) ownedByDownstream() [][]*drift.Live {
 }
 
 // shownByDownstream lists the objects that bear the upstream's mark, as the cache shows them.
-func (l *look) shownByDownstream() [][]*drift.Live {
+func (l *reconciliation) shownByDownstream() [][]*drift.Live {
 	owned := make([][]*drift.Live, len(l.Pipeline.Downstreams))
 	for i := range owned {
 		for _, live := range l.Cache.OwnedBy(i, l.upstream.GetUID()) {
@@ -167,7 +167,7 @@ func (l *look) shownByDownstream() [][]*drift.Live {
 }
 
 // owned lists every live object that bears the upstream's mark.
-func (l *look) owned() []*drift.Live {
+func (l *reconciliation) owned() []*drift.Live {
 	var all []*drift.Live
 	seen := map[types.UID]bool{}
 	for _, list := range l.ownedByDownstream() {
@@ -182,7 +182,7 @@ func (l *look) owned() []*drift.Live {
 }
 
 // hasFinalizer tells whether the upstream bears the config's finalizer, or the one that it named before.
-func (l *look) hasFinalizer() bool {
+func (l *reconciliation) hasFinalizer() bool {
 	f := l.Pipeline.Config.Conventions.Finalizer
 	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f) || l.hasFormerFinalizer()
 }

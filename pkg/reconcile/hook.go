@@ -19,9 +19,9 @@ import (
 type hookMemory struct {
 	// made is the uid of the object that this process made.
 	made types.UID
-	// wish is what is to be made where the status says: rendered again, after the status was written, it may have another
+	// desired is what is to be made where the status says: rendered again, after the status was written, it may have another
 	// name.
-	wish *pipeline.DownstreamWish
+	desired *pipeline.DesiredDownstream
 	// foreign is where a create met somebody else's object.
 	foreign pipeline.Ref
 	// certain is true once the upstream was read past the cache: what it records is not older than what was done.
@@ -32,13 +32,13 @@ type hookMemory struct {
 	retry   retryState
 	failure *pipeline.Failure
 	failed  pipeline.Action
-	// told is what events said last, state what is counted.
-	told  string
-	state pipeline.State
+	// reported is what events said last, state what is counted.
+	reported string
+	state    pipeline.State
 }
 
 // gatherHook puts together what is known of the object of deletion.before.
-func (l *look) gatherHook(ctx context.Context) (pipeline.HookFacts, error) {
+func (l *reconciliation) gatherHook(ctx context.Context) (pipeline.HookFacts, error) {
 	m, p := &l.record.hook, l.Pipeline
 	f := pipeline.HookFacts{Record: p.RecordedHook(l.upstream), Made: m.made, Inputs: l.inputsRead()}
 	var err error
@@ -67,7 +67,7 @@ func (l *look) gatherHook(ctx context.Context) (pipeline.HookFacts, error) {
 }
 
 // gatherUnmade is gatherHook where nothing is known to have been made.
-func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline.HookFacts, error) {
+func (l *reconciliation) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline.HookFacts, error) {
 	if m := &l.record.hook; !m.certain {
 		if err := l.readUpstream(ctx); err != nil {
 			return f, err
@@ -75,14 +75,14 @@ func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline
 		return l.gatherHook(ctx)
 	}
 	m := &l.record.hook
-	if m.wish != nil && m.wish.Target == refOfRecord(f) {
-		f.Wish = *m.wish
+	if m.desired != nil && m.desired.Target == refOfRecord(f) {
+		f.Desired = *m.desired
 	} else {
-		f.Wish = l.Pipeline.HookWish(l.upstream, f.Inputs)
+		f.Desired = l.Pipeline.DesiredHook(l.upstream, f.Inputs)
 	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
-		if at != f.Wish.Target { // the template says something else by now: was anything made before it did?
+		if at != f.Desired.Target { // the template says something else by now: was anything made before it did?
 			live, err := l.hookAt(ctx, at, "")
 			if err != nil || live != nil && l.isOwnHook(live) {
 				f.Live = live
@@ -91,15 +91,15 @@ func (l *look) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline
 		}
 	}
 	var err error
-	if f.Wish.Err == nil {
-		f.Live, err = l.whatStandsInTheWay(ctx, f.Wish.Target)
+	if f.Desired.Err == nil {
+		f.Live, err = l.whatStandsInTheWay(ctx, f.Desired.Target)
 	}
 	return f, err
 }
 
 // whatStandsInTheWay finds what stands where the object is to be made: as just read, or, where a create met somebody
 // else's object, as read once the wait after that is over; else as the cache has it.
-func (l *look) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+func (l *reconciliation) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	m := &l.record.hook
 	read, until := l.record.hookRead()
 	switch {
@@ -118,7 +118,7 @@ func (l *look) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.
 }
 
 // isOwnHook tells whether an object was made by deletion.before for this upstream.
-func (l *look) isOwnHook(live *drift.Live) bool {
+func (l *reconciliation) isOwnHook(live *drift.Live) bool {
 	return pipeline.MadeBefore(live, l.upstream.GetUID())
 }
 
@@ -138,7 +138,7 @@ func refOfRecord(f pipeline.HookFacts) pipeline.Ref {
 
 // hookAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
 // request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
-func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+func (l *reconciliation) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
 	read, until := l.record.hookRead()
 	if read != nil && at.Name == "" {
@@ -147,12 +147,12 @@ func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*dri
 	cached := l.Cache.Live(pipeline.HookIndex, at)
 	if is(read) && l.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
-			l.believe(until)
+			l.trustUntil(until)
 		}
 		return read, nil
 	}
 	if is(cached) {
-		// What has lost its mark, as by kubectl delete --cascade=orphan, does not call for a look when it changes.
+		// What has lost its mark, as by kubectl delete --cascade=orphan, does not call for a reconciliation when it changes.
 		l.unwatched = l.unwatched || !pipeline.Marked(cached, l.upstream.GetUID())
 		return cached, nil
 	}
@@ -165,7 +165,7 @@ func (l *look) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*dri
 }
 
 // readHook reads what stands at a place; nil where nothing does, be it since the kind is gone.
-func (l *look) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+func (l *reconciliation) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	if k := l.Pipeline.Hook.Object.Kind; k.Missing != nil {
 		return nil, l.Host.Absent(ctx, k.GVK)
 	}
@@ -180,7 +180,7 @@ func (l *look) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, erro
 }
 
 // rememberHook takes in what a request about the object returned.
-func (l *look) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error) {
+func (l *reconciliation) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error) {
 	live, err := l.Pipeline.Hook.Object.View.Live(obj)
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (s *Reconciler) hookTarget(at pipeline.Ref) apply.Target {
 
 // readUpstream replaces the upstream by what the API server has. A process that has just started, or just been elected,
 // may have an older one in its cache, without what another process recorded.
-func (l *look) readUpstream(ctx context.Context) error {
+func (l *reconciliation) readUpstream(ctx context.Context) error {
 	up, err := l.client.Get(ctx, l.UpstreamTarget(l.ref))
 	switch {
 	case err != nil:
@@ -210,7 +210,7 @@ func (l *look) readUpstream(ctx context.Context) error {
 }
 
 // actHook carries out what was decided about the object of deletion.before. It tells whether that was done.
-func (l *look) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (l *reconciliation) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	o, m := *d.Hook, &l.record.hook
 	if o.Action != pipeline.ActionRecord && m.retry.wait(l.record.asked, l.now) > 0 {
 		return false
@@ -238,24 +238,24 @@ func (l *look) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.In
 }
 
 // recordHook writes the status and makes sure that it says what was decided, before anything goes on.
-func (l *look) recordHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (l *reconciliation) recordHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	l.reportDeletion(ctx, *d)
 	have, want := l.Pipeline.RecordedHook(l.upstream), l.Pipeline.HookRecord(*d.Hook)
 	if l.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
 	if d.Hook.State == pipeline.StateCreate {
-		l.record.hook.wish = &in.Hook.Wish
+		l.record.hook.desired = &in.Hook.Desired
 	}
 	l.eventDeletion(*d)
 	return true
 }
 
 // createHook makes the object, where nothing of that name stands. What does is looked at in the next round.
-func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (l *reconciliation) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := &l.record.hook, l.hookTarget(o.Target)
-	m.wish = nil // what fails may be rendered otherwise the next time
-	resp, err := l.client.Create(ctx, t, l.Pipeline.HookDocument(&in.Hook.Wish))
+	m.desired = nil // what fails may be rendered otherwise the next time
+	resp, err := l.client.Create(ctx, t, l.Pipeline.HookDocument(&in.Hook.Desired))
 	switch {
 	case errors.Is(err, apply.ErrExists):
 		live, err := l.readHook(ctx, o.Target)
@@ -275,7 +275,7 @@ func (l *look) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.I
 }
 
 // freeHook takes our finalizer off the object.
-func (l *look) freeHook(ctx context.Context, live *drift.Live) error {
+func (l *reconciliation) freeHook(ctx context.Context, live *drift.Live) error {
 	resp, err := l.unhold(ctx, live)
 	switch {
 	case err != nil:
@@ -309,7 +309,7 @@ func (s *Reconciler) unhold(ctx context.Context, live *drift.Live) (*unstructure
 }
 
 // deleteHook deletes the object where no owner reference does.
-func (l *look) deleteHook(ctx context.Context, o pipeline.Outcome) error {
+func (l *reconciliation) deleteHook(ctx context.Context, o pipeline.Outcome) error {
 	propagation := metav1.DeletionPropagation(l.Pipeline.Config.Deletion.Propagation)
 	err := l.client.Delete(ctx, l.hookTarget(o.Target), o.UID, propagation)
 	if err != nil && !errors.Is(err, apply.ErrReplaced) {
@@ -329,7 +329,7 @@ func (m *hookMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 }
 
 // failHook notes a failed request about the object. It is tried again with growing delay.
-func (l *look) failHook(o pipeline.Outcome, err error) {
+func (l *reconciliation) failHook(o pipeline.Outcome, err error) {
 	f, m := classify(l.Pipeline.Hook.Object, err), &l.record.hook
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action

@@ -65,7 +65,7 @@ func (r *readers) of(input int, objects []pipeline.Ref) []pipeline.Ref {
 
 // findInputs says where the upstream's inputs stand and takes them from the caches as they are now. The upstream is
 // entered as a reader first: what changes from then on wakes it.
-func (l *look) findInputs(ctx context.Context) {
+func (l *reconciliation) findInputs(ctx context.Context) {
 	if len(l.Pipeline.Inputs) == 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (l *look) findInputs(ctx context.Context) {
 }
 
 // inputsRead are the inputs as findInputs found them.
-func (l *look) inputsRead() pipeline.Inputs {
+func (l *reconciliation) inputsRead() pipeline.Inputs {
 	if l.unpacked == nil {
 		in := l.Pipeline.InputsAt(l.record.inputs, func(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
 			if l.found[s.Index] == nil {
@@ -104,13 +104,13 @@ func (l *look) inputsRead() pipeline.Inputs {
 			}
 			return obj
 		})
-		in = in.Sharing(l.larger)
+		in = in.Sharing(l.acquireSlot)
 		l.unpacked = &in
 	}
 	return *l.unpacked
 }
 
 // document is the whole document to send for downstream i; live is nil at creation.
-func (l *look) document(w *pipeline.Wish, i int, live *drift.Live) (map[string]any, error) {
+func (l *reconciliation) document(w *pipeline.Desired, i int, live *drift.Live) (map[string]any, error) {
 	return l.Pipeline.Document(w, i, l.upstream, l.inputsRead(), live)
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // Left takes in that the watch no longer shows the upstream of that uid, which may stand without the labels that it selects by.
-func (s *Reconciler) Left(ref pipeline.Ref, uid types.UID) { s.leaving.upstream(ref, uid) }
+func (s *Reconciler) Left(ref pipeline.Ref, uid types.UID) { s.deselected.upstream(ref, uid) }
 
 // Leaving lists the upstreams that were seen to leave and have not been dealt with.
-func (s *Reconciler) Leaving() []pipeline.Ref { return s.leaving.refs() }
+func (s *Reconciler) Leaving() []pipeline.Ref { return s.deselected.refs() }
 
 // Cascades is how many upstreams it remembers the deletion of.
 func (s *Reconciler) Cascades() int {
@@ -22,7 +22,7 @@ func (s *Reconciler) Cascades() int {
 
 // NamespaceLeft takes in that namespaces are no longer selected, or are again.
 func (s *Reconciler) NamespaceLeft(left bool, names ...pipeline.Ref) {
-	s.leaving.namespace(names, left)
+	s.deselected.namespace(names, left)
 }
 
 // IsEcho tells whether the news of an upstream is that of our own write, which needs no work.
@@ -54,7 +54,7 @@ func (s *Reconciler) RetryRefused(namespace string) []pipeline.Ref {
 }
 
 // OwnersOf finds the upstreams that an object's marks name. An owner keeps its name as long as it keeps its uid, so the
-// name says what to look at; the look itself goes by uid, whether the upstream is in the cache or not.
+// name says what to look at; the reconciliation itself goes by uid, whether the upstream is in the cache or not.
 func (s *Reconciler) OwnersOf(obj any) []pipeline.Ref {
 	live, ok := obj.(*drift.Live)
 	if !ok {

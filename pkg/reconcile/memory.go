@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// memory is what one operator remembers between two looks at an upstream. Nothing in it is needed to be right, only to
+// memory is what one operator remembers between two reconciliations at an upstream. Nothing in it is needed to be right, only to
 // be cheap: it is gone after a restart, and what is lost with it costs a request at most.
 type memory struct {
 	mu      sync.Mutex
@@ -26,17 +26,17 @@ type memory struct {
 // record is about one upstream. Only the worker that holds its key touches it, but for what mu guards.
 type record struct {
 	uid types.UID
-	// wish was made from the upstream at version, whose readable content has digest.
-	wish    *pipeline.Wish
+	// desired was made from the upstream at version, whose readable content has digest.
+	desired *pipeline.Desired
 	version string
 	digest  drift.Sum
-	// large: making the wish needed a place; see larger. slowUntil is when one that took too long is made again.
+	// large: making the desired state needed a place; see larger. slowUntil is when one that took too long is made again.
 	large     bool
 	slowUntil time.Time
 	// asked is the digest of what others have written of it: when that changes, what failed is tried at once. Our own writes do
 	// not change it, whatever the templates read.
 	asked drift.Sum
-	// requested is the value of the annotation by which a look was asked for last.
+	// requested is the value of the annotation by which a reconciliation was asked for last.
 	requested string
 	// inputs is where the inputs of the upstream at version inputsOf stand; inputsSaid is the digest of what was
 	// read of them.
@@ -56,7 +56,7 @@ type record struct {
 	// did.
 	refused      pipeline.RefusedFields
 	refusedUnder int
-	// newest is true once the upstream was read past the cache, where that may lag: see heritage.
+	// newest is true once the upstream was read past the cache, where that may lag: see handover.
 	newest bool
 	// withdrawn is true once nothing of the previous field manager is left in the status.
 	withdrawn bool
@@ -65,9 +65,9 @@ type record struct {
 	finalized bool
 	states    []pipeline.State
 	verdict   status.Verdict // as it was counted
-	// told is what events have said already about the state that lasts; looked is false before the first look.
-	told   string
-	looked bool
+	// reported is what events have said already about the state that lasts; looked is false before the first reconciliation.
+	reported string
+	looked   bool
 	// observed is what was said last of actions that mode Observe does not carry out.
 	observed []string
 	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
@@ -79,7 +79,7 @@ type record struct {
 	waiting retryState
 
 	mu sync.Mutex
-	// upstream is what our own last write to it returned, while that is newer than the cache; complete tells that the wish
+	// upstream is what our own last write to it returned, while that is newer than the cache; complete tells that the desired state
 	// is made of it, so that the news of it is no news.
 	upstream *unstructured.Unstructured
 	complete bool
@@ -264,7 +264,7 @@ func (r *record) isEcho(uid types.UID, version string) bool {
 	return same && r.complete
 }
 
-// isEchoOf is isEcho for a downstream: the look that made the request has decided upon its answer already.
+// isEchoOf is isEcho for a downstream: the reconciliation that made the request has decided upon its answer already.
 func (r *record) isEchoOf(live *drift.Live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,8 +277,8 @@ func (r *record) isEchoOf(live *drift.Live) bool {
 	return false
 }
 
-// letGo notes that an object was deleted or is no longer ours, whatever the cache still says of it.
-func (r *record) letGo(uid types.UID, now time.Time) {
+// forgetObject notes that an object was deleted or is no longer ours, whatever the cache still says of it.
+func (r *record) forgetObject(uid types.UID, now time.Time) {
 	r.drop(uid)
 	if r.gone == nil {
 		r.gone = map[types.UID]time.Time{}

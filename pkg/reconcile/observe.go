@@ -44,7 +44,7 @@ func (c comparison) about(live *drift.Live, hash string) string {
 
 // observe does what mode Observe does in the place of acting: it says in the log what would be done, and reads what
 // would be changed to name the fields. It tells whether that brought anything new to decide upon.
-func (l *look) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (l *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
 		if o.Action == pipeline.ActionApply && l.failures[o.Downstream] == nil {
@@ -52,17 +52,17 @@ func (l *look) observe(ctx context.Context, d *pipeline.Decision, in pipeline.In
 		}
 	}
 	if !news {
-		l.tellObserved(d)
+		l.logObserved(d)
 	}
 	return news
 }
 
 // compare finds out which fields an apply would change. Values that the API server would spell in its own way count as
 // changes too: only a dry run could tell, and mode Observe makes none.
-func (l *look) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+func (l *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
 	c, view := &l.record.targets[i].compared, &l.Pipeline.Downstreams[i].View
-	question := whatDiffers(o.Live, in.Wish.Downstreams[i].Hash)
+	question := whatDiffers(o.Live, in.Desired.Downstreams[i].Hash)
 	if c.question == question {
 		return false
 	}
@@ -75,7 +75,7 @@ func (l *look) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	if err != nil {
 		return false
 	}
-	doc, err := l.document(in.Wish, i, live)
+	doc, err := l.document(in.Desired, i, live)
 	if err != nil {
 		return false
 	}
@@ -83,8 +83,8 @@ func (l *look) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Inpu
 	return true
 }
 
-// tellObserved logs what would be done, once for each change of it.
-func (l *look) tellObserved(d *pipeline.Decision) {
+// logObserved logs what would be done, once for each change of it.
+func (l *reconciliation) logObserved(d *pipeline.Decision) {
 	var lines []string
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
 		if o.Action == pipeline.ActionNone {

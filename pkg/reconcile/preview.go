@@ -15,10 +15,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// tour is a look that writes nothing. It takes the same steps as one that does, but for the upstream's finalizer, status
+// dryRun is a reconciliation that writes nothing. It takes the same steps as one that does, but for the upstream's finalizer, status
 // and events; what the API server answers to a dry run stands for what it would have stored.
-type tour struct {
-	*look
+type dryRun struct {
+	*reconciliation
 	options PreviewOptions
 	answers *apply.DryRun
 	finding *Finding
@@ -35,7 +35,7 @@ type tour struct {
 
 // PreviewOptions are how a reconciler looks at what it would do.
 type PreviewOptions struct {
-	// Client makes the client of one look, whose dry runs are answered into the argument.
+	// Client makes the client of one reconciliation, whose dry runs are answered into the argument.
 	Client func(*apply.DryRun) *apply.Client
 	// Documents has changes carry the objects whole, before and after: one read more for each object that would change.
 	Documents bool
@@ -52,14 +52,14 @@ func (s *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOpt
 		return nil, nil
 	}
 	defer s.memory.forget(ref)
-	t := &tour{look: l, options: o, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
+	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
 		stands: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &Finding{Operator: s.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
 	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.deletion(ctx)
 	}
-	t.finding.Wish, t.finding.Inputs = l.record.wish, l.inputsRead()
+	t.finding.Desired, t.finding.Inputs = l.record.desired, l.inputsRead()
 	if !l.selected && l.isLeftOver() {
 		t.unselected()
 	} else {
@@ -71,7 +71,7 @@ func (s *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOpt
 }
 
 // walk decides and makes dry runs until there is nothing left to ask.
-func (t *tour) walk(ctx context.Context) {
+func (t *dryRun) walk(ctx context.Context) {
 	t.findUnseen(ctx)
 	for round := range maxRounds {
 		in := t.gather(ctx)
@@ -97,7 +97,7 @@ func (t *tour) walk(ctx context.Context) {
 }
 
 // guarded counts what the config's guard does, with the questions that it asks. It returns the decision as it is then.
-func (t *tour) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+func (t *dryRun) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	if t.Pipeline.Config.Guard == nil {
 		return d
 	}
@@ -107,7 +107,7 @@ func (t *tour) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decisi
 }
 
 // overlay puts what the writes would have left in the place of what stands.
-func (t *tour) overlay(in *pipeline.Input) {
+func (t *dryRun) overlay(in *pipeline.Input) {
 	for i, live := range t.stands {
 		if i >= len(in.Facts) {
 			continue
@@ -120,7 +120,7 @@ func (t *tour) overlay(in *pipeline.Input) {
 }
 
 // rest takes the actions away from what was acted on already.
-func (t *tour) rest(d *pipeline.Decision) {
+func (t *dryRun) rest(d *pipeline.Decision) {
 	d.Outcomes, d.Leftovers = slices.Clone(d.Outcomes), slices.Clone(d.Leftovers)
 	for i := range d.Outcomes {
 		if t.stands[d.Outcomes[i].Downstream] != nil {
@@ -136,7 +136,7 @@ func (t *tour) rest(d *pipeline.Decision) {
 
 // read gets the objects that are about to be acted on, where whole ones are wanted. One that cannot be read is told
 // without what stands now.
-func (t *tour) read(ctx context.Context, d pipeline.Decision) {
+func (t *dryRun) read(ctx context.Context, d pipeline.Decision) {
 	if !t.options.Documents {
 		return
 	}
@@ -152,7 +152,7 @@ func (t *tour) read(ctx context.Context, d pipeline.Decision) {
 }
 
 // change begins the description of an outcome.
-func (t *tour) change(o pipeline.Outcome, action ChangeAction) *Change {
+func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
 	c := &Change{Index: o.Downstream, Downstream: d.Name, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
 		Live: o.Live, Theirs: o.Theirs}
@@ -163,7 +163,7 @@ func (t *tour) change(o pipeline.Outcome, action ChangeAction) *Change {
 }
 
 // conclude puts the finding together.
-func (t *tour) conclude() {
+func (t *dryRun) conclude() {
 	for _, o := range t.last.Outcomes {
 		c := t.acts[o.Downstream]
 		if c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync {
@@ -188,7 +188,7 @@ func stateOf(c *Change, o pipeline.Outcome) pipeline.State {
 }
 
 // addLeftovers lists what goes, and what would stay though nothing asks for it.
-func (t *tour) addLeftovers(list []pipeline.Outcome) {
+func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
 	for _, o := range list {
 		if t.left[o.UID] == nil {
 			c := t.change(o, restOf(o))
@@ -207,7 +207,7 @@ func (t *tour) addLeftovers(list []pipeline.Outcome) {
 }
 
 // findForgotten reads what the status names and no downstream of the config looks at.
-func (t *tour) findForgotten(ctx context.Context) {
+func (t *dryRun) findForgotten(ctx context.Context) {
 	for _, r := range t.Pipeline.Forgotten(t.upstream) {
 		if slices.ContainsFunc(t.finding.Changes, func(c Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
 			continue

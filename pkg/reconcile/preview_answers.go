@@ -12,7 +12,7 @@ import (
 )
 
 // learn takes in what the API server answered. It tells whether deciding again may come to something new.
-func (t *tour) learn(ctx context.Context, d pipeline.Decision, in pipeline.Input) bool {
+func (t *dryRun) learn(ctx context.Context, d pipeline.Decision, in pipeline.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
 		at := t.target(o.Downstream, o.Target)
@@ -39,7 +39,7 @@ func (t *tour) learn(ctx context.Context, d pipeline.Decision, in pipeline.Input
 }
 
 // answered is about a write that the API server would take.
-func (t *tour) answered(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
+func (t *dryRun) answered(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
 	i := o.Downstream
 	c := t.change(o, actionOf(o))
 	c.Document = t.document(o, in)
@@ -58,7 +58,7 @@ func (t *tour) answered(o pipeline.Outcome, answer *unstructured.Unstructured, i
 }
 
 // explain lists which of our fields differ.
-func (t *tour) explain(c *Change, answer *unstructured.Unstructured) {
+func (t *dryRun) explain(c *Change, answer *unstructured.Unstructured) {
 	if c.Before == nil || !t.options.Documents {
 		return
 	}
@@ -70,7 +70,7 @@ func (t *tour) explain(c *Change, answer *unstructured.Unstructured) {
 }
 
 // settledAs notes what drift.policy: Report leaves alone.
-func (t *tour) settledAs(o pipeline.Outcome, answer *unstructured.Unstructured) {
+func (t *dryRun) settledAs(o pipeline.Outcome, answer *unstructured.Unstructured) {
 	if answer == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (t *tour) settledAs(o pipeline.Outcome, answer *unstructured.Unstructured) 
 
 // recreated is about an object that would be deleted and made again. What it would be is asked under another name, since
 // its own is taken.
-func (t *tour) recreated(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
+func (t *dryRun) recreated(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
 	c := t.change(o, ChangeRecreate)
 	c.Document = t.document(o, in)
 	if made, err := t.client.DryRunCreate(ctx, at, c.Document); err == nil {
@@ -98,7 +98,7 @@ func (t *tour) recreated(ctx context.Context, at apply.Target, o pipeline.Outcom
 
 // refusedBy is about a write that failed. Where that says nothing about the write itself, the decision stands, and its
 // consequences are worked out without an answer.
-func (t *tour) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
+func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
 	note := unasked(t.answers.Error(at), at)
 	if note == "" {
@@ -144,11 +144,11 @@ func unasked(err error, at apply.Target) string {
 }
 
 // document is what would be sent.
-func (t *tour) document(o pipeline.Outcome, in pipeline.Input) map[string]any {
+func (t *dryRun) document(o pipeline.Outcome, in pipeline.Input) map[string]any {
 	if o.Action == pipeline.ActionDelete {
 		o.Live = nil // the new one begins anew
 	}
-	doc, err := t.look.document(in.Wish, o.Downstream, o.Live)
+	doc, err := t.reconciliation.document(in.Desired, o.Downstream, o.Live)
 	if err != nil {
 		return nil // it was rendered a moment ago
 	}
@@ -156,21 +156,21 @@ func (t *tour) document(o pipeline.Outcome, in pipeline.Input) map[string]any {
 }
 
 // assumed is the object as it would be if the API server changed nothing of the document.
-func (t *tour) assumed(o pipeline.Outcome, doc map[string]any, in pipeline.Input) *drift.Live {
+func (t *dryRun) assumed(o pipeline.Outcome, doc map[string]any, in pipeline.Input) *drift.Live {
 	u := (&unstructured.Unstructured{Object: doc}).DeepCopy()
 	u.SetUID(o.UID)
 	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(u)
 	if err != nil {
 		live = &drift.Live{}
 	}
-	w := in.Wish.Downstreams[o.Downstream]
+	w := in.Desired.Downstreams[o.Downstream]
 	live.Namespace, live.Name = w.Target.Namespace, w.Target.Name
 	live.P, live.Hash, live.Managed, live.Extra = w.Sum, w.Hash, true, false
 	return live
 }
 
 // leftOver is about an object that stands at no target and would go.
-func (t *tour) leftOver(o pipeline.Outcome) bool {
+func (t *dryRun) leftOver(o pipeline.Outcome) bool {
 	c := t.change(o, actionOf(o))
 	c.Leftover = true
 	t.left[o.UID] = c
@@ -182,7 +182,7 @@ func (t *tour) leftOver(o pipeline.Outcome) bool {
 			return false
 		}
 		delete(t.failures, o.Downstream)
-		t.record.letGo(o.UID, t.now)
+		t.record.forgetObject(o.UID, t.now)
 	}
 	if answer := t.answers.Answer(at); o.Action == pipeline.ActionRelease && answer != nil {
 		c.After = answer

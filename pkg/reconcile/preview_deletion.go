@@ -10,7 +10,7 @@ import (
 )
 
 // deletion tells what would happen to the objects of an upstream that is being deleted.
-func (t *tour) deletion(ctx context.Context) error {
+func (t *dryRun) deletion(ctx context.Context) error {
 	if !t.hasFinalizer() {
 		return nil // owner references take along what there is
 	}
@@ -44,7 +44,7 @@ func (t *tour) deletion(ctx context.Context) error {
 }
 
 // waitForHook tells of the downstreams whose turn comes after deletion.before.
-func (t *tour) waitForHook() {
+func (t *dryRun) waitForHook() {
 	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.HookName + " is done"}
@@ -55,7 +55,7 @@ func (t *tour) waitForHook() {
 }
 
 // hookChange describes what is made before an upstream's downstreams go.
-func (t *tour) hookChange(o pipeline.Outcome) Change {
+func (t *dryRun) hookChange(o pipeline.Outcome) Change {
 	c := Change{Index: pipeline.HookIndex, Downstream: pipeline.HookName, Kind: t.Pipeline.Hook.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
 	switch o.Action {
@@ -68,7 +68,7 @@ func (t *tour) hookChange(o pipeline.Outcome) Change {
 }
 
 // unselected tells of what a config that no longer selects an upstream leaves.
-func (t *tour) unselected() {
+func (t *dryRun) unselected() {
 	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.ownedByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateLeftover,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}

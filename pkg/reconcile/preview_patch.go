@@ -17,7 +17,7 @@ import (
 // and that apply: dry runs do not add up, so that the apply's knows nothing of the takeover. What is taken over and no
 // longer wanted goes, and what the API server fills in then comes back, whoever owned it. An apply that is refused may be
 // so for the sake of what would have gone by then. Any other answer it returns as it is.
-func (l *look) afterTakeOver(ctx context.Context, o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any,
+func (l *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 	if taken == nil || !l.client.Dry() {
 		return resp, err

@@ -15,14 +15,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// maxRounds bounds how often one look decides again after acting. A create, the answer to a probe, a repair and what
+// maxRounds bounds how often one reconciliation decides again after acting. A create, the answer to a probe, a repair and what
 // they leave over fit in; whatever does not is done at the next event.
 const maxRounds = 5
 
-// look is one reconcile of one upstream.
-type look struct {
+// reconciliation is one reconcile of one upstream.
+type reconciliation struct {
 	*Reconciler
-	// client makes the requests of this look: the session's own, but for a survey, which writes nothing.
+	// client makes the requests of this reconciliation: the session's own, but for a survey, which writes nothing.
 	client   *apply.Client
 	ref      pipeline.Ref
 	upstream *unstructured.Unstructured
@@ -38,48 +38,48 @@ type look struct {
 	upstreamFailed bool
 	// atLeast is the longest wait that an answer of the API server asked for.
 	atLeast time.Duration
-	// believed is until when an answer is believed of an object that the cache does not show; zero where none is.
-	believed time.Time
+	// trustedUntil is until when an answer is believed of an object that the cache does not show; zero where none is.
+	trustedUntil time.Time
 	// spaced is how long the status waits, since what was written to it did not settle; contestedBy says why.
 	spaced      time.Duration
 	contestedBy string
-	// found are the inputs as the caches had them when the wish was made, nil for a missing one; read is the digest of what
+	// found are the inputs as the caches had them when the desired state was made, nil for a missing one; read is the digest of what
 	// they say, unpacked what templates get to see, once somebody asks.
 	found    []Input
 	read     drift.Sum
 	unpacked *pipeline.Inputs
 	// unwatched is true where the watch does not show the object of deletion.before.
 	unwatched bool
-	// toldBefore is the state of deletion.before that the status had when this look began.
-	toldBefore string
+	// reportedBefore is the state of deletion.before that the status had when this reconciliation began.
+	reportedBefore string
 	// finalized is true once the finalizer is off.
 	finalized bool
-	// placed: the look holds one of the places for upstreams that need much; crowded: it found none. begun is true once a
+	// hasSlot: the reconciliation holds one of the render slots for upstreams that need much; noSlot: it found none. begun is true once a
 	// look that has found none would lose what it did.
-	placed, crowded, begun bool
+	hasSlot, noSlot, begun bool
 }
 
 // Reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
 // how long to look again; zero means when something changes.
 func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
-	if err := s.freeStrays(ctx, ref); err != nil {
-		return s.failedLook(ref, err)
+	if err := s.releaseOrphanedHooks(ctx, ref); err != nil {
+		return s.readFailed(ref, err)
 	}
 	l, err := s.begin(ctx, ref)
 	if err != nil {
-		return s.failedLook(ref, err)
+		return s.readFailed(ref, err)
 	}
 	s.memory.found(ref)
 	if l == nil {
 		s.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
 		return 0
 	}
-	defer l.leave()
-	if l.crowded {
-		return crowdedFor()
+	defer l.releaseSlot()
+	if l.noSlot {
+		return noSlotDelay()
 	}
 	l.begun = true
-	defer func() { l.record.wish.Forget() }()
+	defer func() { l.record.desired.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {
 		s.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
@@ -91,7 +91,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	if wait := l.record.goneFor(l.upstream.GetUID(), l.now); wait > 0 {
 		return wait
 	}
-	l.holdBack()
+	l.skipBackingOff()
 	l.findUnseen(ctx)
 	var decision pipeline.Decision
 	for round := range maxRounds {
@@ -104,7 +104,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 			break
 		}
 		if after, err := l.outdated(ctx, &decision); err != nil {
-			return s.failedLook(ref, err)
+			return s.readFailed(ref, err)
 		} else if after > 0 {
 			return after
 		}
@@ -120,7 +120,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 
 // awaitDeletion is when a session that only deletes looks again at an upstream that is not being deleted: when its watch tells, or
 // now and then where it lacks the label that the watch selects by.
-func (l *look) awaitDeletion() time.Duration {
+func (l *reconciliation) awaitDeletion() time.Duration {
 	if l.Cache.UpstreamUID(l.ref) != "" {
 		return 0
 	}
@@ -128,7 +128,7 @@ func (l *look) awaitDeletion() time.Duration {
 }
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
-func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *look, err error) {
+func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
 	ahead := s.memory.peek(ref).ahead()
 	cached, err := s.Cache.Upstream(ref)
 	if err != nil {
@@ -140,24 +140,24 @@ func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *look, 
 	if s.isOwnDownstream(cached) {
 		return nil, nil
 	}
-	l := s.newLook(ref, cached)
+	l := s.newReconciliation(ref, cached)
 	defer func() {
 		if begun == nil {
-			l.leave()
+			l.releaseSlot()
 		}
 	}()
 	l.selected = s.namespaceSelected(ref.Namespace)
-	s.leaving.forget(ref)
+	s.deselected.forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead
 	} else {
 		l.record.isEcho(cached.GetUID(), cached.GetResourceVersion()) // the cache has caught up
 	}
-	if l.wish(ctx); l.crowded {
+	if l.updateDesired(ctx); l.noSlot {
 		return l, nil
 	}
-	l.heed()
-	if !l.selected && (l.hasNothing() || l.isLeftOver() && !s.TellsLeftovers) {
+	l.handleReconcileRequest()
+	if !l.selected && (l.hasNothing() || l.isLeftOver() && !s.ReportsLeftovers) {
 		l.noteShared()
 		s.forget(ref)
 		return nil, nil
@@ -169,22 +169,22 @@ func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *look, 
 }
 
 // hasNothing tells whether nothing has to be taken back of an upstream that is not selected.
-func (l *look) hasNothing() bool {
+func (l *reconciliation) hasNothing() bool {
 	return !l.hasFinalizer() && len(l.owned()) == 0 && !l.Pipeline.SpeaksFor(l.upstream)
 }
 
-func (s *Reconciler) newLook(ref pipeline.Ref, up *unstructured.Unstructured) *look {
+func (s *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
 	if r := s.memory.peek(ref); r != nil && r.uid != up.GetUID() {
-		s.forget(ref) // the one before was deleted between two looks
+		s.forget(ref) // the one before was deleted between two reconciliations
 	}
-	l := &look{Reconciler: s, client: s.Client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+	l := &reconciliation{Reconciler: s, client: s.Client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
 		record: s.memory.record(ref, up.GetUID(), len(s.Pipeline.Downstreams)), begun: s.Counting.Load()}
 	l.record.forgetSlow(l.now)
 	return l
 }
 
-// holdBack keeps this look from trying again what failed and still waits. Everything else goes on.
-func (l *look) holdBack() {
+// skipBackingOff keeps this reconciliation from trying again what failed and still waits. Everything else goes on.
+func (l *reconciliation) skipBackingOff() {
 	for i := range l.record.targets {
 		t := &l.record.targets[i]
 		if t.failure != nil && t.retry.wait(l.record.asked, l.now) > 0 {
@@ -196,7 +196,7 @@ func (l *look) holdBack() {
 // vanished is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
 // same, without them: only reading it tells, and then its downstreams are unwanted. One that has them (again) is on its
 // way into the cache. Marks can name any namespace; what is not watched is somebody else's.
-func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*look, error) {
+func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
 	if s.Pipeline.Config.Watch.LabelSelector == nil || !s.Cache.Watches(ref.Namespace) {
 		s.forget(ref)
 		return nil, nil
@@ -204,27 +204,27 @@ func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*look, err
 	up, err := s.Client.Get(ctx, s.UpstreamTarget(ref))
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		s.cascades.forget(s.leaving.forget(ref))
+		s.cascades.forget(s.deselected.forget(ref))
 		s.shared.forget(s.Name, ref.String())
 		s.forget(ref)
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case s.Selector.Matches(labelsOf(up)):
-		s.leaving.forget(ref)
+		s.deselected.forget(ref)
 		s.forget(ref)
 		return nil, nil
 	}
-	l := s.newLook(ref, up)
+	l := s.newReconciliation(ref, up)
 	if l.hasNothing() {
-		s.leaving.forget(ref)
+		s.deselected.forget(ref)
 	}
-	if l.hasNothing() || l.isLeftOver() && !s.TellsLeftovers || s.isOwnDownstream(up) {
+	if l.hasNothing() || l.isLeftOver() && !s.ReportsLeftovers || s.isOwnDownstream(up) {
 		l.noteShared()
 		s.forget(ref)
 		return nil, nil
 	}
-	l.wish(ctx) // a deletion may read the inputs, with deletion.before
+	l.updateDesired(ctx) // a deletion may read the inputs, with deletion.before
 	return l, nil
 }
 
@@ -240,8 +240,8 @@ func (s *Reconciler) forget(ref pipeline.Ref) {
 	}
 }
 
-// failedLook is for the read that begin needed and did not get.
-func (s *Reconciler) failedLook(ref pipeline.Ref, err error) time.Duration {
+// readFailed is for the read that begin needed and did not get.
+func (s *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	CountFailure(s.Name, "", f.Reason)
 	s.Log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
@@ -289,29 +289,29 @@ func (s *Reconciler) bearsLabels(up *unstructured.Unstructured) bool {
 	})
 }
 
-// wish makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
-func (l *look) wish(ctx context.Context) {
+// desired makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
+func (l *reconciliation) updateDesired(ctx context.Context) {
 	r := l.record
 	l.findInputs(ctx)
-	if r.large && l.larger() != nil {
+	if r.large && l.acquireSlot() != nil {
 		return
 	}
-	if r.wish != nil && r.version == l.upstream.GetResourceVersion() && r.inputsSaid == l.read {
+	if r.desired != nil && r.version == l.upstream.GetResourceVersion() && r.inputsSaid == l.read {
 		return
 	}
 	digest := l.question(l.Pipeline.ReadsStatus())
 	if r.asked = digest; l.Pipeline.ReadsOwn() {
 		r.asked = l.askedByOthers()
 	}
-	if r.wish == nil || r.digest != digest {
+	if r.desired == nil || r.digest != digest {
 		r.large = false
-		r.wish, r.digest = l.Pipeline.Wish(ctx, l.upstream, l.inputsRead()), digest
+		r.desired, r.digest = l.Pipeline.Desired(ctx, l.upstream, l.inputsRead()), digest
 		countRender(l.Name)
 	}
-	if tookTooLong(r.wish) && r.slowUntil.IsZero() {
+	if tookTooLong(r.desired) && r.slowUntil.IsZero() {
 		r.slowUntil = l.now.Add(time.Duration(l.Pipeline.Config.Retry.MinDelay))
 	}
-	if ctx.Err() != nil || l.crowded { // an evaluation that was cut short says nothing about the upstream
+	if ctx.Err() != nil || l.noSlot { // an evaluation that was cut short says nothing about the upstream
 		r.digest, r.version = drift.Sum{}, ""
 		return
 	}
@@ -319,7 +319,7 @@ func (l *look) wish(ctx context.Context) {
 }
 
 // question is the digest of everything that rules and templates can read.
-func (l *look) question(status bool) drift.Sum {
+func (l *reconciliation) question(status bool) drift.Sum {
 	var read any
 	if status {
 		read = l.upstream.Object["status"]
@@ -333,7 +333,7 @@ func (l *look) question(status bool) drift.Sum {
 
 // digest is over what rules and templates can read: all but the bookkeeping of the API server, with that status; nil where it
 // is not read. Where the status is a field like any other, writing it makes a generation, which then says nothing.
-func (l *look) digest(status any) drift.Sum {
+func (l *reconciliation) digest(status any) drift.Sum {
 	readable := make(map[string]any, len(l.upstream.Object))
 	for key, value := range l.upstream.Object {
 		if key != "status" {

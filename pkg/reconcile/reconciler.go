@@ -30,26 +30,26 @@ type Reconciler struct {
 	Log      logr.Logger
 	Recorder events.EventRecorder
 	// places are for upstreams that need much; nil: as many as there are. placeWait is how long one waits for its place.
-	Places    chan struct{}
-	PlaceWait time.Duration
+	RenderSlots chan struct{}
+	SlotWait    time.Duration
 	// selector is of upstreams, nsSelector of their namespaces; nil where the config has none.
 	Selector          labels.Selector
 	NamespaceSelector labels.Selector
-	TellsLeftovers    bool // it is a survey, which tells of what is left over too
+	ReportsLeftovers  bool // it is a survey, which tells of what is left over too
 
-	memory      memory
-	readers     readers
-	removals    removals
-	unstorable  unstorable
-	shared      shared
-	cascades    cascades
-	lost        lostWatches
-	leaving     leaving
-	heritage    heritage
-	elder       elder // while it counts
-	droppedTold sync.Once
-	counted     atomic.Bool // metrics count its objects
-	Counting    atomic.Bool // changes are counted in the place of acting
+	memory          memory
+	readers         readers
+	removals        removals
+	unstorable      unstorable
+	shared          shared
+	cascades        cascades
+	lost            lostWatches
+	deselected      deselected
+	handover        handover
+	predecessor     predecessor // while it counts
+	droppedReported sync.Once
+	counted         atomic.Bool // metrics count its objects
+	Counting        atomic.Bool // changes are counted in the place of acting
 }
 
 // Cache is what watches show. What it returns must not be changed, and may be behind what the API server has.
@@ -85,10 +85,10 @@ type Input interface {
 
 // Host is what a reconciler asks of whoever calls it.
 type Host interface {
-	// LookAt has an upstream looked at once more.
-	LookAt(ref pipeline.Ref)
-	// DoubtKinds says that a kind may have changed or gone.
-	DoubtKinds()
+	// Enqueue has an upstream looked at once more.
+	Enqueue(ref pipeline.Ref)
+	// RecheckKinds says that a kind may have changed or gone.
+	RecheckKinds()
 	// Absent returns nil if no object of a kind that is not watched can exist.
 	Absent(ctx context.Context, gvk schema.GroupVersionKind) error
 	// Served is a kind as the API server serves it now, asked anew.
@@ -100,6 +100,6 @@ type Host interface {
 	// CountBatched takes in what was counted of one; free: it is worked on now, whatever becomes of the others. It returns whether
 	// the upstream goes on: it does, too, where that very change was confirmed.
 	CountBatched(ref pipeline.Ref, c Counted, own drift.Sum, free bool) bool
-	// TellShared reports that another process uses the same conventions, with an upstream that it works for.
-	TellShared(note, upstream string)
+	// ReportShared reports that another process uses the same conventions, with an upstream that it works for.
+	ReportShared(note, upstream string)
 }

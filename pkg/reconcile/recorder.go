@@ -33,7 +33,7 @@ const (
 // the recorder counts them.
 //
 // Where mode is Observe nothing is sent at all: an event is an object that somebody has to write.
-func (l *look) event(warning bool, reason, action, format string, args ...any) {
+func (l *reconciliation) event(warning bool, reason, action, format string, args ...any) {
 	if l.Pipeline.Observing() {
 		return
 	}
@@ -54,30 +54,30 @@ func (l *look) event(warning bool, reason, action, format string, args ...any) {
 
 // logWrite logs a write that made an object or took one away. Updates and repairs are counted, and logged with -v: there may
 // be very many.
-func (l *look) logWrite(message string, o pipeline.Outcome) {
+func (l *reconciliation) logWrite(message string, o pipeline.Outcome) {
 	l.Log.Info(message, "upstream", l.ref.String(), "downstream", l.Pipeline.Downstreams[o.Downstream].Name,
 		"kind", l.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
 }
 
-func (l *look) eventCreated(o pipeline.Outcome) {
+func (l *reconciliation) eventCreated(o pipeline.Outcome) {
 	l.logWrite("created", o)
 	l.event(false, EventCreated, "Create", "%s created", l.what(o))
 }
 
-func (l *look) eventHookMade(o pipeline.Outcome) {
+func (l *reconciliation) eventHookMade(o pipeline.Outcome) {
 	l.event(false, EventCreated, "Create", "%s %s created: deletion.before", l.Pipeline.Hook.Config.Kind, o.Target)
 }
 
 // eventDeletion tells how deletion.before is doing and what keeps a deletion from going on, when that begins. What the
-// status said already at the first look, after a restart, began long ago.
-func (l *look) eventDeletion(d pipeline.Decision) {
+// status said already at the first reconciliation, after a restart, began long ago.
+func (l *reconciliation) eventDeletion(d pipeline.Decision) {
 	for _, o := range d.Leftovers {
 		f := l.failures[o.Downstream]
 		if f == nil {
 			continue
 		}
-		if text := l.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; l.record.told != text {
-			l.record.told = text
+		if text := l.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; l.record.reported != text {
+			l.record.reported = text
 			l.event(true, f.Reason, "Delete", "%s", text)
 		}
 	}
@@ -96,19 +96,19 @@ func (l *look) eventDeletion(d pipeline.Decision) {
 	default:
 		return
 	}
-	if now := reason + text; m.told != now {
-		old := m.told == "" && l.toldBefore == reason
-		if m.told = now; !old {
+	if now := reason + text; m.reported != now {
+		old := m.reported == "" && l.reportedBefore == reason
+		if m.reported = now; !old {
 			l.event(warning, reason, "Reconcile", "%s: %s", pipeline.HookName, text)
 		}
 	}
 }
 
-func (l *look) eventUpdated(o pipeline.Outcome) {
+func (l *reconciliation) eventUpdated(o pipeline.Outcome) {
 	l.event(false, EventUpdated, "Apply", "%s updated: %s", l.what(o), o.Message)
 }
 
-func (l *look) eventRepaired(o pipeline.Outcome) {
+func (l *reconciliation) eventRepaired(o pipeline.Outcome) {
 	text := l.record.targets[o.Downstream].explained
 	if text == "" {
 		text = "it was no longer what was applied"
@@ -116,21 +116,21 @@ func (l *look) eventRepaired(o pipeline.Outcome) {
 	l.event(true, EventRepaired, "Apply", "%s repaired: %s", l.what(o), text)
 }
 
-func (l *look) eventDrifted(o pipeline.Outcome, explained string) {
+func (l *reconciliation) eventDrifted(o pipeline.Outcome, explained string) {
 	l.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left so: %s", l.what(o), explained)
 }
 
-func (l *look) eventDeleted(o pipeline.Outcome) {
+func (l *reconciliation) eventDeleted(o pipeline.Outcome) {
 	l.logWrite("deleted", o)
 	l.event(false, EventDeleted, "Delete", "%s deleted: %s", l.what(o), o.Message)
 }
 
-func (l *look) eventReleased(o pipeline.Outcome) {
+func (l *reconciliation) eventReleased(o pipeline.Outcome) {
 	l.logWrite("released", o)
 	l.event(false, EventReleased, "Release", "%s released: %s", l.what(o), o.Message)
 }
 
-func (l *look) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
+func (l *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
 		path := l.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
 		l.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", l.what(o), path, f.Manager)
@@ -138,13 +138,13 @@ func (l *look) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
 	}
 }
 
-func (l *look) what(o pipeline.Outcome) string {
+func (l *reconciliation) what(o pipeline.Outcome) string {
 	return l.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
 }
 
 // eventOutcomes tells of states and failures that a person must look at, when they begin. What the status said already
-// at the first look, after a restart, began long ago.
-func (l *look) eventOutcomes(d pipeline.Decision, said bool) {
+// at the first reconciliation, after a restart, began long ago.
+func (l *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	var now []string
 	old := said && !l.record.looked
 	l.record.looked = true
@@ -158,40 +158,40 @@ func (l *look) eventOutcomes(d pipeline.Decision, said bool) {
 		}
 		name := l.Pipeline.Downstreams[i].Name
 		now = append(now, name+reason+text)
-		if !old && !strings.Contains(l.record.told, name+reason+text) {
+		if !old && !strings.Contains(l.record.reported, name+reason+text) {
 			l.event(true, reason, "Reconcile", "%s: %s", name, text)
 			l.logContested(name, reason, text)
 		}
 	}
 	if text := l.contestedBy; text != "" {
 		now = append(now, text)
-		if !strings.Contains(l.record.told, text) {
+		if !strings.Contains(l.record.reported, text) {
 			l.event(true, string(pipeline.StateContested), "Reconcile", "status: %s", text)
 			l.logContested("status", string(pipeline.StateContested), text)
 		}
 	}
-	for _, f := range l.record.wish.Invalid {
+	for _, f := range l.record.desired.Invalid {
 		now = append(now, f.String())
-		if !old && !strings.Contains(l.record.told, f.String()) {
+		if !old && !strings.Contains(l.record.reported, f.String()) {
 			l.event(true, EventInvalid, "Validate", "%s", f.String())
 		}
 	}
-	l.record.told = strings.Join(now, "\n")
+	l.record.reported = strings.Join(now, "\n")
 }
 
 // logContested says in the log what does not settle; whatever else goes wrong is there as a failure.
-func (l *look) logContested(what, reason, why string) {
+func (l *reconciliation) logContested(what, reason, why string) {
 	if reason == string(pipeline.StateContested) {
 		l.Log.Info("writes do not settle and are spaced out", "upstream", l.ref.String(), "of", what, "why", why)
 	}
 }
 
-// tellDropped logs once which status fields the kind cannot store.
-func (l *look) tellDropped(report pipeline.Report) {
+// logDropped logs once which status fields the kind cannot store.
+func (l *reconciliation) logDropped(report pipeline.Report) {
 	if len(report.Dropped) == 0 {
 		return
 	}
-	l.droppedTold.Do(func() {
+	l.droppedReported.Do(func() {
 		l.Log.Info("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
 			"kind", l.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
 	})

@@ -14,7 +14,7 @@ import (
 // refused is about an apply that the API server refused. Where the document is the one that the object was made from, the
 // object is repaired as far as possible and never recreated; where the document has changed, the config may want the object
 // recreated, which takes proof that an immutable field alone is in the way.
-func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+func (l *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	reason := apply.Classify(refusal).Reason
 	switch {
 	case reason != apply.ReasonRejected && reason != apply.ReasonDenied || o.Theirs:
@@ -28,19 +28,19 @@ func (l *look) refused(ctx context.Context, o pipeline.Outcome, doc map[string]a
 }
 
 // isChanged tells whether the document is another one than the object was made from.
-func (l *look) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
-	return in.Facts[o.Downstream].LastHash() != in.Wish.Downstreams[o.Downstream].Hash
+func (l *reconciliation) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
+	return in.Facts[o.Downstream].LastHash() != in.Desired.Downstreams[o.Downstream].Hash
 }
 
 // mayRecreate tells whether the config wants an object recreated if its update needs that.
-func (l *look) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
+func (l *reconciliation) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
 	return l.Pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && l.isChanged(o, in)
 }
 
 // proveImmutable returns nil, and remembers the answer, where a refusal can only be due to immutable fields: the API server's
 // own validation names fields, it would take the document for a new object, and admission takes every part of the change that validation takes.
 // Validation comes first: where it refuses, no policy or webhook is asked, even one that allows no update at all.
-func (l *look) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
+func (l *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
 	}
@@ -58,7 +58,7 @@ func (l *look) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[s
 			return notRecreated(refusal, "a change of other fields is refused, too: "+classify(l.Pipeline.Downstreams[o.Downstream], err).Message)
 		}
 	}
-	hash := l.record.wish.Downstreams[o.Downstream].Hash
+	hash := l.record.desired.Downstreams[o.Downstream].Hash
 	l.record.targets[o.Downstream].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
 	return nil
 }
@@ -71,7 +71,7 @@ func notRecreated(refusal error, why string) error {
 // applyAsCreated applies a document that the object was made from, with the live values that the API server gives a new
 // object of it: an immutable field that admission changed on creation can have no other value. A difference of any other
 // origin stays, and is reported as the refusal.
-func (l *look) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+func (l *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	i := o.Downstream
 	t := l.target(i, o.Target)
 	if len(apply.InvalidFields(refusal)) == 0 {
@@ -92,7 +92,7 @@ func (l *look) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[s
 	resp, err := l.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), kept)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		l.record.letGo(o.UID, l.now)
+		l.record.forgetObject(o.UID, l.now)
 		return nil
 	case apply.Classify(err).Reason == apply.ReasonRejected:
 		return l.immutableDrift(o, refusal)
@@ -104,6 +104,6 @@ func (l *look) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[s
 }
 
 // immutableDrift is the refusal of a document that has not changed: what differs is not the API server's own doing.
-func (l *look) immutableDrift(o pipeline.Outcome, refusal error) error {
+func (l *reconciliation) immutableDrift(o pipeline.Outcome, refusal error) error {
 	return notRecreated(refusal, fmt.Sprintf("what the upstream asks for has not changed; delete %s to have it created again", o.Target))
 }

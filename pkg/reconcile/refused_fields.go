@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// maxStatusWrites is how often one look writes the status: whole, twice without what the API server names, and at last without
+// maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and at last without
 // anything that an author of the upstream can choose.
 const maxStatusWrites = 4
 
@@ -75,7 +75,7 @@ func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
 }
 
 // withoutRefused leaves out of a report what is known to be refused.
-func (l *look) withoutRefused(report pipeline.Report) pipeline.Report {
+func (l *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
 	if l.record.refusedUnder != l.unstorable.definition(l.ref) {
 		return report
 	}
@@ -84,7 +84,7 @@ func (l *look) withoutRefused(report pipeline.Report) pipeline.Report {
 
 // writeStorable writes the status and, where the API server refuses that, once more without what cannot be stored. It
 // returns what was written; no object where the status says that already.
-func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
+func (l *reconciliation) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
 	definition, denied := l.unstorable.definition(l.ref), false
 	resp, err := l.replaceStatus(ctx, report)
 	for n := 1; err != nil; n++ {
@@ -96,7 +96,7 @@ func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipel
 		if !ok {
 			return report, nil, err
 		}
-		l.tellRefused(f)
+		l.logRefused(f)
 		denied = denied || f.Reason == apply.ReasonDenied || f.Reason == apply.ReasonRejected && len(causes) == 0
 		if report, resp, err = without, nil, nil; l.hasNews(report) {
 			resp, err = l.replaceStatus(ctx, report)
@@ -106,18 +106,18 @@ func (l *look) writeStorable(ctx context.Context, report pipeline.Report) (pipel
 	return report, resp, nil
 }
 
-// tellRefused logs why the status is written once more without some values.
-func (l *look) tellRefused(f apply.Failure) {
+// logRefused logs why the status is written once more without some values.
+func (l *reconciliation) logRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.Host.DoubtKinds()
+		l.Host.RecheckKinds()
 	}
 	CountFailure(l.Name, "", f.Reason)
 	l.Log.Info("the status is refused and written without what cannot be stored", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
-// rememberRefused keeps what was refused by that definition, so that it is not tried at each look. What admission denied is
+// rememberRefused keeps what was refused by that definition, so that it is not tried at each reconciliation. What admission denied is
 // tried again later: nobody tells when a policy or webhook changes.
-func (l *look) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
+func (l *reconciliation) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
 	if denied {
 		refused, l.upstreamFailed = pipeline.RefusedFields{}, true
 	}
@@ -126,6 +126,6 @@ func (l *look) rememberRefused(refused pipeline.RefusedFields, definition int, d
 	case !refused.Any():
 		l.unstorable.forget(l.ref)
 	case !l.unstorable.note(l.ref, definition):
-		l.Host.LookAt(l.ref)
+		l.Host.Enqueue(l.ref)
 	}
 }

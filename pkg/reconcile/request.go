@@ -2,10 +2,10 @@ package reconcile
 
 import "github.com/corollary-dev/corollary/pkg/pipeline"
 
-// heed starts over where somebody asks for a look at the upstream, by a new value of the annotation that the config names:
+// handleReconcileRequest starts over where somebody asks for a reconciliation at the upstream, by a new value of the annotation that the config names:
 // what failed is tried again at once, what probes answered is asked again, and a back-off from another writer ends. That
 // the upstream is looked at, and rendered, a changed annotation does by itself.
-func (l *look) heed() {
+func (l *reconciliation) handleReconcileRequest() {
 	convention := l.Pipeline.Config.Conventions.Reconcile
 	if convention == nil {
 		return

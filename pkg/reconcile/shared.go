@@ -93,7 +93,7 @@ func (s *Reconciler) isShared(object types.UID, upstream string) {
 	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + whyShared +
 		"; give each process conventions of its own"
 	s.Log.Info(note, "upstream", upstream, "fieldManager", s.Pipeline.Config.Conventions.FieldManager)
-	s.Host.TellShared(note, upstream)
+	s.Host.ReportShared(note, upstream)
 }
 
 const whyShared = "another process uses the same conventions, or a config before selected or watched more"
@@ -137,8 +137,8 @@ func (s *Reconciler) NoteGone(uid types.UID) { s.shared.drop(s.Name, uid) }
 func (s *Reconciler) ShowShared() { s.shared.begin(s.Name) }
 
 // noteShared is for an upstream that is not selected and keeps what it has: see isLeftOver.
-func (l *look) noteShared() {
-	if l.leaving.has(l.ref, l.upstream.GetUID()) {
+func (l *reconciliation) noteShared() {
+	if l.deselected.has(l.ref, l.upstream.GetUID()) {
 		return
 	}
 	owned := l.owned()

@@ -16,7 +16,7 @@ type Standing struct {
 	// Upstream is without its managedFields.
 	Upstream *unstructured.Unstructured
 	Selected bool
-	Wish     *pipeline.Wish
+	Desired  *pipeline.Desired
 	// Documents are what would be applied for each downstream of the config; nil for one that is not wanted or cannot be told.
 	Documents []map[string]any
 	// Owned are the objects that bear the upstream's mark, by downstream.
@@ -33,16 +33,16 @@ func (s *Reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing,
 		return nil, nil
 	}
 	defer s.memory.forget(ref)
-	st := &Standing{Ref: ref, Upstream: l.upstream, Selected: l.selected, Wish: l.record.wish, Owned: l.ownedByDownstream(),
+	st := &Standing{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.desired, Owned: l.ownedByDownstream(),
 		Documents: make([]map[string]any, len(s.Pipeline.Downstreams))}
-	if st.Wish == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
+	if st.Desired == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
 		return st, nil
 	}
-	for i, w := range st.Wish.Downstreams {
+	for i, w := range st.Desired.Downstreams {
 		if !w.Wanted || w.Err != nil {
 			continue
 		}
-		if st.Documents[i], err = l.document(st.Wish, i, nil); err != nil {
+		if st.Documents[i], err = l.document(st.Desired, i, nil); err != nil {
 			return nil, fmt.Errorf("looking at %s %s: %w", s.Pipeline.Upstream.GVK.Kind, ref, err)
 		}
 	}

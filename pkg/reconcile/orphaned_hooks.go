@@ -15,9 +15,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// strays finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
+// orphanedHooks finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
 // is watched: there is none, or one that was made later.
-func (s *Reconciler) strays(ref pipeline.Ref) []*drift.Live {
+func (s *Reconciler) orphanedHooks(ref pipeline.Ref) []*drift.Live {
 	var found []*drift.Live
 	standing := s.Cache.UpstreamUID(ref)
 	for _, live := range s.Cache.HooksOf(ref.Name) {
@@ -37,13 +37,13 @@ func (s *Reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
 	return false
 }
 
-// freeStrays lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
+// releaseOrphanedHooks lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
 // by force: nothing is left to wait for them, and our finalizer on them would keep them for ever.
-func (s *Reconciler) freeStrays(ctx context.Context, ref pipeline.Ref) error {
+func (s *Reconciler) releaseOrphanedHooks(ctx context.Context, ref pipeline.Ref) error {
 	if s.Pipeline.Hook == nil || s.Pipeline.Observing() {
 		return nil
 	}
-	strays := s.strays(ref)
+	strays := s.orphanedHooks(ref)
 	if len(strays) == 0 || !s.Cache.Watches(ref.Namespace) {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *Reconciler) freeStrays(ctx context.Context, ref pipeline.Ref) error {
 		if err == nil && pipeline.Marked(live, up.GetUID()) {
 			continue
 		}
-		if err := s.freeStray(ctx, live); err != nil {
+		if err := s.releaseOrphanedHook(ctx, live); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Reconciler) freeStrays(ctx context.Context, ref pipeline.Ref) error {
 
 // retireFormer lets go of the object that the status records and the config no longer knows the kind of: the config was
 // changed in the middle of the deletion. What never bore a mark of this operator was not made by it, whatever is recorded.
-func (l *look) retireFormer(ctx context.Context) error {
+func (l *reconciliation) retireFormer(ctx context.Context) error {
 	r := l.Pipeline.FormerHook(l.upstream)
 	if r == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *Reconciler) marked(obj *unstructured.Unstructured) bool {
 	return s.Pipeline.BearsHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
 }
 
-func (s *Reconciler) freeStray(ctx context.Context, live *drift.Live) error {
+func (s *Reconciler) releaseOrphanedHook(ctx context.Context, live *drift.Live) error {
 	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
 	s.Log.Info("letting go of what was made before a deletion: its upstream is gone", "object", s.hookTarget(at).String())
 	resp, err := s.unhold(ctx, live)

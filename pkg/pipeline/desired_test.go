@@ -92,7 +92,7 @@ func show(t *testing.T, p *pipeline.Pipeline, up, input *unstructured.Unstructur
 		}
 		return s.View.Cut(input.Object)
 	})
-	w := p.Wish(ctx, up, in)
+	w := p.Desired(ctx, up, in)
 	var out strings.Builder
 	for _, f := range w.Invalid {
 		fmt.Fprintf(&out, "invalid: %s\n", f)

@@ -15,38 +15,38 @@ func (s *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != s.Pipeline.Upstream.GVR {
 		return
 	}
-	s.leaving.inherit(&before.leaving)
-	heirs := s.heirs(before.Pipeline)
+	s.deselected.inherit(&before.deselected)
+	heirs := s.counterparts(before.Pipeline)
 	for ref, old := range before.memory.records {
 		s.memory.record(ref, old.uid, len(s.Pipeline.Downstreams)).inherit(old, heirs)
 	}
 }
 
 // InheritLeaving takes over which upstreams another reconciler of the same operator saw leaving, which has ended.
-func (s *Reconciler) InheritLeaving(last *Reconciler) { s.leaving.inherit(&last.leaving) }
+func (s *Reconciler) InheritLeaving(last *Reconciler) { s.deselected.inherit(&last.deselected) }
 
-// elder is the session that works while another one counts, with what its downstreams have become there.
-type elder struct {
+// predecessor is the session that works while another one counts, with what its downstreams have become there.
+type predecessor struct {
 	*Reconciler
-	heirs []heir
+	counterparts []counterpart
 }
 
-// Heed has what another reconciler of the same operator, which works meanwhile, knows of what the API server spells in its own
+// UseBaselinesOf has what another reconciler of the same operator, which works meanwhile, knows of what the API server spells in its own
 // way count here too; nil: no other.
-func (s *Reconciler) Heed(old *Reconciler) {
-	if s.elder = (elder{}); old != nil && old.Pipeline.Upstream.GVR == s.Pipeline.Upstream.GVR {
-		s.elder = elder{old, s.heirs(old.Pipeline)}
+func (s *Reconciler) UseBaselinesOf(old *Reconciler) {
+	if s.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == s.Pipeline.Upstream.GVR {
+		s.predecessor = predecessor{old, s.counterparts(old.Pipeline)}
 	}
 }
 
-// elders is the projection that an apply of the session which works meanwhile has left the object of that uid with; nil
+// predecessorBaseline is the projection that an apply of the session which works meanwhile has left the object of that uid with; nil
 // where it knows of none.
-func (l *look) elders(i int, uid types.UID) *drift.Sum {
-	for old, h := range l.elder.heirs {
+func (l *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
+	for old, h := range l.predecessor.counterparts {
 		if h.index != i || !h.sees {
 			continue
 		}
-		if r := l.elder.memory.peek(l.ref); r != nil && r.uid == l.record.uid {
+		if r := l.predecessor.memory.peek(l.ref); r != nil && r.uid == l.record.uid {
 			sum, _ := r.baseline(old, uid)
 			return sum
 		}
@@ -54,20 +54,20 @@ func (l *look) elders(i int, uid types.UID) *drift.Sum {
 	return nil
 }
 
-// heir is the downstream that one of the config before has become; -1 where there is none. sees tells that both have the
+// counterpart is the downstream that one of the config before has become; -1 where there is none. sees tells that both have the
 // same view, so that one can read what was kept for the other.
-type heir struct {
+type counterpart struct {
 	index int
 	sees  bool
 }
 
-func (s *Reconciler) heirs(before *pipeline.Pipeline) []heir {
-	list := make([]heir, len(before.Downstreams))
+func (s *Reconciler) counterparts(before *pipeline.Pipeline) []counterpart {
+	list := make([]counterpart, len(before.Downstreams))
 	for i, old := range before.Downstreams {
 		list[i].index = -1
 		for j, d := range s.Pipeline.Downstreams {
 			if d.Name == old.Name && d.Kind.GVR == old.Kind.GVR {
-				list[i] = heir{j, d.View.ID() == old.View.ID()}
+				list[i] = counterpart{j, d.View.ID() == old.View.ID()}
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Reconciler) heirs(before *pipeline.Pipeline) []heir {
 
 // inherit takes over what old knows of writes and of what is ours, by downstream. What was asked for, and how it went, is
 // found out anew. Nobody works on either; a watch's news may still come in, for old too.
-func (r *record) inherit(old *record, heirs []heir) {
+func (r *record) inherit(old *record, heirs []counterpart) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	r.mu.Lock()

@@ -9,22 +9,22 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// crew are a session's workers. They begin by counting where there is a guard, rest until it is the session's turn to
+// workerPool are a session's workers. They begin by counting where there is a guard, rest until it is the session's turn to
 // write, stand by as long as another process may, and then act.
-type crew struct {
+type workerPool struct {
 	workers sync.WaitGroup
 	once    sync.Once
 	// gate is held by each worker for one piece of work, and by the session while they rest.
-	gate    sync.RWMutex
-	resting bool
-	tally   *tally // what they have counted
+	gate   sync.RWMutex
+	paused bool
+	tally  *tally // what they have counted
 	// standingBy is true while another process acts.
 	standingBy atomic.Bool
 }
 
-// hire starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
+// startWorkers starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
 // off, so that what was applied is also recorded.
-func (s *session) hire(live context.Context) {
+func (s *session) startWorkers(live context.Context) {
 	s.once.Do(func() {
 		context.AfterFunc(live, s.shutDown)
 		for range s.engine.options.Workers {
@@ -38,7 +38,7 @@ func (s *session) hire(live context.Context) {
 						s.engine.options.MayWrite(live)
 					}
 					s.gate.RLock()
-					s.one(live, ref)
+					s.processItem(live, ref)
 					s.gate.RUnlock()
 				}
 			})
@@ -46,24 +46,24 @@ func (s *session) hire(live context.Context) {
 	})
 }
 
-// dismiss waits until the workers have ended. The session's context is done.
-func (s *session) dismiss() {
+// stopWorkers waits until the workers have ended. The session's context is done.
+func (s *session) stopWorkers() {
 	s.shutDown()
-	s.wake()
+	s.resumeWorkers()
 	s.workers.Wait()
 }
 
-// rest waits until nobody works, and keeps them from it until wake.
-func (s *session) rest() {
-	if !s.resting {
+// pauseWorkers waits until nobody works, and keeps them from it until wake.
+func (s *session) pauseWorkers() {
+	if !s.paused {
 		s.gate.Lock()
-		s.resting = true
+		s.paused = true
 	}
 }
 
-func (s *session) wake() {
-	if s.resting {
-		s.resting = false
+func (s *session) resumeWorkers() {
+	if s.paused {
+		s.paused = false
 		s.gate.Unlock()
 	}
 }
@@ -71,20 +71,20 @@ func (s *session) wake() {
 // beginCounting has the workers count, from the beginning. They rest, or have not begun.
 func (s *session) beginCounting() {
 	refs := s.everyone()
-	s.Heed(s.operator.worker(s))
+	s.UseBaselinesOf(s.operator.worker(s))
 	s.tally = newTally(refs)
 	s.standingBy.Store(false)
 	s.Counting.Store(true)
-	s.wake()
+	s.resumeWorkers()
 	s.enqueue(priorityBulk, refs...)
 }
 
-// beginStandingBy has the workers let go of what needs no look any more: what would be kept for them would only grow.
+// beginStandingBy has the workers let go of what needs no reconciliation any more: what would be kept for them would only grow.
 func (s *session) beginStandingBy(live context.Context) {
 	s.Counting.Store(false)
 	s.standingBy.Store(true)
-	s.wake()
-	s.hire(live)
+	s.resumeWorkers()
+	s.startWorkers(live)
 }
 
 // beginActing has the workers act, upon all that was only counted or passed over too.
@@ -96,8 +96,8 @@ func (s *session) beginActing() {
 		s.enqueue(priorityBulk, s.Leaving()...) // no first list shows these
 	}
 	s.tally = nil
-	s.Heed(nil)
-	s.wake()
+	s.UseBaselinesOf(nil)
+	s.resumeWorkers()
 }
 
 // everyone lists the upstreams, those that were seen leaving, and those that the marks of downstreams name: what a start looks

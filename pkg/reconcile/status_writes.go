@@ -14,7 +14,7 @@ import (
 )
 
 // saying is the digest of what a status says for us, times and the conditions of others aside.
-func (l *look) saying(want map[string]any) string {
+func (l *reconciliation) saying(want map[string]any) string {
 	out := maps.Clone(l.Pipeline.OwnConditions(want))
 	list, _ := out["conditions"].([]any)
 	conditions := make(map[string]any, len(list))
@@ -33,7 +33,7 @@ func (l *look) saying(want map[string]any) string {
 
 // askedByOthers is the digest of what can be read and this operator did not write for the upstream itself: its own part of
 // the status and the downstreams that are inputs are left out.
-func (l *look) askedByOthers() drift.Sum {
+func (l *reconciliation) askedByOthers() drift.Sum {
 	var status any
 	if l.Pipeline.ReadsStatus() {
 		status = l.Pipeline.OthersStatus(l.upstream)
@@ -52,7 +52,7 @@ func (l *look) askedByOthers() drift.Sum {
 }
 
 // ownInputs are the inputs, by index, that are downstreams of this upstream, or were until just now.
-func (l *look) ownInputs() []int {
+func (l *reconciliation) ownInputs() []int {
 	var own []int
 	for i, found := range l.found {
 		if !l.Pipeline.MayBeDownstream(i) {
@@ -71,7 +71,7 @@ func (l *look) ownInputs() []int {
 
 // causeOf is the digest of what the status follows from, less what writing it changes. Texts are left out: what they quote
 // may be the status.
-func (l *look) causeOf(results []pipeline.Result) drift.Sum {
+func (l *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 	others := drift.Digest(l.Pipeline.OthersStatus(l.upstream))
 	cause := []any{string(l.record.asked[:]), string(l.read[:]), string(others[:])}
 	for _, r := range results {
@@ -88,7 +88,7 @@ func (l *look) causeOf(results []pipeline.Result) drift.Sum {
 }
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status follows from nothing that it says itself.
-func (l *look) causeOfDeletion(report pipeline.Report) drift.Sum {
+func (l *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 	cause := []any{string(l.record.asked[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
@@ -97,7 +97,7 @@ func (l *look) causeOfDeletion(report pipeline.Report) drift.Sum {
 }
 
 // statusContenders says why a status that was written does not settle.
-func (l *look) statusContenders(report pipeline.Report, saying string) string {
+func (l *reconciliation) statusContenders(report pipeline.Report, saying string) string {
 	if saying == l.record.statusContest.wrote {
 		if l.record.statusWriters == "" {
 			return "another writer keeps writing over the status, which is written with growing delay"
@@ -112,7 +112,7 @@ func (l *look) statusContenders(report pipeline.Report, saying string) string {
 }
 
 // findStatusWriters reads who writes over the status, before ours takes the fields back, once it has come to a contest.
-func (l *look) findStatusWriters(ctx context.Context, saying string) {
+func (l *reconciliation) findStatusWriters(ctx context.Context, saying string) {
 	c := &l.record.statusContest
 	if c.unsettled < contestedAfter-1 || c.wrote != saying {
 		return

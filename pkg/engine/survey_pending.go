@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// hearsay is the queue of a survey: it takes what the watches would have an operator look at.
-type hearsay struct {
+// pendingRefs is the queue of a survey: it takes what the watches would have an operator look at.
+type pendingRefs struct {
 	// nil: nobody works on this queue, it is only added to.
 	priorityqueue.PriorityQueue[pipeline.Ref]
 	// more has an element while there is something to take.
@@ -21,12 +21,12 @@ type hearsay struct {
 	refs map[pipeline.Ref]bool // true: not taken yet
 }
 
-func newHearsay() *hearsay {
-	return &hearsay{more: make(chan struct{}, 1), refs: map[pipeline.Ref]bool{}}
+func newPendingRefs() *pendingRefs {
+	return &pendingRefs{more: make(chan struct{}, 1), refs: map[pipeline.Ref]bool{}}
 }
 
 // AddWithOpts takes refs in, whatever their priority.
-func (h *hearsay) AddWithOpts(_ priorityqueue.AddOpts, refs ...pipeline.Ref) {
+func (h *pendingRefs) AddWithOpts(_ priorityqueue.AddOpts, refs ...pipeline.Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, ref := range refs {
@@ -39,16 +39,16 @@ func (h *hearsay) AddWithOpts(_ priorityqueue.AddOpts, refs ...pipeline.Ref) {
 }
 
 // all lists everything that was ever heard of, and takes it.
-func (h *hearsay) all() []pipeline.Ref {
+func (h *pendingRefs) all() []pipeline.Ref {
 	return h.list(func(bool) bool { return true })
 }
 
 // take lists what is new since the last time.
-func (h *hearsay) take() []pipeline.Ref {
+func (h *pendingRefs) take() []pipeline.Ref {
 	return h.list(func(news bool) bool { return news })
 }
 
-func (h *hearsay) list(wanted func(news bool) bool) []pipeline.Ref {
+func (h *pendingRefs) list(wanted func(news bool) bool) []pipeline.Ref {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {

@@ -12,17 +12,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Wish is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is remembered
+// Desired is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is remembered
 // by their digest until one of them changes.
-type Wish struct {
+type Desired struct {
 	// Invalid holds the rules that failed; then Downstreams is empty.
 	Invalid []rules.Failure
 	// Downstreams are in the config's order.
-	Downstreams []DownstreamWish
+	Downstreams []DesiredDownstream
 }
 
-// DownstreamWish is what an upstream asks for of one downstream.
-type DownstreamWish struct {
+// DesiredDownstream is what an upstream asks for of one downstream.
+type DesiredDownstream struct {
 	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
 	// Wanted is false where `when` says so.
@@ -39,15 +39,15 @@ type DownstreamWish struct {
 	document map[string]any
 }
 
-// Wish evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
-func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Wish {
+// Desired evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
+func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Desired {
 	if p.OnlyDeletes {
 		return p.failed(errOnlyDeletes)
 	}
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
 	in.budget = in.renderBudget()
-	w := &Wish{}
+	w := &Desired{}
 	if err := in.problem(p.validatorInputs); err != nil {
 		return p.failed(err)
 	}
@@ -66,9 +66,9 @@ func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured
 			return p.failed(err)
 		}
 	}
-	w.Downstreams = make([]DownstreamWish, len(p.Downstreams))
+	w.Downstreams = make([]DesiredDownstream, len(p.Downstreams))
 	for i, d := range p.Downstreams {
-		w.Downstreams[i] = p.wishOne(d, upstream, in, vars, budget)
+		w.Downstreams[i] = p.desiredDownstream(d, upstream, in, vars, budget)
 	}
 	p.refuseSharedTargets(w)
 	return w
@@ -77,9 +77,9 @@ func (p *Pipeline) Wish(ctx context.Context, upstream *unstructured.Unstructured
 // errOnlyDeletes is why nothing is known but what becomes of an upstream that is being deleted.
 var errOnlyDeletes = errors.New("the config has errors: only deletions are carried out")
 
-// failed is a wish of which nothing can be told.
-func (p *Pipeline) failed(err error) *Wish {
-	w := &Wish{Downstreams: make([]DownstreamWish, len(p.Downstreams))}
+// failed is a desired state of which nothing can be told.
+func (p *Pipeline) failed(err error) *Desired {
+	w := &Desired{Downstreams: make([]DesiredDownstream, len(p.Downstreams))}
 	for i := range w.Downstreams {
 		w.Downstreams[i].Err = err
 	}
@@ -91,35 +91,35 @@ func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Va
 	return rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects}
 }
 
-func (p *Pipeline) wishOne(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DownstreamWish {
+func (p *Pipeline) desiredDownstream(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DesiredDownstream {
 	if err := in.problem(d.whenInputs); err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	if d.when != nil {
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
-			return DownstreamWish{Err: quietly(d.quiet, redact.Errorf("evaluating when: %w", err))}
+			return DesiredDownstream{Err: quietly(d.quiet, redact.Errorf("evaluating when: %w", err))}
 		}
 		if wanted != true {
-			return DownstreamWish{}
+			return DesiredDownstream{}
 		}
 	}
 	if err := d.unserved(); err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	if err := in.problem(d.inputs); err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	doc, err := p.document(d, upstream, in)
 	if err != nil {
-		return DownstreamWish{Err: err}
+		return DesiredDownstream{Err: err}
 	}
 	return *doc
 }
 
 // refuseSharedTargets fails all but the first of several downstreams that render one and the same object: two
 // documents for one object would undo each other.
-func (p *Pipeline) refuseSharedTargets(w *Wish) {
+func (p *Pipeline) refuseSharedTargets(w *Desired) {
 	type target struct {
 		gk  string
 		ref Ref
@@ -132,7 +132,7 @@ func (p *Pipeline) refuseSharedTargets(w *Wish) {
 		}
 		key := target{p.Downstreams[i].GVK().GroupKind().String(), dw.Target}
 		if first, ok := seen[key]; ok {
-			*dw = DownstreamWish{Err: fmt.Errorf("%s is the object of downstream %s already: give one of them another name", dw.Target, first)}
+			*dw = DesiredDownstream{Err: fmt.Errorf("%s is the object of downstream %s already: give one of them another name", dw.Target, first)}
 			continue
 		}
 		seen[key] = p.Downstreams[i].Name
@@ -140,7 +140,7 @@ func (p *Pipeline) refuseSharedTargets(w *Wish) {
 }
 
 // Forget drops the rendered documents, which are large; Document renders again.
-func (w *Wish) Forget() *Wish {
+func (w *Desired) Forget() *Desired {
 	for i := range w.Downstreams {
 		w.Downstreams[i].document = nil
 	}

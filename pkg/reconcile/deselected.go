@@ -12,17 +12,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// leaving knows which upstreams were seen to lose the labels that the config selects by, theirs or their namespace's. That
-// is a wish about their downstreams. One that is merely found without them may have been left out by a change of the config,
+// deselected knows which upstreams were seen to lose the labels that the config selects by, theirs or their namespace's. That
+// is a desired state about their downstreams. One that is merely found without them may have been left out by a change of the config,
 // which deletes nothing.
-type leaving struct {
+type deselected struct {
 	mu         sync.Mutex
 	upstreams  map[pipeline.Ref]types.UID
 	namespaces map[string]struct{}
 }
 
 // upstream takes in that the watch no longer shows the upstream of that uid.
-func (l *leaving) upstream(ref pipeline.Ref, uid types.UID) {
+func (l *deselected) upstream(ref pipeline.Ref, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.upstreams == nil {
@@ -32,7 +32,7 @@ func (l *leaving) upstream(ref pipeline.Ref, uid types.UID) {
 }
 
 // namespace takes in that namespaces are no longer selected, or are again.
-func (l *leaving) namespace(names []pipeline.Ref, left bool) {
+func (l *deselected) namespace(names []pipeline.Ref, left bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.namespaces == nil {
@@ -46,7 +46,7 @@ func (l *leaving) namespace(names []pipeline.Ref, left bool) {
 }
 
 // has tells whether the upstream of that uid was seen leaving, or its namespace.
-func (l *leaving) has(ref pipeline.Ref, uid types.UID) bool {
+func (l *deselected) has(ref pipeline.Ref, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen, upstream := l.upstreams[ref]
@@ -55,7 +55,7 @@ func (l *leaving) has(ref pipeline.Ref, uid types.UID) bool {
 }
 
 // some tells whether an upstream of that name was seen leaving.
-func (l *leaving) some(ref pipeline.Ref) bool {
+func (l *deselected) some(ref pipeline.Ref) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.upstreams[ref]
@@ -63,14 +63,14 @@ func (l *leaving) some(ref pipeline.Ref) bool {
 }
 
 // refs lists the upstreams that were seen leaving.
-func (l *leaving) refs() []pipeline.Ref {
+func (l *deselected) refs() []pipeline.Ref {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.upstreams))
 }
 
 // forget is for an upstream that is gone, has been cleaned up after, or is selected. It returns the uid that was remembered.
-func (l *leaving) forget(ref pipeline.Ref) types.UID {
+func (l *deselected) forget(ref pipeline.Ref) types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer delete(l.upstreams, ref)
@@ -78,7 +78,7 @@ func (l *leaving) forget(ref pipeline.Ref) types.UID {
 }
 
 // inherit takes over what another session saw. Neither works.
-func (l *leaving) inherit(from *leaving) {
+func (l *deselected) inherit(from *deselected) {
 	from.mu.Lock()
 	upstreams, namespaces := maps.Clone(from.upstreams), maps.Clone(from.namespaces)
 	from.mu.Unlock()
@@ -96,8 +96,8 @@ func (l *leaving) inherit(from *leaving) {
 
 // isLeftOver tells whether an upstream that is not selected keeps what it has: nobody saw it leave, and its status does
 // not say that its downstreams are on their way out.
-func (l *look) isLeftOver() bool {
-	return l.upstream.GetDeletionTimestamp() == nil && !l.leaving.has(l.ref, l.upstream.GetUID()) && !l.Pipeline.SaysNotSelected(l.upstream)
+func (l *reconciliation) isLeftOver() bool {
+	return l.upstream.GetDeletionTimestamp() == nil && !l.deselected.has(l.ref, l.upstream.GetUID()) && !l.Pipeline.SaysNotSelected(l.upstream)
 }
 
 // standByWait bounds a read of StandBy: nobody acts before it is done.
@@ -107,7 +107,7 @@ const standByWait = 5 * time.Second
 // writes nothing: what is to be done for an upstream is found again by whoever begins to act. It returns after how long to look
 // again.
 func (s *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duration {
-	if !s.leaving.some(ref) || s.Cache.UpstreamUID(ref) != "" {
+	if !s.deselected.some(ref) || s.Cache.UpstreamUID(ref) != "" {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, standByWait)
@@ -118,9 +118,9 @@ func (s *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duratio
 	}
 	if err == nil {
 		settled := l.Pipeline.SaysNotSelected(l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
-		l.leave()
+		l.releaseSlot()
 		if s.forget(ref); settled {
-			s.leaving.forget(ref)
+			s.deselected.forget(ref)
 			return 0
 		}
 	}

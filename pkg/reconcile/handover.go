@@ -12,12 +12,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// heritage is what a session knows of what another process did that led before, while this one stood by. The watches of
+// handover is what a session knows of what another process did that led before, while this one stood by. The watches of
 // upstreams may be behind what that process has acted upon already: going by them, downstreams would go back to an older
-// wish, for as long as the watches lag.
-type heritage struct {
-	// heir: there was such a process.
-	heir bool
+// desired, for as long as the watches lag.
+type handover struct {
+	// happened: there was such a process.
+	happened bool
 	// version is one of the upstreams' resource versions. The other process cannot have acted upon a later one. Empty where
 	// it could not be learned.
 	version string
@@ -25,11 +25,11 @@ type heritage struct {
 
 // Follow is called when this process is to act after another one that has. version is the upstreams' resource version, which
 // that one cannot have acted upon a later one of; empty where it is not known.
-func (s *Reconciler) Follow(version string) { s.heritage = heritage{heir: true, version: version} }
+func (s *Reconciler) Follow(version string) { s.handover = handover{happened: true, version: version} }
 
 // mayLag tells whether an upstream may be older than what the process acted upon that led before.
-func (h heritage) mayLag(up *unstructured.Unstructured) bool {
-	return h.heir && !Newer(up.GetResourceVersion(), h.version)
+func (h handover) mayLag(up *unstructured.Unstructured) bool {
+	return h.happened && !Newer(up.GetResourceVersion(), h.version)
 }
 
 // Heard takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
@@ -60,27 +60,27 @@ func (w *lostWatches) any() bool {
 	return len(w.keys) > 0
 }
 
-// lookAnew is when a look begins anew that went by what is no longer so, where no event comes before.
-const lookAnew = time.Second
+// startOverAfter is when a reconciliation begins anew that went by what is no longer so, where no event comes before.
+const startOverAfter = time.Second
 
 // outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
-// request. Where it is not, the look is to begin anew after the time that is returned.
-func (l *look) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
+// request. Where it is not, the reconciliation is to begin anew after the time that is returned.
+func (l *reconciliation) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
 	lost := l.lost.any()
-	if l.Pipeline.Observing() || !lost && !l.mayBeCollected(d) && (l.record.newest || !l.heritage.mayLag(l.upstream)) {
+	if l.Pipeline.Observing() || !lost && !l.mayBeCollected(d) && (l.record.newest || !l.handover.mayLag(l.upstream)) {
 		return 0, nil
 	}
 	up, err := l.client.Latest(ctx, l.UpstreamTarget(l.ref))
 	switch {
 	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != l.upstream.GetUID():
-		l.record.letGo(l.upstream.GetUID(), l.now)
-		return lookAnew, nil
+		l.record.forgetObject(l.upstream.GetUID(), l.now)
+		return startOverAfter, nil
 	case err != nil:
 		return 0, err
 	case Newer(l.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
-		return lookAnew, nil
+		return startOverAfter, nil
 	case l.Selector.Matches(labelsOf(l.upstream)) && !l.Selector.Matches(labelsOf(up)): // the watch is about to say so
-		return lookAnew, nil
+		return startOverAfter, nil
 	}
 	l.record.newest = !lost
 	if up.GetResourceVersion() == l.upstream.GetResourceVersion() {

@@ -1,0 +1,60 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/render"
+)
+
+func TestPlaces(t *testing.T) {
+	s := &Reconciler{SlotWait: time.Minute, RenderSlots: make(chan struct{}, 1)}
+	first, second := &reconciliation{Reconciler: s, record: &record{}}, &reconciliation{Reconciler: s, record: &record{}}
+	for range 2 {
+		if err := first.acquireSlot(); err != nil {
+			t.Fatalf("a free place is not given, or twice: %v", err)
+		}
+	}
+	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.record.large {
+		t.Errorf("with no place left: %v, %+v", err, second)
+	}
+	first.releaseSlot()
+	first.releaseSlot()
+	if second.acquireSlot() != nil || !second.hasSlot {
+		t.Error("the place that was given back is not given again")
+	}
+	begun, done := &reconciliation{Reconciler: s, record: &record{}, begun: true}, make(chan error)
+	go func() { done <- begun.acquireSlot() }()
+	second.releaseSlot()
+	if err := <-done; err != nil {
+		t.Errorf("a look that has begun does not wait for its place: %v", err)
+	}
+	if len(s.RenderSlots) != 1 {
+		t.Errorf("%d places are taken, one look has one", len(s.RenderSlots))
+	}
+	free := &reconciliation{Reconciler: &Reconciler{}, record: &record{}}
+	for range 2 {
+		if err := free.acquireSlot(); err != nil {
+			t.Errorf("a survey has as many places as it needs: %v", err)
+		}
+	}
+}
+
+func TestTooSlowIsTriedAgain(t *testing.T) {
+	slow := &pipeline.Desired{Downstreams: []pipeline.DesiredDownstream{{}, {Err: fmt.Errorf("rendering a: %w", &render.Error{Limit: render.ErrTime})}}}
+	if !tookTooLong(slow) || tookTooLong(&pipeline.Desired{Downstreams: []pipeline.DesiredDownstream{{Err: &render.Error{Limit: render.ErrLimit}}}}) {
+		t.Error("only a lack of time passes by itself")
+	}
+	now := time.Now()
+	r := &record{slowUntil: now, version: "1", digest: drift.Sum{1}}
+	if r.forgetSlow(now.Add(-time.Second)); r.version != "1" {
+		t.Error("it is rendered again at once")
+	}
+	if r.forgetSlow(now); r.version != "" || r.digest != (drift.Sum{}) || !r.slowUntil.IsZero() {
+		t.Error("it is not rendered again")
+	}
+}
