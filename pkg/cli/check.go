@@ -24,7 +24,7 @@ func newCheck(streams IO) *cobra.Command {
 		Use:   "check -c CONFIG",
 		Short: "Check configs as far as it can be done without a cluster",
 		Long: `Check configs and report all errors at once, each as FILE:LINE: path: problem: how
-to mend it. It tells besides:
+to fix it. It tells besides:
 
   - which kinds are typed: with the schema at hand, a rule that names a field
     which does not exist is an error, and a template that reads one a warning.

@@ -51,7 +51,7 @@ func Main(args []string, streams IO) int {
 func newRoot(streams IO) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "corollary",
-		Short: "Keep in a cluster what follows from custom resources",
+		Short: "Run Kubernetes operators defined in YAML",
 		Long: `Corollary is an operator without code for each kind: a config file names what to
 watch, what makes it valid, and the objects that follow from it as templates.
 Corollary keeps the cluster that way.`,

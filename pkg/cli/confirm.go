@@ -28,7 +28,7 @@ func newConfirm(streams IO) *cobra.Command {
 	o := &confirmOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "confirm -c CONFIG [OPERATOR] --digest DIGEST",
-		Short: "Let a change go on that waits since guard does not allow it",
+		Short: "Approve a change that guard is holding",
 		Long: `Confirm a change that waits: one that would delete or change more objects than the
 config's guard allows. The digest is written to the key of the ConfigMap that
 guard.confirm names, and only to that key; a ConfigMap that does not exist is made.

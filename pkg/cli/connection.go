@@ -65,7 +65,7 @@ func (c *connection) rest() (*rest.Config, error) {
 	switch {
 	case clientcmd.IsEmptyConfig(err) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
 		return nil, usagef("no API server is configured: KUBECONFIG is %s, which is not there or names no cluster: add --kubeconfig FILE, or "+
-			"mend it",
+			"fix it",
 			os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err):
 		return nil, usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")

@@ -64,7 +64,7 @@ func (e *election) check() error {
 // checkLeaseName refuses a value of --leader-election-id that no Lease can be called.
 func checkLeaseName(name string) error {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return usagef("--leader-election-id %q is no name for a Lease: %s", name, strings.Join(problems, "; "))
+		return usagef("--leader-election-id %q is not a valid name for a Lease: %s", name, strings.Join(problems, "; "))
 	}
 	return nil
 }

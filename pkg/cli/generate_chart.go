@@ -41,10 +41,10 @@ are listed under kinds, so that the chart grants rights to the right resources.`
 func (o *generateChartOptions) run() error {
 	switch {
 	case len(o.configs.set) > 0:
-		return usagef("--set has no place here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
+		return usagef("--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
 			"under the chart's env")
 	case o.configs.readsStdin():
-		return usagef("-c - has no place here: name the file, so that what it names is found")
+		return usagef("-c - is not supported here: name the file, so that what it names is found")
 	}
 	files, source, err := o.configs.offline(o.streams, o.crds)
 	if err != nil {

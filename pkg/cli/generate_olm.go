@@ -70,7 +70,7 @@ func (o *generateOLMOptions) check() error {
 		}
 	}
 	if problems := validation.IsDNS1123Label(o.bundle.Package); len(problems) > 0 {
-		return usagef("--package %q is no name for a package: %s", o.bundle.Package, problems[0])
+		return usagef("--package %q is not a valid name for a package: %s", o.bundle.Package, problems[0])
 	}
 	if _, err := semver.StrictNewVersion(o.bundle.Version); err != nil {
 		return usagef("--version %q is no semantic version such as 1.2.3", o.bundle.Version)
@@ -79,9 +79,9 @@ func (o *generateOLMOptions) check() error {
 	case len(o.bundle.Channels) == 0:
 		return usagef("--channels is empty: name one, such as stable")
 	case len(o.configs.set) > 0:
-		return usagef("--set has no place here: the bundle holds the config files as they are")
+		return usagef("--set is not supported here: the bundle holds the config files as they are")
 	case o.configs.readsStdin():
-		return usagef("-c - has no place here: name the file, so that what it names is found")
+		return usagef("-c - is not supported here: name the file, so that what it names is found")
 	}
 	return nil
 }

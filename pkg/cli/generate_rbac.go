@@ -77,7 +77,7 @@ func (o *generateRBACOptions) check() error {
 			check = validation.IsDNS1123Label
 		}
 		if problems := check(given[flag]); len(problems) > 0 {
-			return usagef("--%s %q is no name for it: %s", flag, given[flag], problems[0])
+			return usagef("--%s %q is not a valid name: %s", flag, given[flag], problems[0])
 		}
 	}
 	return nil

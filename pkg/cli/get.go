@@ -162,9 +162,9 @@ func (o *getOptions) checkStates() error {
 			continue
 		}
 		if name := spelling.Closest(s, rowStates()); name != "" {
-			return usagef("--state: there is no state %s: did you mean %s?", s, name)
+			return usagef("--state: unknown state %s: did you mean %s?", s, name)
 		}
-		return usagef("--state: there is no state %s: there are %s", s, strings.Join(rowStates(), ", "))
+		return usagef("--state: unknown state %s: valid states are %s", s, strings.Join(rowStates(), ", "))
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ fields are compared here instead, and the plan says so.
 
   + create          ~ update, repair    -/+ recreate
   - delete          ^ release           ! refused, conflict
-  = left as it is   * waits             ? left over: nothing looks after it
+  = left as it is   * waits             ? left over: unmanaged
 
 With --against OLDCONFIG it tells what going from that config to the other one
 would do: only what differs between what the two ask for, and what the new one

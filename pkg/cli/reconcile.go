@@ -26,7 +26,7 @@ func newReconcile(streams IO) *cobra.Command {
 	o := &reconcileOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "reconcile -c CONFIG KIND NAME",
-		Short: "Have a running operator look at an upstream now",
+		Short: "Request an immediate reconcile of an upstream",
 		Long: `Set the annotation that the config names (conventions.reconcile.annotation) on an
 upstream to the time now. The operator that runs looks at it at once, and starts
 over: what failed is tried again without its delay, what probes had answered is

@@ -33,8 +33,8 @@ func newRun(streams IO) *cobra.Command {
 	o := &runOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "run -c CONFIG",
-		Short: "Keep a cluster as the configs say, until Ctrl-C",
-		Long: `Keep a cluster as the configs say. All configs are checked first, against the
+		Short: "Run the operators in the configs, until Ctrl-C",
+		Long: `Run the operators in the configs. All configs are checked first, against the
 schemas that the API server has. One with an error does not run, and neither do two
 that conflict; the others do, and readiness tells which are missing. Upstreams of a
 config with an error that are being deleted are cleaned up after, unless the error is
@@ -104,7 +104,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	logger := newLogger(o.logging, o.streams.Err)
 	o.streams.log(logger)
 	for _, name := range misspelt {
-		logger.Info("environment variable is no setting and has no effect", "name", name)
+		logger.Info("unknown environment variable, ignored", "name", name)
 	}
 	again, err := o.configs.repeatable(o.streams)
 	if err != nil {

@@ -24,7 +24,7 @@ func (w *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 			word = "failed"
 		}
 		if h.Rule != "" {
-			mend = "see to it, or mend the rule"
+			mend = "fix the object or the rule"
 			word += ", says " + w.place(f.Operator, h.Rule)
 		}
 		line("%s: %s", word, h.Message)

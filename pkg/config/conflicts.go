@@ -31,7 +31,7 @@ func Conflicts(files []*File) Errors {
 		errs = append(errs, f.stillUsed(files)...)
 	}
 	for i, f := range files {
-		told := map[string]bool{} // one clash of a path is enough to mend it, however many copies of a file there are
+		told := map[string]bool{} // one clash of a path is enough to fix it, however many copies of a file there are
 		for _, other := range files[:i] {
 			for _, e := range f.sharedStatus(other) {
 				if !told[e.Path] {

@@ -22,7 +22,7 @@ type Error struct {
 	Mend string
 }
 
-// Error returns FILE:LINE: path: problem: how to mend it, without the parts that are empty.
+// Error returns FILE:LINE: path: problem: how to fix it, without the parts that are empty.
 func (e *Error) Error() string {
 	var parts []string
 	switch {

@@ -119,7 +119,7 @@ func (f *File) identify(wanted string) *Error {
 
 func given(v any) string {
 	if v == nil {
-		return "nothing is given"
+		return "required value is missing"
 	}
 	return fmt.Sprintf("found %q", clip(fmt.Sprint(v)))
 }

@@ -50,7 +50,7 @@ func (s *shared) check() {
 	s.errs = f.decode(&all)
 	m, isMap := s.values[conventionsKey].(map[string]any)
 	if !isMap && !f.reported(conventionsKey) {
-		s.errs = append(s.errs, f.Errorf(conventionsKey, "write the names that operators share below it", "nothing is given"))
+		s.errs = append(s.errs, f.Errorf(conventionsKey, "write the names that operators share below it", "required value is missing"))
 	}
 	s.conventions = m
 }

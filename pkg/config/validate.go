@@ -47,7 +47,7 @@ func (v *validator) add(path, mend, format string, args ...any) {
 // required reports a text that is missing, and tells whether it is there.
 func (v *validator) required(path, value, mend string) bool {
 	if strings.TrimSpace(value) == "" {
-		v.add(path, mend, "nothing is given")
+		v.add(path, mend, "required value is missing")
 		return false
 	}
 	return true
@@ -232,7 +232,7 @@ func (v *validator) badPath(at, text string, err error) {
 	if errors.As(err, &pe) {
 		mend := pe.Mend
 		if _, err := fieldpath.Parse("." + text); pe.Offset == 0 && err != nil {
-			mend = "write one such as .spec.replicas" // a dot alone does not mend it
+			mend = "write one such as .spec.replicas" // a dot alone does not fix it
 		}
 		v.add(at, mend, "%q is no path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
 		return

@@ -43,7 +43,7 @@ func (v *validator) previous() {
 	}
 	const at = "conventions.previous"
 	if *p == (Previous{}) {
-		v.addWhole(at, "name what was used before: fieldManager, finalizer, hash or owner; or remove it", "nothing is given")
+		v.addWhole(at, "name what was used before: fieldManager, finalizer, hash or owner; or remove it", "required value is missing")
 	}
 	if v.changed(at+".fieldManager", p.FieldManager, c.FieldManager) {
 		v.managerName(at+".fieldManager", p.FieldManager)

@@ -19,7 +19,7 @@ type ValueError struct {
 	Mend    string         // what to write instead
 }
 
-// Error returns "PATH: problem: how to mend it".
+// Error returns "PATH: problem: how to fix it".
 func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Mend }
 
 // Canonical returns a deep copy of obj in the one form that is hashed and applied. obj is of JSON types; Go's other

@@ -253,7 +253,7 @@ func (s *session) onWatchEvent(key watchKey, err error, gone context.CancelCause
 		s.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
-		s.Log.Info("watching is interrupted and goes on by itself", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+		s.Log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}
 }
 

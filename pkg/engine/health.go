@@ -178,7 +178,7 @@ func (o *operator) changed() {
 	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
 		log.Info("operator state changed")
 	case reasonKindMissing:
-		log.Info("the operator, or a part of it, waits for a kind and goes on by itself once that is served", "kind", now.message)
+		log.Info("waiting for a kind to be served", "kind", now.message)
 	default:
 		log.Error(errors.New(now.message), "operator is held up and tries again")
 	}

@@ -101,7 +101,7 @@ func TestObserveReports(t *testing.T) {
 	r = start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
 	testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "b", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "Observed" || message != "config: would be created: nothing stands at "+ns+"/b" {
+	if _, reason, message := condition(up, "Ready"); reason != "Observed" || message != "config: would be created: "+ns+"/b does not exist" {
 		t.Errorf("%s: %s", reason, message)
 	}
 	if status, _, _ := condition(up, "Reconciling"); status != "" {

@@ -188,7 +188,7 @@ func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (af
 	defer func() {
 		if r := recover(); r != nil {
 			reconcile.CountFailure(s.Name, "", "Panic")
-			s.Log.Error(fmt.Errorf("%v", r), "a mistake of this program; the upstream is tried again later", "upstream", ref.String(), "stack", string(debug.Stack()))
+			s.Log.Error(fmt.Errorf("%v", r), "internal error (recovered from a panic); will retry the upstream", "upstream", ref.String(), "stack", string(debug.Stack()))
 			after = afterPanic
 		}
 	}()

@@ -14,7 +14,7 @@ type ParseError struct {
 	Mend    string
 }
 
-// Error returns "path TEXT: at OFFSET: problem: how to mend it".
+// Error returns "path TEXT: at OFFSET: problem: how to fix it".
 func (e *ParseError) Error() string {
 	return fmt.Sprintf("path %q: at character %d: %s: %s", e.Text, e.Offset+1, e.Problem, e.Mend)
 }

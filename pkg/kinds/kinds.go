@@ -61,7 +61,7 @@ type UnknownError struct {
 	Hidden bool
 }
 
-// Error tells which kind is missing, where, and how to mend it.
+// Error tells which kind is missing, where, and how to fix it.
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("%s has no kind %s in %s", e.Where, e.GVK.Kind, e.GVK.GroupVersion())
 	if e.Mend != "" {

@@ -263,7 +263,7 @@ func (p *Pipeline) hookMade(in Input, uid types.UID) Outcome {
 	failed, err := p.Hook.failed.Eval(vars, budget)
 	if err == nil && failed == true {
 		o.State = StateHookFailed
-		o.Message = p.heldBy("onFailure", p.Hook.Config.OnFailure, p.what(o)+" failed: failedWhen is true", "mend it, or ")
+		o.Message = p.heldBy("onFailure", p.Hook.Config.OnFailure, p.what(o)+" failed: failedWhen is true", "fix it, or ")
 		return o
 	}
 	done, err := p.Hook.done.Eval(vars, budget)

@@ -50,7 +50,7 @@ func carried(s *subject) (Outcome, bool) {
 	if !live.Outdated && !s.markedOtherwise(once) {
 		return Outcome{}, false
 	}
-	message := fmt.Sprintf("%s bears names that the config used before", s.wish.Target)
+	message := fmt.Sprintf("%s still uses names from conventions.previous", s.wish.Target)
 	if once {
 		return Outcome{State: StateUpdate, Action: ActionRemark, Message: message, Carried: true}, true
 	}

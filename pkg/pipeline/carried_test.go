@@ -93,7 +93,7 @@ func TestDecideObserved(t *testing.T) {
 	}{
 		{name: "in sync", reason: "nothing would be done", config: observe, change: func(*Input) {}, state: StateInSync},
 		{name: "create", reason: "nothing stands", config: observe, change: func(in *Input) { in.Facts[0].Live = nil },
-			state: StateCreate, action: ActionCreate, message: "would be created: nothing stands at apps/web"},
+			state: StateCreate, action: ActionCreate, message: "would be created: apps/web does not exist"},
 		{name: "update", reason: "the wish has changed, and the fields were compared", config: observe,
 			change: func(in *Input) {
 				in.Desired.Downstreams[0].Hash = "v1-new"

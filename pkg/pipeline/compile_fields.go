@@ -61,7 +61,7 @@ func (c *compiler) finding(d *Downstream, f render.Field) *finding {
 	}
 	name, isText := f.Value.(string)
 	if problems := nameProblems(d, name); at == "metadata.name" && isText && len(problems) > 0 {
-		return &finding{problem: fmt.Sprintf("metadata.name %q is no name for a %s", name, d.Config.Kind), mend: strings.Join(problems, "; ")}
+		return &finding{problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind), mend: strings.Join(problems, "; ")}
 	}
 	return nil
 }

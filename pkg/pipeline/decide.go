@@ -202,14 +202,14 @@ func absent(s *subject) (Outcome, bool) {
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return Outcome{State: StateConflict, Message: f}, true
 	}
-	return Outcome{State: StateCreate, Action: ActionCreate, Message: "nothing stands at " + s.wish.Target.String()}, true
+	return Outcome{State: StateCreate, Action: ActionCreate, Message: s.wish.Target.String() + " does not exist"}, true
 }
 
 // finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
 // stands, it is the name that tells one piece of work from another, not the hash: a changed template, or a new version of
 // the canonical form, would do all work again that was ever done.
 func finishedBefore(s *subject) Outcome {
-	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "it had finished and is not made again"}
+	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "completed; will not be recreated"}
 	if o.Failed {
 		o.Message = "it had failed and is not made again"
 	}

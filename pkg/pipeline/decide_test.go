@@ -241,7 +241,7 @@ func TestDecide(t *testing.T) {
 		{name: "create only, finished and gone", reason: "a Job that succeeded is not run again", config: createOnly,
 			change: func(in *Input) {
 				in.Facts[0] = Facts{RecordedHash: "v1-old", RecordedAt: in.Desired.Downstreams[0].Target, Finished: true}
-			}, state: StateInSync, message: "finished"},
+			}, state: StateInSync, message: "completed"},
 		{name: "create only, finished, other name", reason: "another name is another piece of work", config: createOnly,
 			change: func(in *Input) {
 				in.Facts[0] = Facts{RecordedHash: hash, RecordedAt: Ref{Name: "other"}, Finished: true}

@@ -100,7 +100,7 @@ func TestDecideHook(t *testing.T) {
 		{name: "nothing yet", reason: "where it will stand is recorded before it is made", state: StateCreate, action: ActionRecord},
 		{name: "about to be made", reason: "the record is there, so it is made",
 			change: func(in *Input) { in.Hook.Record = hookRecord(StateCreate, "") }, state: StateCreate, action: ActionCreate},
-		{name: "recorded elsewhere", reason: "the template has another name for it by now, and nothing stands at the old one",
+		{name: "recorded elsewhere", reason: "the template has another name for it by now, and the does not exist old one",
 			change: func(in *Input) {
 				in.Hook.Record = hookRecord(StateCreate, "")
 				in.Hook.Record.ObjectName = "web-other"

@@ -95,7 +95,7 @@ func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, do
 		return Ref{}, redact.Errorf("metadata.name is not set: a %s needs a name", d.Config.Kind)
 	}
 	if problems := nameProblems(d, name); len(problems) > 0 {
-		return Ref{}, redact.Errorf("metadata.name %q is no name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
+		return Ref{}, redact.Errorf("metadata.name %q is not a valid name for a %s: %s", name, d.Config.Kind, strings.Join(problems, "; "))
 	}
 	return Ref{Namespace: namespace, Name: name}, nil
 }

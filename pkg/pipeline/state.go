@@ -20,7 +20,7 @@ const (
 	StateRenderFailed State = "RenderFailed"
 	// StateWaiting: something must come or go first, such as a missing input, or a terminating object under the same name.
 	StateWaiting State = "Waiting"
-	// StateCreate: nothing stands at the target; it is made.
+	// StateCreate: the target does not exist; it is made.
 	StateCreate State = "Create"
 	// StateUpdate: what the upstream asks for has changed since the last apply.
 	StateUpdate State = "Update"
@@ -112,7 +112,7 @@ type Outcome struct {
 	Theirs bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
-	// Carried is true where Live bears names that the config used before: an update that ought to be the only one.
+	// Carried is true where Live still uses names from conventions.previous: an update that ought to be the only one.
 	Carried bool
 	// Finished is true where the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool

@@ -20,7 +20,7 @@ var (
 	}, []string{"operator", "downstream", "reason"})
 	drifts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_drift_total",
-		Help: "Live objects found to be no longer what was applied, by operator and downstream.",
+		Help: "Drift detections, by operator and downstream.",
 	}, []string{"operator", "downstream"})
 	objects = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_objects",

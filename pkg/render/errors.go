@@ -35,7 +35,7 @@ var (
 // Unwrap returns the limit that ended the rendering, if one did.
 func (e *Error) Unwrap() error { return e.Limit }
 
-// Error gives "line 7: .spec.tag is not set: how to mend it".
+// Error gives "line 7: .spec.tag is not set: how to fix it".
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Line > 0 {

@@ -13,7 +13,7 @@ type CompileError struct {
 	Line, Column int
 	// Problem says in one line what is wrong.
 	Problem string
-	// Mend says how to mend it; it may be empty.
+	// Mend says how to fix it; it may be empty.
 	Mend string
 }
 
