@@ -53,7 +53,10 @@ type world struct {
 
 // newWorld makes a cluster that has the definitions, and begins the first process.
 func newWorld(t testing.TB, seed uint64, definitions []*unstructured.Unstructured, conf string) *world {
-	w := &world{t: t, seed: seed, begun: time.Now(), config: conf, dir: t.TempDir(), happens: map[string]uint64{}, chaos: true, orphaned: map[string]bool{}}
+	w := &world{
+		t: t, seed: seed, begun: time.Now(), config: conf, dir: t.TempDir(), happens: map[string]uint64{}, chaos: true,
+		orphaned: map[string]bool{},
+	}
 	if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,8 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 			"does corollary plan")
 	}
 	if !engine.IsGuardDigest(o.digest) {
-		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan tell it, 32 digits of 0-9 and a-f", o.digest)
+		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan tell it, 32 digits of 0-9 and a-f",
+			o.digest)
 	}
 	cfg, err := o.connection.rest()
 	if err != nil {
@@ -133,7 +134,8 @@ func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, 
 	if err != nil {
 		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)
 	}
-	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s; it counts only for exactly the changes that "+
+	_, err = fmt.Fprintf(o.streams.Out, "operator %s: %s is confirmed under key %s of ConfigMap %s/%s; it counts only for exactly the "+
+		"changes that "+
 		"have this digest\n", f.Metadata.Name, digest, at.Key,
 		at.Namespace, at.ConfigMap)
 	return err

@@ -133,11 +133,14 @@ func (t *planText) end(counts map[string]int) error {
 	t.endGroups()
 	var parts []string
 	for _, c := range []struct{ action, text string }{
-		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"}, {string(reconcile.ChangeRepair), "to repair"},
+		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"},
+		{string(reconcile.ChangeRepair), "to repair"},
 		{string(reconcile.ChangeRecreate), "to recreate"}, {string(reconcile.ChangeSupersede), "superseded, to delete"},
 		{string(reconcile.ChangeDelete), "to delete"},
-		{string(reconcile.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"}, {string(reconcile.ChangeRefuse), "refused"},
-		{string(reconcile.ChangeConflict), "in conflict"}, {string(reconcile.ChangeWait), "waiting"}, {string(reconcile.ChangeLeave), "left alone"},
+		{string(reconcile.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"},
+		{string(reconcile.ChangeRefuse), "refused"},
+		{string(reconcile.ChangeConflict), "in conflict"}, {string(reconcile.ChangeWait), "waiting"},
+		{string(reconcile.ChangeLeave), "left alone"},
 		{actionLeftover, "left over"},
 	} {
 		if n := counts[c.action]; n > 0 {

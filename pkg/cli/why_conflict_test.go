@@ -27,7 +27,9 @@ func TestHoldersOf(t *testing.T) {
 		{"a status is its controller's, whosever the object is", []metav1.ManagedFieldsEntry{at("kube-controller-manager", "status", 3),
 			at("helm", "", 1)}, nil, []string{"was written by helm"}},
 		{"the API server may be configured not to tell", nil, nil, nil},
-		{"an owner makes it again, and may have the name of one that is gone", nil, []metav1.OwnerReference{{Kind: "Deployment", Name: "web", UID: "up-0"}}, []string{"is owned by Deployment web (uid up-0)"}},
+		{"an owner makes it again, and may have the name of one that is gone", nil,
+			[]metav1.OwnerReference{{Kind: "Deployment", Name: "web", UID: "up-0"}},
+			[]string{"is owned by Deployment web (uid up-0)"}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{}}
