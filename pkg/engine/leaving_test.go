@@ -57,10 +57,12 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	good := chosen(ns, other, name)
 	first := start(t, testkit.Config(), good).ready()
-	applyChosen(t, ns, other, "loses", "goes", "stays", "bare")
+	applyChosen(t, ns, other, "loses", "goes", "stays", "bare", "first")
 	first.halt()
 	r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 	notReady(t, r, "ConfigRefused", cleansUp)
+	testkit.Delete(t, widgets, ns, "first") // once it is gone, the watches are known to show what happens
+	waitGone(t, widgets, ns, "first")
 	testkit.Delete(t, configMaps, other, "bare") // but for its finalizer, nothing leads to it
 	for _, object := range []string{"loses", "goes", "bare"} {
 		unchoose(t, ns, object)
