@@ -82,7 +82,7 @@ func (m *masks) object(v map[string]any) map[string]any {
 			out[key] = "NEXT"
 		case isList && key == "metadata":
 			out[key] = m.mask(value)
-		case key == "causes":
+		case key == "causes", key == "managedFields": // managers are ordered by the second in which they wrote
 			out[key] = sorted(m.mask(value))
 		default:
 			out[m.text(key)] = m.mask(value)
