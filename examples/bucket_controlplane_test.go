@@ -30,7 +30,7 @@ func TestBucket(t *testing.T) {
 
 	testkit.Delete(t, storages, ns, "invoices")
 	await(t, jobs, ns, "invoices-drain", fields{".spec.template.spec.containers[name=drain].args": []any{"--from", "invoices", "--to", "s3://archive/invoices"}})
-	running := ready("False", "HookRunning", "waiting for Job "+ns+"/invoices-drain to be done")
+	running := ready("False", "BeforeRunning", "waiting for Job "+ns+"/invoices-drain to be done")
 	await(t, storages, ns, "invoices", running.with(fields{".status.conditions[type=Reconciling].status": "True"}))
 	o.stands(t, ns, "invoices", "the Job is not done")
 	o.halt()
@@ -58,13 +58,13 @@ func TestBucket(t *testing.T) {
 	testkit.Delete(t, storages, ns, "photos")
 	await(t, jobs, ns, "photos-drain", fields{})
 	endJob(t, ns, "photos-drain", false)
-	held := ready("False", "HookFailed", "Job "+ns+"/photos-drain failed").with(fields{".status.conditions[type=Stalled].status": "True"})
+	held := ready("False", "BeforeFailed", "Job "+ns+"/photos-drain failed").with(fields{".status.conditions[type=Stalled].status": "True"})
 	await(t, storages, ns, "photos", held)
 	o.stands(t, ns, "photos", "it could not be drained")
 	await(t, storages, ns, "photos", held)
 	testkit.Update(t, jobs, ns, "photos-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	testkit.Delete(t, jobs, ns, "photos-drain") // what is gone does not get it done either
-	await(t, storages, ns, "photos", ready("False", "HookFailed", "Job "+ns+"/photos-drain was gone before it was done"))
+	await(t, storages, ns, "photos", ready("False", "BeforeFailed", "Job "+ns+"/photos-drain was gone before it was done"))
 	o.stands(t, ns, "photos", "nobody says that it is drained")
 	sayDrained(t, storages, ns, "photos")
 	await(t, storages, ns, "photos", ready("False", "Deleting", "Bucket "+ns+"/photos"))
@@ -80,7 +80,7 @@ func sayDrained(t *testing.T, storages schema.GroupVersionResource, ns, name str
 	list, _, _ := unstructured.NestedSlice(up.Object, "status", "downstreams")
 	for _, item := range list {
 		if m, _ := item.(map[string]any); m["name"] == "deletion.before" {
-			m["state"] = "HookFinished"
+			m["state"] = "BeforeFinished"
 		}
 	}
 	if err := unstructured.SetNestedSlice(up.Object, list, "status", "downstreams"); err != nil {

@@ -77,7 +77,7 @@ var configs = map[string]string{
 	"annotations": special("reference: false, ", "", ""),
 	"wait":        special("", "", "deletion: {wait: true}\n"),
 	"selected":    special("", `, labelSelector: {matchLabels: {enabled: "yes"}}`, ""),
-	"hook":        special("", "", drain),
+	"before":      special("", "", drain),
 	"guard":       special("", "", "guard: {maxDeleted: 100%}\n"),
 }
 

@@ -18,11 +18,11 @@ func (r *run) finalize() {
 	}
 	for range rounds {
 		in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now, Cascade: pipeline.CascadeOf(r.upstream.GetFinalizers())}
-		hooked := r.Pipeline.Hook != nil && !r.Pipeline.SkipsHook(r.upstream, in.Cascade)
+		hooked := r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade)
 		if hooked {
-			in.Hook = r.hookFacts()
+			in.Before = r.hookFacts()
 		}
-		if !hooked || r.Pipeline.HookPassed(in.Hook.Record) {
+		if !hooked || r.Pipeline.BeforePassed(in.Before.Record) {
 			in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.owned(), r.recorded)
 			for i := range in.Leftovers {
 				in.Leftovers[i].Asked = in.Leftovers[i].Live.Deleting
@@ -39,13 +39,13 @@ func (r *run) finalize() {
 // actDeletion carries out what was decided about a deletion. It tells whether there may be more to decide.
 func (r *run) actDeletion(in pipeline.Input) bool {
 	d := r.last
-	if d.Hook != nil && (d.HookFirst || d.Hook.Action != pipeline.ActionNone) {
-		if err := r.actHook(*d.Hook, in); err != nil {
-			r.failures[pipeline.HookIndex] = &pipeline.Failure{Reason: apply.ReasonRejected, Message: err.Error()}
+	if d.Before != nil && (d.WaitsForBefore || d.Before.Action != pipeline.ActionNone) {
+		if err := r.actHook(*d.Before, in); err != nil {
+			r.failures[pipeline.BeforeIndex] = &pipeline.Failure{Reason: apply.ReasonRejected, Message: err.Error()}
 			return false
 		}
-		if d.HookFirst {
-			return d.Hook.Action != pipeline.ActionNone
+		if d.WaitsForBefore {
+			return d.Before.Action != pipeline.ActionNone
 		}
 	}
 	acted := false
@@ -63,20 +63,20 @@ func (r *run) actDeletion(in pipeline.Input) bool {
 }
 
 // hookFacts are what is known of the object of deletion.before.
-func (r *run) hookFacts() pipeline.HookFacts {
+func (r *run) hookFacts() pipeline.BeforeFacts {
 	p := r.Pipeline
-	f := pipeline.HookFacts{Record: p.RecordedHook(r.upstream), Made: r.hookMade, Inputs: r.inputs}
+	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: r.hookMade, Inputs: r.inputs}
 	places := []pipeline.Ref{}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		places = append(places, pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName})
 	}
-	if !p.HookPassed(f.Record) {
-		f.Desired = p.DesiredHook(r.upstream, r.inputs)
+	if !p.BeforePassed(f.Record) {
+		f.Desired = p.DesiredBefore(r.upstream, r.inputs)
 		places = append(places, f.Desired.Target)
 	}
 	for _, at := range places {
-		if s := r.at(p.Hook.Object, at); s != nil && f.Live == nil {
-			f.Live = r.live(p.Hook.Object, s)
+		if s := r.at(p.Before.Object, at); s != nil && f.Live == nil {
+			f.Live = r.live(p.Before.Object, s)
 		}
 	}
 	return f
@@ -87,16 +87,16 @@ func (r *run) actHook(o pipeline.Outcome, in pipeline.Input) error {
 	p := r.Pipeline
 	switch o.Action {
 	case pipeline.ActionRecord:
-		r.recordHook(p.HookRecord(o))
+		r.recordHook(p.BeforeRecord(o))
 	case pipeline.ActionCreate:
-		r.hookDocument = p.HookDocument(&in.Hook.Desired)
+		r.hookDocument = p.BeforeDocument(&in.Before.Desired)
 		u, err := r.server.apply(nil, r.hookDocument, p.Config.Conventions.FieldManager)
 		if err != nil {
 			return err
 		}
 		r.standing, r.hookMade = append(r.standing, &standing{object: u, known: true}), u.GetUID()
 	case pipeline.ActionFree:
-		u := r.at(p.Hook.Object, o.Target).object
+		u := r.at(p.Before.Object, o.Target).object
 		u.SetFinalizers(r.othersFinalizers(u))
 	case pipeline.ActionDelete:
 		r.remove(o)

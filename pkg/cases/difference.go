@@ -80,8 +80,8 @@ func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
 		}
 	case path[1] == "downstreams" && w.words[path[2]] != nil:
 		a, b = w.documents(w.words[path[2]], a, b)
-	case path[1] == "before" && w.words[pipeline.HookName] != nil:
-		a, b = w.documents(w.words[pipeline.HookName], a, b)
+	case path[1] == "before" && w.words[pipeline.BeforeName] != nil:
+		a, b = w.documents(w.words[pipeline.BeforeName], a, b)
 	default:
 		return wanted, came
 	}

@@ -81,8 +81,8 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
 		out.downstreams = append(out.downstreams, d.Name)
 		out.words[d.Name] = d.Words
 	}
-	if h := operator.Pipeline.Hook; h != nil {
-		out.words[pipeline.HookName] = h.Object.Words
+	if h := operator.Pipeline.Before; h != nil {
+		out.words[pipeline.BeforeName] = h.Object.Words
 	}
 	if path, err := fieldpath.Parse(operator.Pipeline.Config.Status.Downstreams); err == nil && len(path) > 1 {
 		out.identifiers = []fieldpath.Path{path}

@@ -22,7 +22,7 @@ func (r *run) place(ctx context.Context, e liveEntry, objects offline.Given) err
 	if e.object != nil {
 		return r.placeObject(e.object)
 	}
-	if e.applied == pipeline.HookName && r.Pipeline.Hook != nil {
+	if e.applied == pipeline.BeforeName && r.Pipeline.Before != nil {
 		return r.placeHook(e)
 	}
 	i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == e.applied })
@@ -59,17 +59,17 @@ func (r *run) place(ctx context.Context, e liveEntry, objects offline.Given) err
 // placeHook puts the object of deletion.before into the cluster as it was made, and recorded in the status.
 func (r *run) placeHook(e liveEntry) error {
 	p := r.Pipeline
-	w := p.DesiredHook(patched(r.upstream, e.upstream), r.inputs)
+	w := p.DesiredBefore(patched(r.upstream, e.upstream), r.inputs)
 	if w.Err != nil {
 		return fmt.Errorf("nothing could be made then: %w", w.Err)
 	}
-	u, err := r.server.apply(nil, p.HookDocument(&w), p.Config.Conventions.FieldManager)
+	u, err := r.server.apply(nil, p.BeforeDocument(&w), p.Config.Conventions.FieldManager)
 	if err != nil {
 		return fmt.Errorf("applying %s: %w", e.applied, err)
 	}
-	if rec := p.RecordedHook(r.upstream); rec == nil {
-		r.recordHook(status.Recorded{Name: pipeline.HookName, APIVersion: p.Hook.Config.APIVersion, Kind: p.Hook.Config.Kind,
-			Namespace: w.Target.Namespace, ObjectName: w.Target.Name, UID: u.GetUID(), State: string(pipeline.StateHookRunning)})
+	if rec := p.RecordedBefore(r.upstream); rec == nil {
+		r.recordHook(status.Recorded{Name: pipeline.BeforeName, APIVersion: p.Before.Config.APIVersion, Kind: p.Before.Config.Kind,
+			Namespace: w.Target.Namespace, ObjectName: w.Target.Name, UID: u.GetUID(), State: string(pipeline.StateBeforeRunning)})
 	} else if rec.UID != "" {
 		u.SetUID(rec.UID)
 	}

@@ -205,7 +205,7 @@ func (r *run) note(d pipeline.Decision) {
 		}
 	}
 	if r.hook == nil {
-		r.hook = d.Hook
+		r.hook = d.Before
 	}
 	if r.finalizer == pipeline.FinalizerLeave {
 		r.finalizer = d.Finalizer
@@ -244,8 +244,8 @@ func (r *run) refusals() []string {
 			out = append(out, fmt.Sprintf("applying %s: %s", d.Name, f.Message))
 		}
 	}
-	if f := r.failures[pipeline.HookIndex]; f != nil {
-		out = append(out, fmt.Sprintf("applying %s: %s", pipeline.HookName, f.Message))
+	if f := r.failures[pipeline.BeforeIndex]; f != nil {
+		out = append(out, fmt.Sprintf("applying %s: %s", pipeline.BeforeName, f.Message))
 	}
 	return out
 }

@@ -11,8 +11,8 @@ func wordsOf(pl *pipeline.Pipeline, index int) redact.Words {
 	switch {
 	case index >= 0 && index < len(pl.Downstreams):
 		return pl.Downstreams[index].Words
-	case index == pipeline.HookIndex && pl.Hook != nil:
-		return pl.Hook.Object.Words
+	case index == pipeline.BeforeIndex && pl.Before != nil:
+		return pl.Before.Object.Words
 	}
 	return nil
 }

@@ -119,8 +119,8 @@ func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*config.F
 		verb = "would be released"
 	}
 	what := count(r.done, "upstream")
-	if r.hooks > 0 {
-		what += " and " + count(r.hooks, "object") + " of deletion.before"
+	if r.before > 0 {
+		what += " and " + count(r.before, "object") + " of deletion.before"
 	}
 	fmt.Fprintf(o.streams.Out, "%s %s\n", what, verb)
 	for _, err := range failed {

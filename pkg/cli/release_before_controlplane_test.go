@@ -13,9 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestReleaseTakesFinalizersOffHooks: what deletion.before has made bears the finalizer too, and is released with its
+// TestReleaseTakesFinalizersOffBeforeObjects: what deletion.before has made bears the finalizer too, and is released with its
 // upstream; what only looks like it is left alone.
-func TestReleaseTakesFinalizersOffHooks(t *testing.T) {
+func TestReleaseTakesFinalizersOffBeforeObjects(t *testing.T) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
 	text, err := os.ReadFile("testdata/offline/operator.yaml")

@@ -37,9 +37,9 @@ type releaser struct {
 	mayWrite func(context.Context) bool
 	// here is true where the configs are known to be this cluster's: then a kind that is not served has no objects, and
 	// is not a sign of a mistake.
-	here  bool
-	done  int // upstreams that no longer bear the finalizer, or would not
-	hooks int // objects of deletion.before of which the same is true
+	here   bool
+	done   int // upstreams that no longer bear the finalizer, or would not
+	before int // objects of deletion.before of which the same is true
 }
 
 // operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
@@ -56,7 +56,7 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	switch {
 	case r.here && kinds.Gone(err):
 		fmt.Fprintf(r.out, "operator %s: %v\n", f.Metadata.Name, err)
-		return r.before(ctx, f, client, namespace)
+		return r.beforeObjects(ctx, f, client, namespace)
 	case err != nil:
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	for _, ns := range namespaces {
 		errs = append(errs, one.namespace(ctx, ns))
 	}
-	return errors.Join(append(errs, r.before(ctx, f, client, namespace))...)
+	return errors.Join(append(errs, r.beforeObjects(ctx, f, client, namespace))...)
 }
 
 // release is the work on one operator's upstreams, or on what it made before deletions.

@@ -16,9 +16,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// before takes the finalizer off the objects of deletion.before, which bear it too: what was made for an upstream in
+// beforeObjects takes the finalizer off the objects of deletion.before, which bear it too: what was made for an upstream in
 // namespace, where it is given.
-func (r *releaser) before(ctx context.Context, f *config.File, client *apply.Client, namespace string) error {
+func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *apply.Client, namespace string) error {
 	b := f.Deletion.Before
 	if b == nil || b.Kind == "" {
 		return nil
@@ -30,7 +30,7 @@ func (r *releaser) before(ctx context.Context, f *config.File, client *apply.Cli
 	if err != nil {
 		return err
 	}
-	one := &release{releaser: r, gvr: kind.GVR, finalizers: f.Conventions.Finalizers(), client: client, count: &r.hooks,
+	one := &release{releaser: r, gvr: kind.GVR, finalizers: f.Conventions.Finalizers(), client: client, count: &r.before,
 		selector: constantLabels(f).String()}
 	if namespace != "" {
 		one.of = func(u *unstructured.Unstructured) bool { return ownerNamespace(f, u) == namespace }

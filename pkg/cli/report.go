@@ -38,10 +38,10 @@ func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
 		file, first := c.File.TemplatePos(i)
 		r.openHoles(p, d, "downstream "+d.Name, file, first)
 	}
-	if h := p.Hook; h != nil {
-		r.kind(c.File, source, pipeline.HookName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
+	if h := p.Before; h != nil {
+		r.kind(c.File, source, pipeline.BeforeName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
 		file, first := c.File.BeforeTemplatePos()
-		r.openHoles(p, h.Object, pipeline.HookName, file, first)
+		r.openHoles(p, h.Object, pipeline.BeforeName, file, first)
 	}
 	for i, in := range p.Inputs {
 		r.kind(c.File, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)

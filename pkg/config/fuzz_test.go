@@ -51,7 +51,7 @@ func FuzzLoad(f *testing.F) {
 				file.Line(fmt.Sprintf("downstreams[%d].when", i))
 			}
 			if _, line := file.BeforeTemplatePos(); line < 1 {
-				t.Errorf("the hook's template stands at line %d", line)
+				t.Errorf("the template of deletion.before stands at line %d", line)
 			}
 			if file.Digest() == "" || len(file.Sources()) > len(file.Downstreams)+2 {
 				t.Errorf("digest %s, sources %v", file.Digest(), file.Sources())

@@ -102,7 +102,7 @@ func TestSources(t *testing.T) {
 		t.Errorf("files that are not there count too: -want +got\n%s", d)
 	}
 	if file, line := files[0].BeforeTemplatePos(); file != want[3] || line != 1 {
-		t.Errorf("the hook's template stands at %s:%d", file, line)
+		t.Errorf("the template of deletion.before stands at %s:%d", file, line)
 	}
 
 	f, _ := loadText(t, fmt.Sprintf(minimal, "deletion:\n  before:\n    template: |\n      x\n", "    templateFile: web.tmpl\n"))
@@ -110,6 +110,6 @@ func TestSources(t *testing.T) {
 		t.Errorf("standard input is no file: -want +got\n%s", d)
 	}
 	if file, line := f.BeforeTemplatePos(); file != stdinName || line != 8 {
-		t.Errorf("the hook's template stands at %s:%d", file, line)
+		t.Errorf("the template of deletion.before stands at %s:%d", file, line)
 	}
 }

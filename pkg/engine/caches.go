@@ -18,7 +18,7 @@ type caches struct {
 	namespaces  stores
 	downstreams []stores
 	inputs      []stores
-	hook        stores // the objects of deletion.before
+	before      stores // the objects of deletion.before
 }
 
 func newCaches(p *pipeline.Pipeline) *caches {
@@ -27,7 +27,7 @@ func newCaches(p *pipeline.Pipeline) *caches {
 
 // all lists the stores, of every kind.
 func (c *caches) all() []stores {
-	return slices.Concat([]stores{c.upstreams, c.namespaces, c.hook}, c.downstreams, c.inputs)
+	return slices.Concat([]stores{c.upstreams, c.namespaces, c.before}, c.downstreams, c.inputs)
 }
 
 // Upstream implements Cache.
@@ -71,8 +71,8 @@ func (c *caches) NamespaceLabels(name string) (labels.Set, bool) {
 
 // objects are the stores of downstream i, or of deletion.before.
 func (c *caches) objects(i int) stores {
-	if i == pipeline.HookIndex {
-		return c.hook
+	if i == pipeline.BeforeIndex {
+		return c.before
 	}
 	return c.downstreams[i]
 }
@@ -88,8 +88,10 @@ func (c *caches) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i).indexed(byOwner, string(uid))
 }
 
-// HooksOf implements Cache.
-func (c *caches) HooksOf(name string) []*drift.Live { return c.hook.indexed(byHook, name) }
+// BeforeObjectsOf implements Cache.
+func (c *caches) BeforeObjectsOf(name string) []*drift.Live {
+	return c.before.indexed(byBeforeOwner, name)
+}
 
 // Input implements Cache.
 func (c *caches) Input(i int, at pipeline.Ref) reconcile.Input {
@@ -99,12 +101,12 @@ func (c *caches) Input(i int, at pipeline.Ref) reconcile.Input {
 	return nil
 }
 
-// byHook indexes objects of deletion.before by the names of their upstreams.
-const byHook = "hook"
+// byBeforeOwner indexes objects of deletion.before by the names of their upstreams.
+const byBeforeOwner = "before"
 
-func hookOwners(obj any) ([]string, error) {
+func beforeOwners(obj any) ([]string, error) {
 	live, ok := obj.(*drift.Live)
-	if !ok || !pipeline.IsHook(live) {
+	if !ok || !pipeline.IsBeforeObject(live) {
 		return nil, nil
 	}
 	var names []string

@@ -90,7 +90,7 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 				u := testkit.Get(t, widgets, ns, "a")
 				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
 			})
-			hookIs(t, ns, "a", "InternalError", "")
+			beforeIs(t, ns, "a", "InternalError", "")
 			if row == "after a restart" {
 				r.halt()
 				start(t, testkit.Config(), conf)
@@ -105,11 +105,11 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 }
 
 // With --cascade=orphan nothing is deleted, so nothing is done before it either.
-func TestOrphanSkipsHook(t *testing.T) {
+func TestOrphanSkipsBefore(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	made(t, hooked(ns, name), ns, counter)
+	made(t, withBefore(ns, name), ns, counter)
 	testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
 	waitGone(t, widgets, ns, "a")
 	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
@@ -156,15 +156,15 @@ func TestCollectorHeardOfFirst(t *testing.T) {
 func TestDeletionAheadOfItsWatch(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, mark string }{
-		{"the collector's change leads to a read", "hook"},
+		{"the collector's change leads to a read", "before"},
 		{"the answer to a status shows it", "elsewhere"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns) + waiting
-			if row.mark == "hook" {
-				conf, at = hooked(ns, name), ns
+			if row.mark == "before" {
+				conf, at = withBefore(ns, name), ns
 			}
 			lag, collected, counter := &held{resource: "widgets"}, &held{resource: "configmaps"}, testkit.NewCounter()
 			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config()))), conf).ready()

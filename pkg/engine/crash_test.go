@@ -27,7 +27,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
 	t.Run("at changes", func(t *testing.T) { t.Parallel(); killedAtChanges(t, binary) })
-	t.Run("at deletions with a hook", func(t *testing.T) { t.Parallel(); killedAtHooks(t, binary) })
+	t.Run("at deletions with deletion.before", func(t *testing.T) { t.Parallel(); killedAtBefore(t, binary) })
 }
 
 // killedAtChanges kills it in the middle of creations, changes, renames, moves between namespaces and deletions. When it

@@ -124,7 +124,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	good := strings.Replace(hooked(ns, name), "    # downstream\n", `  - name: kept
+	good := strings.Replace(withBefore(ns, name), "    # downstream\n", `  - name: kept
     apiVersion: v1
     kind: ConfigMap
     deletionPolicy: Orphan
@@ -138,7 +138,7 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 	r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 	notReady(t, r, "ConfigRefused", cleansUp)
 	testkit.Delete(t, widgets, ns, "a")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	if testkit.Find(t, configMaps, ns, "a") == nil {
 		t.Error("the downstream is gone before deletion.before is done")
 	}
@@ -203,7 +203,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-			good := strings.Replace(hooked(ns, name), "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}", 1)
+			good := strings.Replace(withBefore(ns, name), "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}", 1)
 			r := start(t, testkit.Config(), good).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -215,7 +215,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 			r.reload()
 			waitState(t, name, "ReloadFailed")
 			testkit.Delete(t, widgets, ns, "a")
-			waitHook(t, ns, "a", "HookRunning")
+			waitBefore(t, ns, "a", "BeforeRunning")
 			never(t, func() (bool, string) {
 				return testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a") == nil, "deletion.before was passed over"
 			})

@@ -209,8 +209,8 @@ func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
 	for _, s := range p.Inputs {
 		list = append(list, s.Kind)
 	}
-	if p.Hook != nil {
-		list = append(list, p.Hook.Object.Kind)
+	if p.Before != nil {
+		list = append(list, p.Before.Object.Kind)
 	}
 	return list
 }

@@ -325,11 +325,11 @@ func TestInputKindIsMissing(t *testing.T) {
 }
 
 // What is to be made before a deletion is not skipped because its kind is missing.
-func TestHookKindIsMissing(t *testing.T) {
+func TestBeforeKindIsMissing(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}",
-		"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(hooked(ns, name))
+		"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(withBefore(ns, name))
 	start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -339,7 +339,7 @@ func TestHookKindIsMissing(t *testing.T) {
 		t.Error("the downstream was deleted before")
 	}
 	installLate(t, name)
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
 	waitGone(t, widgets, ns, "a")
 	waitGone(t, configMaps, ns, "a")

@@ -130,7 +130,7 @@ func TestForgedStatusAtDeletion(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-	for object, as := range map[string]string{"downstream": "config", "hook": "deletion.before"} {
+	for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
 		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
 		  annotations: {%[2]s.example.com/paused: "true"}}, spec: {data: {key: value}},
@@ -145,7 +145,7 @@ func TestForgedStatusAtDeletion(t *testing.T) {
 }
 
 // Whoever may write the status of one upstream cannot have an object deleted by it that never bore a mark of ours.
-func TestForgedRecordOfAHook(t *testing.T) {
+func TestForgedBeforeRecord(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
@@ -155,7 +155,7 @@ func TestForgedRecordOfAHook(t *testing.T) {
 	waitCondition(t, widgets, ns, "a", "Ready", "False") // else our own status would be written over theirs
 	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "deletion.before", "apiVersion": "v1", "kind": "ConfigMap",
-			"namespace": other, "objectName": "theirs", "uid": string(cm.GetUID()), "state": "HookRunning"}}, "status", "downstreams")
+			"namespace": other, "objectName": "theirs", "uid": string(cm.GetUID()), "state": "BeforeRunning"}}, "status", "downstreams")
 	}, "status")
 	testkit.Delete(t, widgets, ns, "a")
 	waitGone(t, widgets, ns, "a")

@@ -83,21 +83,21 @@ func TestRefusedIdentifiers(t *testing.T) {
 	}
 }
 
-// TestRefusedHook: where the item of deletion.before cannot be stored, nothing goes, the conditions say why, and requests end.
+// TestRefusedBefore: where the item of deletion.before cannot be stored, nothing goes, the conditions say why, and requests end.
 // With a definition that takes it, the deletion goes on.
-func TestRefusedHook(t *testing.T) {
+func TestRefusedBefore(t *testing.T) {
 	t.Parallel()
 	group := testkit.Unique(t) + ".example.com"
 	define := func(objectName string) {
 		crd := replaceOnce(t, strictCRD, "properties: {name: {type: string}}", "properties: {name: {type: string}, objectName: {type: string, "+objectName+"}}")
-		testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", "Hooked", "PLURAL", "hookeds", "SINGULAR", "hooked",
+		testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", "Drained", "PLURAL", "draineds", "SINGULAR", "drained",
 			"LIST", "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]", "NEEDS", "", "LIMIT", "32768").Replace(crd))
 	}
 	define("maxLength: 1")
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	c := refusedCase{t, refusedRow{kind: "Hooked", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}, ns, group,
-		schema.GroupVersionResource{Group: group, Version: "v1", Resource: "hookeds"}, testkit.NewCounter()}
-	start(t, c.counter.Wrap(testkit.Config()), c.conf(ns, name, group)+hookText).ready()
+	c := refusedCase{t, refusedRow{kind: "Drained", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}, ns, group,
+		schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
+	start(t, c.counter.Wrap(testkit.Config()), c.conf(ns, name, group)+beforeText).ready()
 	c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
 	c.told("Ready", "True", "Ready", false)
 	testkit.Delete(t, c.gvr, ns, "a")

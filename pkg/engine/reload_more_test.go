@@ -14,14 +14,14 @@ import (
 
 // A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
 // what was made counts.
-func TestReloadDuringHook(t *testing.T) {
+func TestReloadDuringBefore(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	conf := hooked(ns, name)
+	conf := withBefore(ns, name)
 	r := made(t, conf, ns, counter)
 	testkit.Delete(t, widgets, ns, "a")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
 	for i := range 4 {
 		r.changeTo(name, strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
@@ -32,7 +32,7 @@ func TestReloadDuringHook(t *testing.T) {
 	if n := len(testkit.List(t, configMaps, ns, selector(name))); n != 2 {
 		t.Errorf("%d objects stand, want the downstream and one of deletion.before", n)
 	}
-	if item := hookItem(testkit.Get(t, widgets, ns, "a")); item["uid"] != string(uid) {
+	if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["uid"] != string(uid) {
 		t.Errorf("recorded is %v, made %s", item, uid)
 	}
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
@@ -44,7 +44,7 @@ func TestReloadDuringHook(t *testing.T) {
 // Reloads leave nothing behind: after many there and back, as much runs as before.
 func TestReloadsLeaveNothingBehind(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := hooked(ns, name)
+	conf := withBefore(ns, name)
 	applySettings(t, ns, "blue", "navy")
 	other := guardedBy(withInputs(ns, name, "NAME.example.com/managed", "NAME.example.com/other"), confirmKey(ns))
 	r := start(t, testkit.Config(), conf).ready()

@@ -251,8 +251,8 @@ func (s *session) openWatches(gone context.CancelCauseFunc) error {
 			return err
 		}
 	}
-	if h := s.Pipeline.Hook; h != nil && !s.Pipeline.Observing() {
-		if s.caches.hook, err = s.openObjects(h.Object, heard); err != nil {
+	if h := s.Pipeline.Before; h != nil && !s.Pipeline.Observing() {
+		if s.caches.before, err = s.openObjects(h.Object, heard); err != nil {
 			return err
 		}
 	}

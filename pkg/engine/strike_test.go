@@ -174,8 +174,8 @@ func strickenStories() []strickenStory {
 		{name: "waiting", reason: "the upstream stays until all is gone", steps: life(far), conf: func(ns, other, name string) string {
 			return strings.Replace(plain(ns, other, name), "status:\n", "deletion: {wait: true}\nstatus:\n", 1)
 		}},
-		{name: "hook", reason: "an object is made before anything goes, once", answers: true, steps: life(near)[2:], conf: func(ns, other, name string) string {
-			return renames(hooked(ns, name), ns, other)
+		{name: "before", reason: "an object is made before anything goes, once", answers: true, steps: life(near)[2:], conf: func(ns, other, name string) string {
+			return renames(withBefore(ns, name), ns, other)
 		}},
 		{name: "adoption", reason: "what stands is taken over", answers: true, steps: append(life(near)[:1], life(near)[3]), conf: func(ns, other, name string) string {
 			return with(plain(ns, other, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [helm]}")

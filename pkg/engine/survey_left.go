@@ -23,7 +23,7 @@ func upstreamsNamed(obj any) ([]string, error) {
 		return nil, nil
 	}
 	ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark)
-	if !ok || pipeline.IsHook(live) {
+	if !ok || pipeline.IsBeforeObject(live) {
 		return nil, nil
 	}
 	return []string{ref.String()}, nil

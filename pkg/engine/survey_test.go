@@ -292,14 +292,14 @@ func TestSurveyFollows(t *testing.T) {
 	}
 }
 
-// TestSurveyDuringHook tells of what comes before a deletion and of what waits for it; no dry run is made of either.
-func TestSurveyDuringHook(t *testing.T) {
+// TestSurveyDuringBefore tells of what comes before a deletion and of what waits for it; no dry run is made of either.
+func TestSurveyDuringBefore(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	text := hooked(ns, name)
+	text := withBefore(ns, name)
 	r := made(t, text, ns, testkit.NewCounter())
 	testkit.Delete(t, widgets, ns, "a")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	r.halt()
 	found := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
 	found.expect(t, "a", "wait a-drain, wait a")

@@ -43,7 +43,7 @@ func TestDeletionWaits(t *testing.T) {
 			holdFor(t, at, "a")
 			quiet(t, counter)
 			testkit.Delete(t, widgets, ns, "a")
-			up := hookIs(t, ns, "a", "Deleting", "ConfigMap "+at+"/a is terminating")
+			up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+at+"/a is terminating")
 			if status, _, _ := condition(up, "Reconciling"); status != "True" {
 				t.Error("it is not Reconciling")
 			}
@@ -95,7 +95,7 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
 	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
 	testkit.Delete(t, widgets, ns, "a")
-	hookIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
+	beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
 	letGo(t, ns, "a")
 	waitGone(t, widgets, ns, "a")
 	if testkit.Find(t, configMaps, ns, "a") != nil {
@@ -118,7 +118,7 @@ func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
 // A config that comes to wait later gets its finalizer on what is in sync already, at one request for each upstream.
 func TestFinalizerComesLater(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", hookText}} {
+	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", beforeText}} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -152,7 +152,7 @@ func TestRefusedDeleteIsTold(t *testing.T) {
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
 	testkit.Delete(t, widgets, ns, "a")
-	hookIs(t, ns, "a", "Denied", "deleting configmaps")
+	beforeIs(t, ns, "a", "Denied", "deleting configmaps")
 	waitEvent(t, ns, "a", "Denied", "config: ")
 	stays(t, ns)
 	refusal.Off()

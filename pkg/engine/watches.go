@@ -250,7 +250,7 @@ var indexers = cache.Indexers{
 		}
 		return ownersOf(live), nil
 	},
-	byHook: hookOwners,
+	byBeforeOwner: beforeOwners,
 }
 
 // ownersOf lists the uids that an object's owner references and owner annotation name.

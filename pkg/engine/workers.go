@@ -110,7 +110,7 @@ func (s *session) everyone() []pipeline.Ref {
 	for _, ref := range s.Leaving() {
 		seen[ref] = struct{}{}
 	}
-	for _, d := range append(slices.Clip(s.caches.downstreams), s.caches.hook) {
+	for _, d := range append(slices.Clip(s.caches.downstreams), s.caches.before) {
 		for _, sub := range d {
 			for _, obj := range sub.indexer().List() {
 				for _, ref := range s.OwnersOf(obj) {

@@ -62,5 +62,5 @@ func (h Health) Standard() bool {
 var stalling = []string{
 	status.ReasonInvalid, status.ReasonFailed,
 	string(pipeline.StateRenderFailed), string(pipeline.StateConflict), string(pipeline.StateContested),
-	string(pipeline.StateHookFailed), string(pipeline.StateHookTimedOut),
+	string(pipeline.StateBeforeFailed), string(pipeline.StateBeforeTimedOut),
 }

@@ -94,8 +94,8 @@ type marks struct {
 // objects are the downstreams and the object of deletion.before.
 func (m marks) objects() []*pipeline.Downstream {
 	all := slices.Clone(m.p.Downstreams)
-	if m.p.Hook != nil {
-		all = append(all, m.p.Hook.Object)
+	if m.p.Before != nil {
+		all = append(all, m.p.Before.Object)
 	}
 	return all
 }

@@ -47,8 +47,8 @@ func (p *Pipeline) orphans(own Owned, in Input) bool {
 	})
 }
 
-// SkipsHook tells whether deletion.before is not begun for an upstream that is being deleted: where nothing is deleted,
+// SkipsBefore tells whether deletion.before is not begun for an upstream that is being deleted: where nothing is deleted,
 // nothing has to be done before. One that has begun goes on.
-func (p *Pipeline) SkipsHook(upstream *unstructured.Unstructured, c Cascade) bool {
-	return p.Hook != nil && c == CascadeOrphan && p.RecordedHook(upstream) == nil
+func (p *Pipeline) SkipsBefore(upstream *unstructured.Unstructured, c Cascade) bool {
+	return p.Before != nil && c == CascadeOrphan && p.RecordedBefore(upstream) == nil
 }

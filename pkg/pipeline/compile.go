@@ -32,7 +32,7 @@ type Options struct {
 
 // Compile turns a loaded config into a Pipeline. Every error of rules, templates and expressions is reported at once,
 // each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
-// what comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
+// describe comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, err error) {
 	c := &compiler{file: f, p: &Pipeline{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}
 	if err := c.lookUpKinds(o); err != nil {
@@ -118,7 +118,7 @@ func (c *compiler) lookUpKinds(o Options) error {
 		c.p.Storable = status.Probe(up.Schema)
 		c.p.storesBaseline = c.p.Storable.StoresItem(c.file.Operator.Status.Downstreams, "baseline")
 	}
-	return c.lookUpHook(o)
+	return c.lookUpBefore(o)
 }
 
 // watched holds what is watched to the scope of its kind, where that is known.
@@ -181,8 +181,8 @@ func (c *compiler) newEnv(v *version.Version) (*rules.Env, error) {
 		schemas[d.Name] = d.Kind.Schema
 	}
 	apart := map[string]*spec.Schema{}
-	if c.p.Hook != nil {
-		apart[HookName] = c.p.Hook.Object.Kind.Schema
+	if c.p.Before != nil {
+		apart[BeforeName] = c.p.Before.Object.Kind.Schema
 	}
 	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas, Apart: apart})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// lookUpHook finds the kind of deletion.before.
-func (c *compiler) lookUpHook(o Options) error {
+// lookUpBefore finds the kind of deletion.before.
+func (c *compiler) lookUpBefore(o Options) error {
 	b := c.file.Operator.Deletion.Before
 	if b == nil {
 		return nil
@@ -21,9 +21,9 @@ func (c *compiler) lookUpHook(o Options) error {
 	if err != nil {
 		return err
 	}
-	c.p.Hook = &Hook{Config: b, Object: &Downstream{
-		Index: HookIndex, Name: HookName, Kind: *kind, hashPrefix: hookHash,
-		Config: &config.Downstream{Name: HookName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
+	c.p.Before = &BeforeObject{Config: b, Object: &Downstream{
+		Index: BeforeIndex, Name: BeforeName, Kind: *kind, hashPrefix: beforeHashPrefix,
+		Config: &config.Downstream{Name: BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
 			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
 	}}
 	return nil
@@ -31,7 +31,7 @@ func (c *compiler) lookUpHook(o Options) error {
 
 // before compiles deletion.before. What it reads of the upstream's status makes no downstream render again.
 func (c *compiler) before() {
-	h := c.p.Hook
+	h := c.p.Before
 	if h == nil {
 		return
 	}
@@ -40,9 +40,9 @@ func (c *compiler) before() {
 	c.compileTemplate(h.Object, path+".template", file, first)
 	c.scope(h.Object, path)
 	c.conventions(h.Object)
-	h.done = c.hookRule(path+".doneWhen", h.Config.DoneWhen)
-	h.failed = c.hookRule(path+".failedWhen", h.Config.FailedWhen)
-	c.hookStatus(path)
+	h.done = c.beforeRule(path+".doneWhen", h.Config.DoneWhen)
+	h.failed = c.beforeRule(path+".failedWhen", h.Config.FailedWhen)
+	c.checkBeforeStatus(path)
 	conv := c.file.Operator.Conventions
 	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Previous: c.p.previous,
 		Keep: [][]string{{"metadata", "finalizers"}}}
@@ -51,13 +51,13 @@ func (c *compiler) before() {
 	h.Object.View = v
 }
 
-func (c *compiler) hookRule(path, text string) *rules.Program {
-	return c.program(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, HookName) })
+func (c *compiler) beforeRule(path, text string) *rules.Program {
+	return c.program(path, func() (*rules.Program, error) { return c.env.Bool(text, rules.Downstream, BeforeName) })
 }
 
-// hookStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that only
+// checkBeforeStatus holds the upstream's kind to what the outcome of deletion.before needs: a place in the status that only
 // whoever may write the status can write, or anybody could say that it was done.
-func (c *compiler) hookStatus(path string) {
+func (c *compiler) checkBeforeStatus(path string) {
 	up, list := c.p.Upstream, c.file.Operator.Status.Downstreams
 	switch {
 	case !c.p.StatusEnabled() || list == "" || up.GVR.Empty() && up.Schema == nil:
@@ -67,17 +67,17 @@ func (c *compiler) hookStatus(path string) {
 			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could say that it was done", up.GVK.Kind, up.GVK.Kind)
 		return
 	}
-	if lacks := c.hookLacks(list); len(lacks) > 0 {
+	if lacks := c.missingRecordFields(list); len(lacks) > 0 {
 		c.fail(path, "add it to the CRD: corollary generate crd-status prints the lines", "the outcome is recorded in the status, and the schema of %s cannot store %s", up.GVK.Kind, strings.Join(lacks, ", "))
 	}
 }
 
-// hookLacks lists what the schema cannot store of a record.
-func (c *compiler) hookLacks(list string) []string {
+// missingRecordFields lists what the schema cannot store of a record.
+func (c *compiler) missingRecordFields(list string) []string {
 	if !c.p.Storable.Stores(list) {
 		return []string{list}
 	}
-	whole := c.p.HookRecord(Outcome{State: StateHookFinished, UID: "uid", Target: Ref{Namespace: "namespace", Name: "name"}})
+	whole := c.p.BeforeRecord(Outcome{State: StateBeforeFinished, UID: "uid", Target: Ref{Namespace: "namespace", Name: "name"}})
 	want := map[string]any{"status": map[string]any{}}
 	_ = fieldpath.Set(want, c.p.downstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
 	_, dropped := c.p.Storable.Fit(want["status"].(map[string]any))

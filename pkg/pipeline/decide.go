@@ -30,8 +30,8 @@ type Input struct {
 	// FinalizerSpaced is how long the next change of the finalizer must wait, since those before did not settle; zero: not
 	// at all.
 	FinalizerSpaced time.Duration
-	// Hook is about deletion.before; only where the config has one and the upstream is being deleted.
-	Hook HookFacts
+	// Before is about deletion.before; only where the config has one and the upstream is being deleted.
+	Before BeforeFacts
 	// Cascade is what the deletion of the upstream asks for.
 	Cascade Cascade
 	// Now is what the timeout of deletion.before is held to.

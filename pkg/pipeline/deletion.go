@@ -24,11 +24,11 @@ import (
 // come first.
 func (p *Pipeline) DecideDeletion(in Input) Decision {
 	out := Decision{Waits: p.waits(in)}
-	if p.Hook != nil && !p.SkipsHook(in.Upstream, in.Cascade) {
-		o, passed := p.decideHook(in)
-		out.Hook = &o
+	if p.Before != nil && !p.SkipsBefore(in.Upstream, in.Cascade) {
+		o, passed := p.decideBefore(in)
+		out.Before = &o
 		if !passed || o.Action != ActionNone {
-			out.HookFirst = true
+			out.WaitsForBefore = true
 			return out
 		}
 	}
@@ -40,7 +40,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	if out.Waits && len(out.Leftovers) > 0 {
 		return out
 	}
-	if h := out.Hook; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) {
+	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) {
 		h.Action = ActionDelete // with an owner reference, the collector takes it after the upstream
 	}
 	out.Finalizer = FinalizerRemove
@@ -77,7 +77,7 @@ func referenced(live *drift.Live, in Input) bool {
 }
 
 // ReportDeletion computes the status of an upstream that is being deleted and is not gone yet. failed has what could not
-// be carried out, by downstream, HookIndex for deletion.before. What the status had beside our conditions and identifiers
+// be carried out, by downstream, BeforeIndex for deletion.before. What the status had beside our conditions and identifiers
 // stays as it is.
 func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decision, failed map[int]*Failure, now metav1.Time) Report {
 	var report Report
@@ -110,8 +110,8 @@ func (p *Pipeline) standingValid(upstream *unstructured.Unstructured) []metav1.C
 
 func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.Fact {
 	var facts []status.Fact
-	if d.Hook != nil && (d.HookFirst || failed[HookIndex] != nil) {
-		return []status.Fact{p.hookFact(*d.Hook, failed[HookIndex])}
+	if d.Before != nil && (d.WaitsForBefore || failed[BeforeIndex] != nil) {
+		return []status.Fact{p.beforeFact(*d.Before, failed[BeforeIndex])}
 	}
 	for _, o := range d.Leftovers {
 		f := status.Fact{Name: p.Downstreams[o.Downstream].Name, Progressing: true, Reason: status.ReasonDeleting}
@@ -134,22 +134,22 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 			facts = append(facts, status.Fact{Name: down.Name, Progressing: true, Reason: fail.Reason, Message: fail.Message})
 		}
 	}
-	if h := d.Hook; h != nil && h.State != StateHookFinished && len(facts) > 0 {
-		facts = append(facts, status.Fact{Name: HookName, Progressing: true, Reason: status.ReasonDeleting, Message: h.Message})
+	if h := d.Before; h != nil && h.State != StateBeforeFinished && len(facts) > 0 {
+		facts = append(facts, status.Fact{Name: BeforeName, Progressing: true, Reason: status.ReasonDeleting, Message: h.Message})
 	}
 	return facts
 }
 
-// hookFact is what deletion.before contributes to the conditions.
-func (p *Pipeline) hookFact(o Outcome, fail *Failure) status.Fact {
-	f := status.Fact{Name: HookName, Reason: string(o.State), Message: o.Message}
-	b := p.Hook.Config
+// beforeFact is what deletion.before contributes to the conditions.
+func (p *Pipeline) beforeFact(o Outcome, fail *Failure) status.Fact {
+	f := status.Fact{Name: BeforeName, Reason: string(o.State), Message: o.Message}
+	b := p.Before.Config
 	switch {
-	case o.State == StateHookTimedOut && fail != nil:
+	case o.State == StateBeforeTimedOut && fail != nil:
 		f.Failed, f.Message = b.OnTimeout != config.BeforeProceed, o.Message+" ("+fail.Message+")"
-	case o.State == StateHookTimedOut:
+	case o.State == StateBeforeTimedOut:
 		f.Failed = b.OnTimeout != config.BeforeProceed
-	case o.State == StateHookFailed:
+	case o.State == StateBeforeFailed:
 		f.Failed = b.OnFailure != config.BeforeProceed
 	case fail != nil:
 		f.Reason, f.Message = fail.Reason, fail.Message
@@ -170,7 +170,7 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 		case i >= 0:
 			r.State = string(d.Leftovers[i].State)
 			list = append(list, r)
-		case d.HookFirst, failed[p.indexOf(r.Name)] != nil:
+		case d.WaitsForBefore, failed[p.indexOf(r.Name)] != nil:
 			list = append(list, r)
 		}
 	}
@@ -180,9 +180,9 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 			list = append(list, p.recordedOf(p.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State)))
 		}
 	}
-	have := p.RecordedHook(upstream)
-	if d.Hook != nil && needsRecord(*d.Hook) && !p.HookPassed(have) {
-		r := p.HookRecord(*d.Hook)
+	have := p.RecordedBefore(upstream)
+	if d.Before != nil && needsRecord(*d.Before) && !p.BeforePassed(have) {
+		r := p.BeforeRecord(*d.Before)
 		if have != nil && r.UID != "" && have.UID == r.UID {
 			r.APIVersion, r.Kind = have.APIVersion, have.Kind // the config may have another by now
 		}
@@ -203,5 +203,5 @@ func (p *Pipeline) indexOf(name string) int {
 	return i
 }
 
-// noIndex is no downstream's, and not HookIndex.
+// noIndex is no downstream's, and not BeforeIndex.
 const noIndex = -2

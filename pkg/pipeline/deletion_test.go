@@ -16,12 +16,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-const hookUID = types.UID("hook-1")
+const beforeUID = types.UID("before-1")
 
-var hookTarget = Ref{Namespace: "apps", Name: "web-drain"}
+var beforeTarget = Ref{Namespace: "apps", Name: "web-drain"}
 
-// hookedPipeline is onePipeline with a deletion.before, with what change does to its config.
-func hookedPipeline(t *testing.T, change func(*config.Operator)) *Pipeline {
+// beforePipeline is onePipeline with a deletion.before, with what change does to its config.
+func beforePipeline(t *testing.T, change func(*config.Operator)) *Pipeline {
 	t.Helper()
 	b := &config.Before{APIVersion: "v1", Kind: "ConfigMap", OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold, Timeout: config.Duration(time.Hour)}
 	p := onePipeline(func(op *config.Operator) {
@@ -34,13 +34,13 @@ func hookedPipeline(t *testing.T, change func(*config.Operator)) *Pipeline {
 		t.Fatal(err)
 	}
 	rule := func(text string) *rules.Program {
-		program, err := env.Bool(text, rules.Downstream, HookName)
+		program, err := env.Bool(text, rules.Downstream, BeforeName)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return program
 	}
-	p.Hook = &Hook{Config: b, Object: &Downstream{Index: HookIndex, Name: HookName},
+	p.Before = &BeforeObject{Config: b, Object: &Downstream{Index: BeforeIndex, Name: BeforeName},
 		done: rule("downstream.data.done == 'yes'"), failed: rule("downstream.data.done == 'no'")}
 	return p
 }
@@ -51,34 +51,34 @@ func deleted() Input {
 	since := metav1.NewTime(now.Add(-time.Minute))
 	up.SetDeletionTimestamp(&since)
 	return Input{Upstream: up, Now: now, HasFinalizer: true, Leftovers: []Owned{{Live: ourLive(), Certain: true}},
-		Hook: HookFacts{Desired: DesiredDownstream{Wanted: true, Target: hookTarget}}}
+		Before: BeforeFacts{Desired: DesiredDownstream{Wanted: true, Target: beforeTarget}}}
 }
 
-func hookLive(done string) *drift.Live {
-	return &drift.Live{Namespace: hookTarget.Namespace, Name: hookTarget.Name, UID: hookUID, ResourceVersion: "9", Hash: hookHash + hash, Managed: true,
+func beforeLive(done string) *drift.Live {
+	return &drift.Live{Namespace: beforeTarget.Namespace, Name: beforeTarget.Name, UID: beforeUID, ResourceVersion: "9", Hash: beforeHashPrefix + hash, Managed: true,
 		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}},
 		Kept: map[string]any{"data": map[string]any{"done": done},
 			"metadata": map[string]any{"finalizers": []any{"tools.example.com/cleanup"}}}}
 }
 
-func hookRecord(state State, uid types.UID) *status.Recorded {
-	return &status.Recorded{Name: HookName, APIVersion: "v1", Kind: "ConfigMap", Namespace: hookTarget.Namespace, ObjectName: hookTarget.Name, UID: uid, State: string(state)}
+func beforeRecord(state State, uid types.UID) *status.Recorded {
+	return &status.Recorded{Name: BeforeName, APIVersion: "v1", Kind: "ConfigMap", Namespace: beforeTarget.Namespace, ObjectName: beforeTarget.Name, UID: uid, State: string(state)}
 }
 
-// hookForged puts an object in the way that bears our marks and that our field manager did not apply.
-func hookForged(in *Input) {
-	in.Hook.Live = hookLive("yes")
-	in.Hook.Live.Owners[0].Applied = false
+// beforeForged puts an object in the way that bears our marks and that our field manager did not apply.
+func beforeForged(in *Input) {
+	in.Before.Live = beforeLive("yes")
+	in.Before.Live.Owners[0].Applied = false
 }
 
-func TestDecideHook(t *testing.T) {
+func TestDecideBefore(t *testing.T) {
 	proceed := func(op *config.Operator) {
 		op.Deletion.Before.OnFailure, op.Deletion.Before.OnTimeout = config.BeforeProceed, config.BeforeProceed
 	}
 	late := func(in *Input) { in.Now = now.Add(2 * time.Hour) }
 	running := func(done string) func(*Input) {
 		return func(in *Input) {
-			in.Hook.Record, in.Hook.Live = hookRecord(StateHookRunning, hookUID), hookLive(done)
+			in.Before.Record, in.Before.Live = beforeRecord(StateBeforeRunning, beforeUID), beforeLive(done)
 		}
 	}
 	both := func(list ...func(*Input)) func(*Input) {
@@ -99,107 +99,107 @@ func TestDecideHook(t *testing.T) {
 	}{
 		{name: "nothing yet", reason: "where it will stand is recorded before it is made", state: StateCreate, action: ActionRecord},
 		{name: "about to be made", reason: "the record is there, so it is made",
-			change: func(in *Input) { in.Hook.Record = hookRecord(StateCreate, "") }, state: StateCreate, action: ActionCreate},
+			change: func(in *Input) { in.Before.Record = beforeRecord(StateCreate, "") }, state: StateCreate, action: ActionCreate},
 		{name: "recorded elsewhere", reason: "the template has another name for it by now, and the does not exist old one",
 			change: func(in *Input) {
-				in.Hook.Record = hookRecord(StateCreate, "")
-				in.Hook.Record.ObjectName = "web-other"
+				in.Before.Record = beforeRecord(StateCreate, "")
+				in.Before.Record.ObjectName = "web-other"
 			}, state: StateCreate, action: ActionRecord},
 		{name: "made by this process", reason: "its uid is recorded before anything else",
 			change: func(in *Input) {
-				in.Hook.Record, in.Hook.Made, in.Hook.Live = hookRecord(StateCreate, ""), hookUID, hookLive("")
-			}, state: StateHookRunning, action: ActionRecord},
+				in.Before.Record, in.Before.Made, in.Before.Live = beforeRecord(StateCreate, ""), beforeUID, beforeLive("")
+			}, state: StateBeforeRunning, action: ActionRecord},
 		{name: "made by a process that died", reason: "what stands where it was about to be made is the object",
-			change: func(in *Input) { in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("") },
-			state:  StateHookRunning, action: ActionRecord},
+			change: func(in *Input) { in.Before.Record, in.Before.Live = beforeRecord(StateCreate, ""), beforeLive("") },
+			state:  StateBeforeRunning, action: ActionRecord},
 		{name: "forged where it was about to be made", reason: "whoever may create the kind can write the marks; the record must not claim it",
-			change: func(in *Input) { hookForged(in); in.Hook.Record = hookRecord(StateCreate, "") }, state: StateConflict, action: ActionRecord, message: "was not made by deletion.before"},
-		{name: "forged in advance", reason: "likewise", change: hookForged, state: StateConflict},
+			change: func(in *Input) { beforeForged(in); in.Before.Record = beforeRecord(StateCreate, "") }, state: StateConflict, action: ActionRecord, message: "was not made by deletion.before"},
+		{name: "forged in advance", reason: "likewise", change: beforeForged, state: StateConflict},
 		{name: "made, and the record is lost", reason: "somebody wrote over the status; the object proves that it was made for this upstream",
-			change: func(in *Input) { in.Hook.Live = hookLive("") }, state: StateHookRunning, action: ActionRecord},
-		{name: "a downstream in the way", reason: "an object of ours is not the hook for that",
+			change: func(in *Input) { in.Before.Live = beforeLive("") }, state: StateBeforeRunning, action: ActionRecord},
+		{name: "a downstream in the way", reason: "an object of ours is not a deletion.before object",
 			change: func(in *Input) {
-				in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("yes")
-				in.Hook.Live.Hash = hash
+				in.Before.Record, in.Before.Live = beforeRecord(StateCreate, ""), beforeLive("yes")
+				in.Before.Live.Hash = hash
 			}, state: StateConflict, action: ActionRecord},
 		{name: "somebody else's with our record", reason: "without our mark it is not ours, whatever was about to be made",
 			change: func(in *Input) {
-				in.Hook.Record, in.Hook.Live = hookRecord(StateCreate, ""), hookLive("yes")
-				in.Hook.Live.Owners = nil
+				in.Before.Record, in.Before.Live = beforeRecord(StateCreate, ""), beforeLive("yes")
+				in.Before.Live.Owners = nil
 			}, state: StateConflict, action: ActionRecord},
 		{name: "an earlier upstream's in the way", reason: "it goes with that one: nothing need be done, and nothing is to be deleted by hand",
-			change: func(in *Input) { in.Hook.Live = hookLive("yes"); in.Hook.Live.Owners[0].UID = "up-0" }, state: StateWaiting,
+			change: func(in *Input) { in.Before.Live = beforeLive("yes"); in.Before.Live.Owners[0].UID = "up-0" }, state: StateWaiting,
 			message: "belongs to an earlier Thing apps/web (uid up-0, ours is up-1), which is gone: deletion.before is made once the garbage collector has deleted that"},
 		{name: "another upstream's in the way", reason: "whose it is can be told",
 			change: func(in *Input) {
-				hookForged(in)
-				in.Hook.Live.Owners[0].UID, in.Hook.Live.Owners[0].Name = "up-0", "else"
+				beforeForged(in)
+				in.Before.Live.Owners[0].UID, in.Before.Live.Owners[0].Name = "up-0", "else"
 			}, state: StateConflict, message: "web-drain, which belongs to Thing apps/else, exists and was not made by deletion.before"},
 		{name: "in the way and going", reason: "a former one of that name ends first",
-			change: func(in *Input) { hookForged(in); in.Hook.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
+			change: func(in *Input) { beforeForged(in); in.Before.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
 		{name: "template error", reason: "it is told, and mended by a change alone",
-			change: func(in *Input) { in.Hook.Desired = DesiredDownstream{Err: errTest} }, state: StateRenderFailed, message: "test error"},
+			change: func(in *Input) { in.Before.Desired = DesiredDownstream{Err: errTest} }, state: StateRenderFailed, message: "test error"},
 		{name: "missing input", reason: "it may come",
-			change: func(in *Input) { in.Hook.Desired = DesiredDownstream{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
-		{name: "running", reason: "its record stands, so there is nothing to do", change: running(""), state: StateHookRunning},
-		{name: "doneWhen gives an error", reason: "an error is not done", change: both(running(""), func(in *Input) { in.Hook.Live.Kept = nil }),
-			state: StateHookRunning, message: "doneWhen"},
-		{name: "done", reason: "the outcome is recorded before anything goes on", change: running("yes"), state: StateHookFinished, action: ActionRecord},
+			change: func(in *Input) { in.Before.Desired = DesiredDownstream{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
+		{name: "running", reason: "its record stands, so there is nothing to do", change: running(""), state: StateBeforeRunning},
+		{name: "doneWhen gives an error", reason: "an error is not done", change: both(running(""), func(in *Input) { in.Before.Live.Kept = nil }),
+			state: StateBeforeRunning, message: "doneWhen"},
+		{name: "done", reason: "the outcome is recorded before anything goes on", change: running("yes"), state: StateBeforeFinished, action: ActionRecord},
 		{name: "done and being deleted", reason: "what has done its work may go, as by a time to live",
-			change: both(running("yes"), func(in *Input) { in.Hook.Live.Deleting = true }), state: StateHookFinished, action: ActionRecord},
-		{name: "failed", reason: "recorded, and held", change: running("no"), state: StateHookFailed, action: ActionRecord, message: "onFailure: Proceed"},
+			change: both(running("yes"), func(in *Input) { in.Before.Live.Deleting = true }), state: StateBeforeFinished, action: ActionRecord},
+		{name: "failed", reason: "recorded, and held", change: running("no"), state: StateBeforeFailed, action: ActionRecord, message: "onFailure: Proceed"},
 		{name: "failed, told", reason: "held until somebody acts",
-			change: both(running("no"), func(in *Input) { in.Hook.Record.State = string(StateHookFailed) }), state: StateHookFailed},
-		{name: "failed, then done", reason: "what is mended goes on", change: both(running("yes"), func(in *Input) { in.Hook.Record.State = string(StateHookFailed) }),
-			state: StateHookFinished, action: ActionRecord},
+			change: both(running("no"), func(in *Input) { in.Before.Record.State = string(StateBeforeFailed) }), state: StateBeforeFailed},
+		{name: "failed, then done", reason: "what is mended goes on", change: both(running("yes"), func(in *Input) { in.Before.Record.State = string(StateBeforeFailed) }),
+			state: StateBeforeFinished, action: ActionRecord},
 		{name: "deleted by somebody", reason: "it has not done its work",
-			change: both(running(""), func(in *Input) { in.Hook.Live.Deleting = true }), state: StateHookFailed, action: ActionRecord, message: "was deleted before"},
-		{name: "gone", reason: "it is never made a second time", change: both(running(""), func(in *Input) { in.Hook.Live = nil }),
-			state: StateHookFailed, action: ActionRecord, message: "was gone before"},
+			change: both(running(""), func(in *Input) { in.Before.Live.Deleting = true }), state: StateBeforeFailed, action: ActionRecord, message: "was deleted before"},
+		{name: "gone", reason: "it is never made a second time", change: both(running(""), func(in *Input) { in.Before.Live = nil }),
+			state: StateBeforeFailed, action: ActionRecord, message: "was gone before"},
 		{name: "replaced", reason: "another object of that name is not the one that was made",
-			change: both(running("yes"), func(in *Input) { in.Hook.Live.UID = "other" }), state: StateHookFailed, action: ActionRecord},
+			change: both(running("yes"), func(in *Input) { in.Before.Live.UID = "other" }), state: StateBeforeFailed, action: ActionRecord},
 		{name: "failed, proceeds", reason: "even then the outcome is recorded first", config: proceed, change: running("no"),
-			state: StateHookFailed, action: ActionRecord, message: "onFailure is Proceed"},
-		{name: "timed out", reason: "time counts from the deletion", change: both(running(""), late), state: StateHookTimedOut, action: ActionRecord, message: "not done within 1h0m0s"},
+			state: StateBeforeFailed, action: ActionRecord, message: "onFailure is Proceed"},
+		{name: "timed out", reason: "time counts from the deletion", change: both(running(""), late), state: StateBeforeTimedOut, action: ActionRecord, message: "not done within 1h0m0s"},
 		{name: "timed out, not made", reason: "while it is held, making it is still tried",
-			change: both(func(in *Input) { in.Hook.Record = hookRecord(StateHookTimedOut, "") }, late), state: StateHookTimedOut, action: ActionCreate},
+			change: both(func(in *Input) { in.Before.Record = beforeRecord(StateBeforeTimedOut, "") }, late), state: StateBeforeTimedOut, action: ActionCreate},
 		{name: "timed out, then done", reason: "late is not never",
-			change: both(running("yes"), late, func(in *Input) { in.Hook.Record.State = string(StateHookTimedOut) }), state: StateHookFinished, action: ActionRecord},
+			change: both(running("yes"), late, func(in *Input) { in.Before.Record.State = string(StateBeforeTimedOut) }), state: StateBeforeFinished, action: ActionRecord},
 		{name: "timed out with a template error, proceeds", reason: "an error does not hold for ever where the config says so", config: proceed,
-			change: both(late, func(in *Input) { in.Hook.Desired = DesiredDownstream{Err: errTest} }), state: StateHookTimedOut, action: ActionRecord},
+			change: both(late, func(in *Input) { in.Before.Desired = DesiredDownstream{Err: errTest} }), state: StateBeforeTimedOut, action: ActionRecord},
 		{name: "timed out over a conflict, proceeds", reason: "what is not ours is not recorded", config: proceed,
-			change: both(late, hookForged), state: StateHookTimedOut, action: ActionRecord},
+			change: both(late, beforeForged), state: StateBeforeTimedOut, action: ActionRecord},
 		{name: "finished is recorded", reason: "our finalizer comes off, whatever the object says by now",
-			change: both(running("no"), func(in *Input) { in.Hook.Record.State = string(StateHookFinished) }), state: StateHookFinished, action: ActionFree, passed: true},
+			change: both(running("no"), func(in *Input) { in.Before.Record.State = string(StateBeforeFinished) }), state: StateBeforeFinished, action: ActionFree, passed: true},
 		{name: "finished and free", reason: "the downstreams may go",
 			change: func(in *Input) {
-				in.Hook.Record, in.Hook.Live = hookRecord(StateHookFinished, hookUID), hookLive("yes")
-				in.Hook.Live.Kept = nil
-			}, state: StateHookFinished, passed: true},
+				in.Before.Record, in.Before.Live = beforeRecord(StateBeforeFinished, beforeUID), beforeLive("yes")
+				in.Before.Live.Kept = nil
+			}, state: StateBeforeFinished, passed: true},
 		{name: "finished and gone", reason: "the object need not be there any more",
-			change: func(in *Input) { in.Hook.Record = hookRecord(StateHookFinished, hookUID) }, state: StateHookFinished, passed: true},
+			change: func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFinished, beforeUID) }, state: StateBeforeFinished, passed: true},
 		{name: "failed is recorded and the config proceeds", reason: "also where it said otherwise before", config: proceed,
-			change: func(in *Input) { in.Hook.Record = hookRecord(StateHookFailed, hookUID) }, state: StateHookFailed, passed: true},
+			change: func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFailed, beforeUID) }, state: StateBeforeFailed, passed: true},
 		{name: "timed out is recorded and the config proceeds", reason: "the object may still stand", config: proceed,
-			change: both(running(""), late, func(in *Input) { in.Hook.Record.State = string(StateHookTimedOut) }), state: StateHookTimedOut, action: ActionFree, passed: true},
+			change: both(running(""), late, func(in *Input) { in.Before.Record.State = string(StateBeforeTimedOut) }), state: StateBeforeTimedOut, action: ActionFree, passed: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p, in := hookedPipeline(t, row.config), deleted()
+			p, in := beforePipeline(t, row.config), deleted()
 			if row.change != nil {
 				row.change(&in)
 			}
 			d := p.DecideDeletion(in)
-			if d.Hook.State != row.state || d.Hook.Action != row.action || !strings.Contains(d.Hook.Message, row.message) {
-				t.Errorf("%s: got %s/%q: %s; want %s/%q: %s", row.reason, d.Hook.State, d.Hook.Action, d.Hook.Message, row.state, row.action, row.message)
+			if d.Before.State != row.state || d.Before.Action != row.action || !strings.Contains(d.Before.Message, row.message) {
+				t.Errorf("%s: got %s/%q: %s; want %s/%q: %s", row.reason, d.Before.State, d.Before.Action, d.Before.Message, row.state, row.action, row.message)
 			}
-			if free := row.passed && row.action == ActionNone; d.HookFirst == free || (len(d.Leftovers) > 0) != free || (d.Finalizer == FinalizerRemove) != free {
-				t.Errorf("%s: HookFirst is %v, with %d leftovers and finalizer %v", row.reason, d.HookFirst, len(d.Leftovers), d.Finalizer)
+			if free := row.passed && row.action == ActionNone; d.WaitsForBefore == free || (len(d.Leftovers) > 0) != free || (d.Finalizer == FinalizerRemove) != free {
+				t.Errorf("%s: WaitsForBefore is %v, with %d leftovers and finalizer %v", row.reason, d.WaitsForBefore, len(d.Leftovers), d.Finalizer)
 			}
-			if timed := !row.passed && in.Now.Equal(now) && row.state != StateHookFinished && row.state != StateHookFailed; (d.Hook.RequeueAfter == 59*time.Minute) != timed {
-				t.Errorf("%s: to look again after %v", row.reason, d.Hook.RequeueAfter)
+			if timed := !row.passed && in.Now.Equal(now) && row.state != StateBeforeFinished && row.state != StateBeforeFailed; (d.Before.RequeueAfter == 59*time.Minute) != timed {
+				t.Errorf("%s: to look again after %v", row.reason, d.Before.RequeueAfter)
 			}
 			if row.state == StateConflict || row.name == "timed out over a conflict, proceeds" {
-				if r := p.HookRecord(*d.Hook); r.ObjectName != "" || r.UID != "" {
+				if r := p.BeforeRecord(*d.Before); r.ObjectName != "" || r.UID != "" {
 					t.Errorf("%s: recorded would be %v", row.reason, r)
 				}
 			}
@@ -243,25 +243,25 @@ func TestDecideWait(t *testing.T) {
 }
 
 // The object of deletion.before goes last: by its owner reference, or else by a request.
-func TestHookGoesLast(t *testing.T) {
+func TestBeforeObjectGoesLast(t *testing.T) {
 	in := deleted()
-	in.Hook.Record, in.Hook.Live = hookRecord(StateHookFinished, hookUID), hookLive("yes")
-	in.Hook.Live.Kept = nil
-	in.Hook.Live.Owners, in.Hook.Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
-	waits := hookedPipeline(t, func(op *config.Operator) { op.Deletion.Wait = true })
-	if d := waits.DecideDeletion(in); d.Hook.Action != ActionNone || d.Finalizer != FinalizerLeave {
-		t.Errorf("it went before the downstreams: %+v", d.Hook)
+	in.Before.Record, in.Before.Live = beforeRecord(StateBeforeFinished, beforeUID), beforeLive("yes")
+	in.Before.Live.Kept = nil
+	in.Before.Live.Owners, in.Before.Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
+	waits := beforePipeline(t, func(op *config.Operator) { op.Deletion.Wait = true })
+	if d := waits.DecideDeletion(in); d.Before.Action != ActionNone || d.Finalizer != FinalizerLeave {
+		t.Errorf("it went before the downstreams: %+v", d.Before)
 	}
 	in.Leftovers = nil
-	if d := waits.DecideDeletion(in); d.Hook.Action != ActionDelete || d.Hook.UID != hookUID || d.Finalizer != FinalizerRemove {
-		t.Errorf("it is left behind: %+v", d.Hook)
+	if d := waits.DecideDeletion(in); d.Before.Action != ActionDelete || d.Before.UID != beforeUID || d.Finalizer != FinalizerRemove {
+		t.Errorf("it is left behind: %+v", d.Before)
 	}
 }
 
 // What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and bears the same marks.
-func TestHookIsNoLeftover(t *testing.T) {
-	p := hookedPipeline(t, nil)
-	left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{ourLive(), hookLive("")}}, nil)
+func TestBeforeObjectIsNotALeftover(t *testing.T) {
+	p := beforePipeline(t, nil)
+	left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{ourLive(), beforeLive("")}}, nil)
 	if len(left) != 1 || left[0].Live.UID != liveUID {
 		t.Errorf("left over are %+v", left)
 	}
@@ -273,7 +273,7 @@ func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
 		change       func(*Input)
 		want         FinalizerAction
 	}{
-		{name: "in sync", reason: "it was made before the config had a hook", want: FinalizerAdd},
+		{name: "in sync", reason: "it was made before the config had deletion.before", want: FinalizerAdd},
 		{name: "nothing stands", reason: "the finalizer comes before anything is made", change: func(in *Input) { in.Facts[0].Live = nil }, want: FinalizerAdd},
 		{name: "there already", reason: "nothing to do", change: func(in *Input) { in.HasFinalizer = true }},
 		{name: "unwanted, still there", reason: "what stands is still held for",
@@ -287,7 +287,7 @@ func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
 			}, want: FinalizerRemove},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			for _, p := range []*Pipeline{hookedPipeline(t, nil), onePipeline(func(op *config.Operator) { op.Deletion.Wait = true })} {
+			for _, p := range []*Pipeline{beforePipeline(t, nil), onePipeline(func(op *config.Operator) { op.Deletion.Wait = true })} {
 				in := inSync()
 				if row.change != nil {
 					row.change(&in)
@@ -302,7 +302,7 @@ func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
 
 // The status of an upstream that is being deleted keeps what it does not speak of.
 func TestReportDeletion(t *testing.T) {
-	p := hookedPipeline(t, func(op *config.Operator) {
+	p := beforePipeline(t, func(op *config.Operator) {
 		op.Status.Conditions = config.Conditions{Ready: "Ready", Valid: "Valid", Reconciling: "Reconciling", Stalled: "Stalled"}
 	})
 	p.Storable = status.Probe(nil)
@@ -316,11 +316,11 @@ func TestReportDeletion(t *testing.T) {
 		},
 		"downstreams": status.RecordedList([]status.Recorded{{Name: "config", APIVersion: "v1", Kind: "ConfigMap", Namespace: "apps", ObjectName: "web", UID: liveUID, State: "InSync"}}),
 	}
-	in.Hook.Record, in.Hook.Live = hookRecord(StateHookRunning, hookUID), hookLive("no")
+	in.Before.Record, in.Before.Live = beforeRecord(StateBeforeRunning, beforeUID), beforeLive("no")
 	report := p.ReportDeletion(in.Upstream, p.DecideDeletion(in), nil, metav1.NewTime(now))
 	after := in.Upstream.DeepCopy()
 	after.Object["status"] = report.Status
-	if r := p.RecordedHook(after); r == nil || r.State != string(StateHookFailed) || r.UID != hookUID {
+	if r := p.RecordedBefore(after); r == nil || r.State != string(StateBeforeFailed) || r.UID != beforeUID {
 		t.Errorf("recorded is %+v", r)
 	}
 	if r := p.Recorded(after); len(r) != 1 || r[0].State != "InSync" {
@@ -333,7 +333,7 @@ func TestReportDeletion(t *testing.T) {
 		reason, _ := m["reason"].(string)
 		got[m["type"].(string)] = m["status"].(string) + reason
 	}
-	want := map[string]string{"Ready": "FalseHookFailed", "Stalled": "TrueHookFailed", "Valid": "TrueValid", "Theirs": "True"}
+	want := map[string]string{"Ready": "FalseBeforeFailed", "Stalled": "TrueBeforeFailed", "Valid": "TrueValid", "Theirs": "True"}
 	for kind, text := range want {
 		if got[kind] != text || len(got) != len(want) {
 			t.Errorf("conditions are %v, want %v", got, want)

@@ -21,7 +21,7 @@ func (p *Pipeline) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 	}
 	known := p.Recorded(upstream)
 	return slices.DeleteFunc(status.RecordedFrom(list), func(r status.Recorded) bool {
-		return r.ObjectName == "" || r.Name == HookName || slices.Contains(known, r)
+		return r.ObjectName == "" || r.Name == BeforeName || slices.Contains(known, r)
 	})
 }
 

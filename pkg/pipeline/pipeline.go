@@ -30,8 +30,8 @@ type Pipeline struct {
 	Downstreams []*Downstream
 	// Inputs are in the config's order.
 	Inputs []*InputSource
-	// Hook is what is made when an upstream is deleted, before anything goes; nil where the config has none.
-	Hook *Hook
+	// Before is what is made when an upstream is deleted, before anything goes; nil where the config has none.
+	Before *BeforeObject
 	// UpstreamWords are all that is shown of an upstream that is a Secret itself; nil: all of it may be.
 	UpstreamWords redact.Words
 	// Storable is what the upstream's status can hold; nil where status is off.

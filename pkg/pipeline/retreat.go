@@ -64,7 +64,7 @@ func (p *Pipeline) Leftovers(upstream types.UID, w *Desired, owned [][]*drift.Li
 	seen := map[types.UID]bool{}
 	for i := range p.Downstreams {
 		for _, live := range owned[i] {
-			if seen[live.UID] || IsHook(live) || p.isTarget(w, i, live) {
+			if seen[live.UID] || IsBeforeObject(live) || p.isTarget(w, i, live) {
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
@@ -201,7 +201,7 @@ func (p *Pipeline) needsFinalizer(w *DesiredDownstream) bool {
 }
 
 // inDoubt tells whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
-// what guards it; what is made beside it may need a guard all the same.
+// describe guards it; what is made beside it may need a guard all the same.
 func (w *Desired) inDoubt() bool {
 	return w != nil && slices.ContainsFunc(w.Downstreams, func(d DesiredDownstream) bool { return d.Err != nil })
 }

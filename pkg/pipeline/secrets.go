@@ -35,7 +35,7 @@ func (c *compiler) secrets() {
 			c.refuseSecret(fmt.Sprintf("downstreams[%d].ready.messageFrom", i), "a condition")
 		}
 	}
-	if h := c.p.Hook; h != nil {
+	if h := c.p.Before; h != nil {
 		c.secretDocument(h.Object)
 		h.quiet = c.programReadsSecret(h.done, h.Object) || c.programReadsSecret(h.failed, h.Object)
 	}
@@ -85,7 +85,7 @@ func (c *compiler) secretDocument(d *Downstream) {
 		d.quiet = d.quiet || c.templateReadsSecret(t.InputReads)
 		hidden = hidden || c.templateReadsSecret(t.InputShown)
 	}
-	if c.p.OnlyDeletes && d.Index != HookIndex { // what the template read is not known
+	if c.p.OnlyDeletes && d.Index != BeforeIndex { // what the template read is not known
 		d.Words = redact.NewWords()
 		return
 	}

@@ -50,21 +50,21 @@ const (
 	StateDelete State = "Delete"
 	// StateRelease: the downstream is kept and our marks are taken off.
 	StateRelease State = "Release"
-	// StateHookRunning: the object of deletion.before stands and is not done; nothing is deleted yet.
-	StateHookRunning State = "HookRunning"
-	// StateHookFinished: the object of deletion.before has done its work.
-	StateHookFinished State = "HookFinished"
-	// StateHookFailed: the object of deletion.before failed, or was deleted before it was done; onFailure applies.
-	StateHookFailed State = "HookFailed"
-	// StateHookTimedOut: deletion.before was not done in time; onTimeout applies.
-	StateHookTimedOut State = "HookTimedOut"
+	// StateBeforeRunning: the object of deletion.before stands and is not done; nothing is deleted yet.
+	StateBeforeRunning State = "BeforeRunning"
+	// StateBeforeFinished: the object of deletion.before has done its work.
+	StateBeforeFinished State = "BeforeFinished"
+	// StateBeforeFailed: the object of deletion.before failed, or was deleted before it was done; onFailure applies.
+	StateBeforeFailed State = "BeforeFailed"
+	// StateBeforeTimedOut: deletion.before was not done in time; onTimeout applies.
+	StateBeforeTimedOut State = "BeforeTimedOut"
 )
 
 // States lists every state.
 func States() []State {
 	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate, StateInSync,
 		StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover, StateDelete, StateRelease,
-		StateHookRunning, StateHookFinished, StateHookFailed, StateHookTimedOut}
+		StateBeforeRunning, StateBeforeFinished, StateBeforeFailed, StateBeforeTimedOut}
 }
 
 // Action is the one request (or pair of requests) that an Outcome asks for.
@@ -96,7 +96,7 @@ const (
 
 // Outcome is the decision on one live or desired object.
 type Outcome struct {
-	// Downstream is the index of the downstream in the config; HookIndex for the object of deletion.before.
+	// Downstream is the index of the downstream in the config; BeforeIndex for the object of deletion.before.
 	Downstream int
 	State      State
 	Action     Action
@@ -139,12 +139,12 @@ type Decision struct {
 	Leftovers []Outcome
 	// Finalizer says whether the upstream must bear the config's finalizer.
 	Finalizer FinalizerAction
-	// Hook is about the object of deletion.before; nil where there is none or the upstream is not being deleted.
-	Hook *Outcome
+	// Before is about the object of deletion.before; nil where there is none or the upstream is not being deleted.
+	Before *Outcome
 	// Waits is true where the upstream stays until what is deleted is gone.
 	Waits bool
-	// HookFirst is true while the downstreams have to wait for Hook.
-	HookFirst bool
+	// WaitsForBefore is true while the downstreams have to wait for Before.
+	WaitsForBefore bool
 }
 
 // FinalizerAction says what is to happen to the config's finalizer on the upstream.

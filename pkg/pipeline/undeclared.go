@@ -10,7 +10,7 @@ import (
 )
 
 // undeclared warns of the fields of the upstream that a template reads and that are never there, since an API server drops
-// what the schema of a kind does not declare. A misspelt one would only show once something is rendered. Where a value comes
+// describe the schema of a kind does not declare. A misspelt one would only show once something is rendered. Where a value comes
 // from a function nothing is known of it, and nothing is found.
 func (c *compiler) undeclared(d *Downstream, path, file string, first int) {
 	left, right := c.p.delimiters()

@@ -98,7 +98,7 @@ func (l *reconciliation) finalize(ctx context.Context) time.Duration {
 		return wait
 	}
 	l.record.unable = ""
-	if r := l.Pipeline.RecordedHook(l.upstream); r != nil {
+	if r := l.Pipeline.RecordedBefore(l.upstream); r != nil {
 		l.reportedBefore = r.State
 	}
 	var d pipeline.Decision
@@ -110,7 +110,7 @@ func (l *reconciliation) finalize(ctx context.Context) time.Duration {
 			return 0
 		case err != nil:
 			l.failUpstream("reading what the status names", err)
-			l.reportDeletion(ctx, pipeline.Decision{HookFirst: true})
+			l.reportDeletion(ctx, pipeline.Decision{WaitsForBefore: true})
 			l.countVerdict(l.record, deleting)
 			return l.retryLater()
 		}
@@ -131,12 +131,12 @@ func (l *reconciliation) finalize(ctx context.Context) time.Duration {
 func (l *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now, Cascade: l.cascade()}
 	l.unwatched = false
-	if l.Pipeline.Hook != nil && !l.Pipeline.SkipsHook(l.upstream, in.Cascade) {
+	if l.Pipeline.Before != nil && !l.Pipeline.SkipsBefore(l.upstream, in.Cascade) {
 		var err error
-		if in.Hook, err = l.gatherHook(ctx); err != nil {
+		if in.Before, err = l.gatherBefore(ctx); err != nil {
 			return in, err
 		}
-		if in.Upstream = l.upstream; !l.Pipeline.HookPassed(in.Hook.Record) {
+		if in.Upstream = l.upstream; !l.Pipeline.BeforePassed(in.Before.Record) {
 			return in, nil
 		}
 	}
@@ -157,8 +157,8 @@ func (l *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 // actDeletion carries out what was decided, the finalizer last. It tells whether anything was done, so that deciding again
 // may come to something new.
 func (l *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
-	if d.HookFirst {
-		return d.Hook.Action != pipeline.ActionNone && l.actHook(ctx, d, in)
+	if d.WaitsForBefore {
+		return d.Before.Action != pipeline.ActionNone && l.actBefore(ctx, d, in)
 	}
 	acted := false
 	for _, o := range d.Leftovers {
@@ -169,10 +169,10 @@ func (l *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 	if len(l.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
 		return acted && len(l.failures) == 0
 	}
-	if d.Hook != nil && d.Hook.Action != pipeline.ActionNone && !l.actHook(ctx, d, in) {
+	if d.Before != nil && d.Before.Action != pipeline.ActionNone && !l.actBefore(ctx, d, in) {
 		return false
 	}
-	if err := l.retireFormer(ctx); err != nil {
+	if err := l.releaseBeforeOfOtherKind(ctx); err != nil {
 		l.failUpstream("letting go of what an earlier deletion.before made", err)
 		return false
 	}
@@ -193,9 +193,9 @@ func (l *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) ti
 		return l.retryLater()
 	}
 	var after time.Duration
-	if h := d.Hook; h != nil {
-		m := &l.record.hook
-		l.countHook(l.record, h.State)
+	if h := d.Before; h != nil {
+		m := &l.record.before
+		l.countBefore(l.record, h.State)
 		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(l.record.asked, l.now) == 0 {
 			l.delay(&m.retry)
 		}
@@ -222,8 +222,8 @@ func (l *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 	for i, f := range l.failures {
 		failed[i] = f
 	}
-	if f := l.record.hook.failureOf(d.Hook); f != nil {
-		failed[pipeline.HookIndex] = f
+	if f := l.record.before.failureOf(d.Before); f != nil {
+		failed[pipeline.BeforeIndex] = f
 	}
 	report := l.Pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now))
 	report, _ = l.writeReport(ctx, report, func() drift.Sum { return l.causeOfDeletion(report) })

@@ -73,8 +73,8 @@ type record struct {
 	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
 	// finalizer cleans up.
 	made []madeAt
-	// hook is about the object of deletion.before.
-	hook hookMemory
+	// before is about the object of deletion.before.
+	before beforeMemory
 	// waiting spaces out looks at what is going away, where no event need tell of it.
 	waiting retryState
 
@@ -88,8 +88,8 @@ type record struct {
 	// baselines are, by downstream, the projections that our last applies returned where they are not what we sent; nil
 	// where there is none.
 	baselines []baseline
-	// readHook is what our last request about the object of deletion.before returned.
-	readHook freshly
+	// beforeRead is what our last request about the object of deletion.before returned.
+	beforeRead freshly
 	// gone has the objects that the API server told us are deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
 }
@@ -336,23 +336,23 @@ func (r *record) drop(uid types.UID) {
 			r.read[i] = freshly{}
 		}
 	}
-	if l := r.readHook.live; l != nil && l.UID == uid {
-		r.readHook = freshly{}
+	if l := r.beforeRead.live; l != nil && l.UID == uid {
+		r.beforeRead = freshly{}
 	}
 }
 
-// rememberHook keeps what a request about the object of deletion.before returned; hookRead is that, and until when it is
+// rememberBefore keeps what a request about the object of deletion.before returned; lastBeforeRead is that, and until when it is
 // believed over a cache that does not show it.
-func (r *record) rememberHook(live *drift.Live, now time.Time) {
+func (r *record) rememberBefore(live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.readHook = freshly{live: live, until: now.Add(freshFor)}
+	r.beforeRead = freshly{live: live, until: now.Add(freshFor)}
 }
 
-func (r *record) hookRead() (*drift.Live, time.Time) {
+func (r *record) lastBeforeRead() (*drift.Live, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.readHook.live, r.readHook.until
+	return r.beforeRead.live, r.beforeRead.until
 }
 
 // latest chooses between what the cache has at a target and what our last response about it said. The cache is read under

@@ -122,16 +122,16 @@ func (s *Reconciler) countVerdict(r *record, v status.Verdict) {
 	}
 }
 
-// countHook moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
-func (s *Reconciler) countHook(r *record, state pipeline.State) {
-	if r.hook.state == state {
+// countBefore moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
+func (s *Reconciler) countBefore(r *record, state pipeline.State) {
+	if r.before.state == state {
 		return
 	}
 	s.counted.Store(true)
-	if r.hook.state != "" {
-		objects.WithLabelValues(s.Name, pipeline.HookName, string(r.hook.state)).Dec()
+	if r.before.state != "" {
+		objects.WithLabelValues(s.Name, pipeline.BeforeName, string(r.before.state)).Dec()
 	}
-	if r.hook.state = state; state != "" {
-		objects.WithLabelValues(s.Name, pipeline.HookName, string(state)).Inc()
+	if r.before.state = state; state != "" {
+		objects.WithLabelValues(s.Name, pipeline.BeforeName, string(state)).Inc()
 	}
 }

@@ -24,9 +24,9 @@ func (t *dryRun) deletion(ctx context.Context) error {
 	d := t.Pipeline.DecideDeletion(in)
 	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer
 	t.read(ctx, d)
-	if d.HookFirst {
-		t.finding.Changes = append(t.finding.Changes, t.hookChange(*d.Hook))
-		t.waitForHook()
+	if d.WaitsForBefore {
+		t.finding.Changes = append(t.finding.Changes, t.beforeChange(*d.Before))
+		t.waitForBefore()
 	}
 	for _, o := range d.Leftovers {
 		c := t.change(o, actionOf(o))
@@ -43,20 +43,20 @@ func (t *dryRun) deletion(ctx context.Context) error {
 	return nil
 }
 
-// waitForHook tells of the downstreams whose turn comes after deletion.before.
-func (t *dryRun) waitForHook() {
+// waitForBefore tells of the downstreams whose turn comes after deletion.before.
+func (t *dryRun) waitForBefore() {
 	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
-			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.HookName + " is done"}
+			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.BeforeName + " is done"}
 		c := t.change(o, ChangeWait)
 		c.Leftover = true
 		t.left[o.UID] = c
 	}
 }
 
-// hookChange describes what is made before an upstream's downstreams go.
-func (t *dryRun) hookChange(o pipeline.Outcome) Change {
-	c := Change{Index: pipeline.HookIndex, Downstream: pipeline.HookName, Kind: t.Pipeline.Hook.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
+// beforeChange describes what is made before an upstream's downstreams go.
+func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
+	c := Change{Index: pipeline.BeforeIndex, Downstream: pipeline.BeforeName, Kind: t.Pipeline.Before.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
 	switch o.Action {
 	case pipeline.ActionCreate:

@@ -62,7 +62,7 @@ type reconciliation struct {
 // Reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
 // how long to look again; zero means when something changes.
 func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
-	if err := s.releaseOrphanedHooks(ctx, ref); err != nil {
+	if err := s.releaseOrphanedBefore(ctx, ref); err != nil {
 		return s.readFailed(ref, err)
 	}
 	l, err := s.begin(ctx, ref)
@@ -232,7 +232,7 @@ func (s *Reconciler) forget(ref pipeline.Ref) {
 	if r := s.memory.peek(ref); r != nil {
 		s.countStates(r, nil)
 		s.countVerdict(r, status.Verdict{})
-		s.countHook(r, "")
+		s.countBefore(r, "")
 		s.readers.move(ref, r.inputs, nil)
 		s.cascades.forget(r.uid)
 		s.unstorable.forget(ref)
@@ -259,8 +259,8 @@ func (s *Reconciler) namespaceSelected(namespace string) bool {
 
 // isOwnDownstream tells whether an object of the watched kind was made by this very operator: a copy is not copied.
 func (s *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
-	hook := s.Pipeline.Hook
-	same := hook != nil && hook.Object.GVK().GroupKind() == s.Pipeline.Upstream.GVK.GroupKind()
+	before := s.Pipeline.Before
+	same := before != nil && before.Object.GVK().GroupKind() == s.Pipeline.Upstream.GVK.GroupKind()
 	for _, d := range s.Pipeline.Downstreams {
 		same = same || d.GVK().GroupKind() == s.Pipeline.Upstream.GVK.GroupKind()
 	}

@@ -64,12 +64,12 @@ type Cache interface {
 	Watches(namespace string) bool
 	// NamespaceLabels are a Namespace's labels; ok is false where there is none.
 	NamespaceLabels(name string) (set labels.Set, ok bool)
-	// Live is the object of downstream i, or of pipeline.HookIndex, at a place; nil where there is none.
+	// Live is the object of downstream i, or of pipeline.BeforeIndex, at a place; nil where there is none.
 	Live(i int, at pipeline.Ref) *drift.Live
 	// OwnedBy lists those that bear the uid of an upstream in their marks.
 	OwnedBy(i int, uid types.UID) []*drift.Live
-	// HooksOf lists the objects of deletion.before that bear the name of an upstream in their marks.
-	HooksOf(name string) []*drift.Live
+	// BeforeObjectsOf lists the objects of deletion.before that bear the name of an upstream in their marks.
+	BeforeObjectsOf(name string) []*drift.Live
 	// Input is an object of input i; nil where there is none.
 	Input(i int, at pipeline.Ref) Input
 }

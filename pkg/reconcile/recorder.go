@@ -64,8 +64,8 @@ func (l *reconciliation) eventCreated(o pipeline.Outcome) {
 	l.event(false, EventCreated, "Create", "%s created", l.what(o))
 }
 
-func (l *reconciliation) eventHookMade(o pipeline.Outcome) {
-	l.event(false, EventCreated, "Create", "%s %s created: deletion.before", l.Pipeline.Hook.Config.Kind, o.Target)
+func (l *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
+	l.event(false, EventCreated, "Create", "%s %s created: deletion.before", l.Pipeline.Before.Config.Kind, o.Target)
 }
 
 // eventDeletion tells how deletion.before is doing and what keeps a deletion from going on, when that begins. What the
@@ -81,17 +81,17 @@ func (l *reconciliation) eventDeletion(d pipeline.Decision) {
 			l.event(true, f.Reason, "Delete", "%s", text)
 		}
 	}
-	if d.Hook == nil {
+	if d.Before == nil {
 		return
 	}
-	m := &l.record.hook
-	warning, reason, text := false, string(d.Hook.State), d.Hook.Message
+	m := &l.record.before
+	warning, reason, text := false, string(d.Before.State), d.Before.Message
 	switch {
-	case d.Hook.State == pipeline.StateHookFinished:
-	case d.Hook.State == pipeline.StateHookFailed, d.Hook.State == pipeline.StateHookTimedOut,
-		d.Hook.State == pipeline.StateConflict, d.Hook.State == pipeline.StateRenderFailed:
+	case d.Before.State == pipeline.StateBeforeFinished:
+	case d.Before.State == pipeline.StateBeforeFailed, d.Before.State == pipeline.StateBeforeTimedOut,
+		d.Before.State == pipeline.StateConflict, d.Before.State == pipeline.StateRenderFailed:
 		warning = true
-	case m.failureOf(d.Hook) != nil:
+	case m.failureOf(d.Before) != nil:
 		warning, reason, text = true, m.failure.Reason, m.failure.Message
 	default:
 		return
@@ -99,7 +99,7 @@ func (l *reconciliation) eventDeletion(d pipeline.Decision) {
 	if now := reason + text; m.reported != now {
 		old := m.reported == "" && l.reportedBefore == reason
 		if m.reported = now; !old {
-			l.event(warning, reason, "Reconcile", "%s: %s", pipeline.HookName, text)
+			l.event(warning, reason, "Reconcile", "%s: %s", pipeline.BeforeName, text)
 		}
 	}
 }

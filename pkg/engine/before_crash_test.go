@@ -24,12 +24,12 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// killedAtHooks kills it in the middle of deletions with a hook. Each deletion has one object made for it, whatever
+// killedAtBefore kills it in the middle of deletions with deletion.before. Each deletion has one object made for it, whatever
 // happens, and no downstream goes before the outcome of that is recorded; at last nothing is left.
-func killedAtHooks(t *testing.T, binary string) {
+func killedAtBefore(t *testing.T, binary string) {
 	t.Helper()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := replaceOnce(t, hooked(ns, name), "deletion:\n", "deletion:\n  wait: true\n")
+	conf := replaceOnce(t, withBefore(ns, name), "deletion:\n", "deletion:\n  wait: true\n")
 	// A name that is another one at each reconciliation: nothing but the record tells what has been made already.
 	conf = replaceOnce(t, conf, "{{ .metadata.name }}-drain", "{{ .metadata.name }}-{{ .metadata.resourceVersion }}-drain")
 	p := newProgram(t, binary, conf)
@@ -84,7 +84,7 @@ func comeAndGo(t *testing.T, random *rand.Rand, ns string, stop chan struct{}) {
 	}
 }
 
-// drainAll does the hooks' work: some fail at first.
+// drainAll does the work of the deletion.before objects: some fail at first.
 func drainAll(t *testing.T, ns string, done chan struct{}) {
 	client := testkit.Dynamic(t).Resource(configMaps).Namespace(ns)
 	for {
@@ -110,7 +110,7 @@ func drainAll(t *testing.T, ns string, done chan struct{}) {
 // story is what happened, by the uid of the Widget: the API server's versions tell the order.
 type story struct {
 	mu       sync.Mutex
-	hooks    map[string]map[types.UID]bool // what was made by deletion.before
+	before   map[string]map[types.UID]bool // what was made by deletion.before
 	outcomes map[string]uint64             // when the outcome was recorded first
 	gone     map[string]uint64             // when the deletion of the downstream began
 	unheld   map[string]bool               // the API server did not wait for the finalizer
@@ -122,7 +122,7 @@ type story struct {
 // follow watches everything that happens in a namespace until the test ends.
 func follow(t *testing.T, ns string) *story {
 	t.Helper()
-	s := &story{hooks: map[string]map[types.UID]bool{}, outcomes: map[string]uint64{}, gone: map[string]uint64{},
+	s := &story{before: map[string]map[types.UID]bool{}, outcomes: map[string]uint64{}, gone: map[string]uint64{},
 		unheld: map[string]bool{}, events: map[string][]string{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
@@ -204,8 +204,8 @@ func watching(ctx context.Context, t *testing.T, client dynamic.Interface, gvr s
 
 // tell keeps what was seen of a Widget or of what is its own.
 func (s *story) tell(uid string, kind watch.EventType, u *unstructured.Unstructured) {
-	s.events[uid] = append(s.events[uid], fmt.Sprintf("%s %s %s %s: finalizers %v, deleting %t, hook %v", u.GetResourceVersion(), kind,
-		u.GetKind(), u.GetName(), u.GetFinalizers(), u.GetDeletionTimestamp() != nil, hookItem(u)["state"]))
+	s.events[uid] = append(s.events[uid], fmt.Sprintf("%s %s %s %s: finalizers %v, deleting %t, before %v", u.GetResourceVersion(), kind,
+		u.GetKind(), u.GetName(), u.GetFinalizers(), u.GetDeletionTimestamp() != nil, beforeItem(u)["state"]))
 }
 
 func (s *story) widget(kind watch.EventType, u *unstructured.Unstructured, version uint64) {
@@ -216,7 +216,7 @@ func (s *story) widget(kind watch.EventType, u *unstructured.Unstructured, versi
 	if kind == watch.Deleted && u.GetDeletionTimestamp() == nil && len(u.GetFinalizers()) > 0 {
 		s.unheld[uid] = true
 	}
-	if hookItem(u)["state"] == "HookFinished" && s.outcomes[uid] == 0 {
+	if beforeItem(u)["state"] == "BeforeFinished" && s.outcomes[uid] == 0 {
 		s.outcomes[uid] = version
 	}
 }
@@ -227,10 +227,10 @@ func (s *story) configMap(kind watch.EventType, u *unstructured.Unstructured, ve
 		s.tell(uid, kind, u)
 		switch {
 		case strings.HasSuffix(u.GetName(), "-drain"):
-			if s.hooks[uid] == nil {
-				s.hooks[uid] = map[types.UID]bool{}
+			if s.before[uid] == nil {
+				s.before[uid] = map[types.UID]bool{}
 			}
-			s.hooks[uid][u.GetUID()] = true
+			s.before[uid][u.GetUID()] = true
 		case (kind == watch.Deleted || u.GetDeletionTimestamp() != nil) && s.gone[uid] == 0:
 			s.gone[uid] = version
 		}
@@ -244,9 +244,9 @@ func (s *story) judge(t *testing.T) {
 	for _, b := range s.broken {
 		t.Error(b)
 	}
-	for uid, hooks := range s.hooks {
-		if len(hooks) != 1 {
-			t.Errorf("for Widget %s %d objects were made", uid, len(hooks))
+	for uid, made := range s.before {
+		if len(made) != 1 {
+			t.Errorf("for Widget %s %d objects were made", uid, len(made))
 		}
 	}
 	for uid, at := range s.gone {
@@ -254,8 +254,8 @@ func (s *story) judge(t *testing.T) {
 			t.Errorf("the downstream of Widget %s went at %d, its outcome was recorded at %d:\n%s", uid, at, recorded, strings.Join(s.events[uid], "\n"))
 		}
 	}
-	t.Logf("%d hooks were run, %d downstreams deleted", len(s.hooks), len(s.gone))
-	if len(s.hooks) < 20 || len(s.gone) < 20 {
-		t.Errorf("%d hooks, %d downstreams: too little happened to say anything", len(s.hooks), len(s.gone))
+	t.Logf("%d deletion.before objects were made, %d downstreams deleted", len(s.before), len(s.gone))
+	if len(s.before) < 20 || len(s.gone) < 20 {
+		t.Errorf("%d deletion.before objects, %d downstreams: too little happened to say anything", len(s.before), len(s.gone))
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// orphanedHooks finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
+// orphanedBefore finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
 // is watched: there is none, or one that was made later.
-func (s *Reconciler) orphanedHooks(ref pipeline.Ref) []*drift.Live {
+func (s *Reconciler) orphanedBefore(ref pipeline.Ref) []*drift.Live {
 	var found []*drift.Live
 	standing := s.Cache.UpstreamUID(ref)
-	for _, live := range s.Cache.HooksOf(ref.Name) {
-		if s.Pipeline.HookHeld(live) && s.owns(ref, live) && (standing == "" || !pipeline.Marked(live, standing)) {
+	for _, live := range s.Cache.BeforeObjectsOf(ref.Name) {
+		if s.Pipeline.HasOurFinalizer(live) && s.owns(ref, live) && (standing == "" || !pipeline.Marked(live, standing)) {
 			found = append(found, live)
 		}
 	}
@@ -37,13 +37,13 @@ func (s *Reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
 	return false
 }
 
-// releaseOrphanedHooks lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
+// releaseOrphanedBefore lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
 // by force: nothing is left to wait for them, and our finalizer on them would keep them for ever.
-func (s *Reconciler) releaseOrphanedHooks(ctx context.Context, ref pipeline.Ref) error {
-	if s.Pipeline.Hook == nil || s.Pipeline.Observing() {
+func (s *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref) error {
+	if s.Pipeline.Before == nil || s.Pipeline.Observing() {
 		return nil
 	}
-	strays := s.orphanedHooks(ref)
+	strays := s.orphanedBefore(ref)
 	if len(strays) == 0 || !s.Cache.Watches(ref.Namespace) {
 		return nil
 	}
@@ -56,17 +56,17 @@ func (s *Reconciler) releaseOrphanedHooks(ctx context.Context, ref pipeline.Ref)
 		if err == nil && pipeline.Marked(live, up.GetUID()) {
 			continue
 		}
-		if err := s.releaseOrphanedHook(ctx, live); err != nil {
+		if err := s.releaseOneOrphanedBefore(ctx, live); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// retireFormer lets go of the object that the status records and the config no longer knows the kind of: the config was
+// releaseBeforeOfOtherKind lets go of the object that the status records and the config no longer knows the kind of: the config was
 // changed in the middle of the deletion. What never bore a mark of this operator was not made by it, whatever is recorded.
-func (l *reconciliation) retireFormer(ctx context.Context) error {
-	r := l.Pipeline.FormerHook(l.upstream)
+func (l *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
+	r := l.Pipeline.RecordedOfOtherKind(l.upstream)
 	if r == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (l *reconciliation) retireFormer(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
-	case obj.GetUID() != r.UID, !l.marked(obj):
+	case obj.GetUID() != r.UID, !l.hasOurMarks(obj):
 		return nil
 	}
 	obj, err = l.client.RemoveFinalizer(ctx, t, obj, l.Pipeline.Config.Conventions.Finalizers()...)
@@ -102,22 +102,22 @@ func (l *reconciliation) retireFormer(ctx context.Context) error {
 	return nil
 }
 
-// marked tells whether an object bears the hash or the finalizer of this operator, which whatever it makes before a deletion
+// hasOurMarks tells whether an object bears the hash or the finalizer of this operator, which whatever it makes before a deletion
 // has from the beginning.
-func (s *Reconciler) marked(obj *unstructured.Unstructured) bool {
+func (s *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
 	held := func(name string) bool { return slices.Contains(s.Pipeline.Config.Conventions.Finalizers(), name) }
 	return s.Pipeline.BearsHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
 }
 
-func (s *Reconciler) releaseOrphanedHook(ctx context.Context, live *drift.Live) error {
+func (s *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {
 	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
-	s.Log.Info("letting go of what was made before a deletion: its upstream is gone", "object", s.hookTarget(at).String())
-	resp, err := s.unhold(ctx, live)
+	s.Log.Info("letting go of what was made before a deletion: its upstream is gone", "object", s.beforeTarget(at).String())
+	resp, err := s.removeOurFinalizer(ctx, live)
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // what has an owner reference is the garbage collector's
 	}
 	propagation := metav1.DeletionPropagation(s.Pipeline.Config.Deletion.Propagation)
-	if err := s.Client.Delete(ctx, s.hookTarget(at), live.UID, propagation); err != nil && !errors.Is(err, apply.ErrReplaced) {
+	if err := s.Client.Delete(ctx, s.beforeTarget(at), live.UID, propagation); err != nil && !errors.Is(err, apply.ErrReplaced) {
 		return err
 	}
 	return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// hookMemory is what is remembered of the object of deletion.before. As with everything remembered, nothing is lost with it
+// beforeMemory is what is remembered of the object of deletion.before. As with everything remembered, nothing is lost with it
 // but a request: what must survive stands in the upstream's status.
-type hookMemory struct {
+type beforeMemory struct {
 	// made is the uid of the object that this process made.
 	made types.UID
 	// desired is what is to be made where the status says: rendered again, after the status was written, it may have another
@@ -37,15 +37,15 @@ type hookMemory struct {
 	state    pipeline.State
 }
 
-// gatherHook puts together what is known of the object of deletion.before.
-func (l *reconciliation) gatherHook(ctx context.Context) (pipeline.HookFacts, error) {
-	m, p := &l.record.hook, l.Pipeline
-	f := pipeline.HookFacts{Record: p.RecordedHook(l.upstream), Made: m.made, Inputs: l.inputsRead()}
+// gatherBefore puts together what is known of the object of deletion.before.
+func (l *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
+	m, p := &l.record.before, l.Pipeline
+	f := pipeline.BeforeFacts{Record: p.RecordedBefore(l.upstream), Made: m.made, Inputs: l.inputsRead()}
 	var err error
-	if p.HookPassed(f.Record) {
+	if p.BeforePassed(f.Record) {
 		if !m.gone && f.Record.ObjectName != "" {
-			f.Live, err = l.hookAt(ctx, refOfRecord(f), f.Record.UID)
-			if f.Record.UID == "" && f.Live != nil && !l.isOwnHook(f.Live) {
+			f.Live, err = l.beforeAt(ctx, refOfRecord(f), f.Record.UID)
+			if f.Record.UID == "" && f.Live != nil && !l.isOwnBefore(f.Live) {
 				f.Live = nil // it was never made, and this is somebody else's
 			}
 			m.gone = err == nil && f.Live == nil
@@ -53,7 +53,7 @@ func (l *reconciliation) gatherHook(ctx context.Context) (pipeline.HookFacts, er
 		return f, err
 	}
 	if uid := madeUID(f); uid != "" {
-		if f.Live, err = l.hookAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
+		if f.Live, err = l.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
 			return f, err
 		}
 		// Nothing but a read tells an object that was removed from one that has done its work: the cache may lag behind
@@ -61,30 +61,30 @@ func (l *reconciliation) gatherHook(ctx context.Context) (pipeline.HookFacts, er
 		if err := l.readUpstream(ctx); err != nil {
 			return f, err
 		}
-		return l.gatherHook(ctx)
+		return l.gatherBefore(ctx)
 	}
-	return l.gatherUnmade(ctx, f)
+	return l.gatherUnmadeBefore(ctx, f)
 }
 
-// gatherUnmade is gatherHook where nothing is known to have been made.
-func (l *reconciliation) gatherUnmade(ctx context.Context, f pipeline.HookFacts) (pipeline.HookFacts, error) {
-	if m := &l.record.hook; !m.certain {
+// gatherUnmadeBefore is gatherBefore where nothing is known to have been made.
+func (l *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.BeforeFacts) (pipeline.BeforeFacts, error) {
+	if m := &l.record.before; !m.certain {
 		if err := l.readUpstream(ctx); err != nil {
 			return f, err
 		}
-		return l.gatherHook(ctx)
+		return l.gatherBefore(ctx)
 	}
-	m := &l.record.hook
+	m := &l.record.before
 	if m.desired != nil && m.desired.Target == refOfRecord(f) {
 		f.Desired = *m.desired
 	} else {
-		f.Desired = l.Pipeline.DesiredHook(l.upstream, f.Inputs)
+		f.Desired = l.Pipeline.DesiredBefore(l.upstream, f.Inputs)
 	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
 		if at != f.Desired.Target { // the template says something else by now: was anything made before it did?
-			live, err := l.hookAt(ctx, at, "")
-			if err != nil || live != nil && l.isOwnHook(live) {
+			live, err := l.beforeAt(ctx, at, "")
+			if err != nil || live != nil && l.isOwnBefore(live) {
 				f.Live = live
 				return f, err
 			}
@@ -92,59 +92,59 @@ func (l *reconciliation) gatherUnmade(ctx context.Context, f pipeline.HookFacts)
 	}
 	var err error
 	if f.Desired.Err == nil {
-		f.Live, err = l.whatStandsInTheWay(ctx, f.Desired.Target)
+		f.Live, err = l.occupant(ctx, f.Desired.Target)
 	}
 	return f, err
 }
 
-// whatStandsInTheWay finds what stands where the object is to be made: as just read, or, where a create met somebody
+// occupant finds what stands where the object is to be made: as just read, or, where a create met somebody
 // else's object, as read once the wait after that is over; else as the cache has it.
-func (l *reconciliation) whatStandsInTheWay(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
-	m := &l.record.hook
-	read, until := l.record.hookRead()
+func (l *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	m := &l.record.before
+	read, until := l.record.lastBeforeRead()
 	switch {
 	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
 		return read, nil
 	case m.foreign != at:
-		return l.Cache.Live(pipeline.HookIndex, at), nil
+		return l.Cache.Live(pipeline.BeforeIndex, at), nil
 	case read != nil && m.retry.wait(l.record.asked, l.now) > 0:
 		return read, nil
 	}
-	live, err := l.readHook(ctx, at)
+	live, err := l.readBefore(ctx, at)
 	if err == nil && live == nil {
 		m.foreign = pipeline.Ref{}
 	}
 	return live, err
 }
 
-// isOwnHook tells whether an object was made by deletion.before for this upstream.
-func (l *reconciliation) isOwnHook(live *drift.Live) bool {
-	return pipeline.MadeBefore(live, l.upstream.GetUID())
+// isOwnBefore tells whether an object was made by deletion.before for this upstream.
+func (l *reconciliation) isOwnBefore(live *drift.Live) bool {
+	return pipeline.MadeForDeletion(live, l.upstream.GetUID())
 }
 
-func madeUID(f pipeline.HookFacts) types.UID {
+func madeUID(f pipeline.BeforeFacts) types.UID {
 	if f.Made != "" || f.Record == nil {
 		return f.Made
 	}
 	return f.Record.UID
 }
 
-func refOfRecord(f pipeline.HookFacts) pipeline.Ref {
+func refOfRecord(f pipeline.BeforeFacts) pipeline.Ref {
 	if f.Record == nil {
 		return pipeline.Ref{}
 	}
 	return pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
 }
 
-// hookAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
+// beforeAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
 // request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
-func (l *reconciliation) hookAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+func (l *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
-	read, until := l.record.hookRead()
+	read, until := l.record.lastBeforeRead()
 	if read != nil && at.Name == "" {
 		at = pipeline.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
-	cached := l.Cache.Live(pipeline.HookIndex, at)
+	cached := l.Cache.Live(pipeline.BeforeIndex, at)
 	if is(read) && l.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
 			l.trustUntil(until)
@@ -156,7 +156,7 @@ func (l *reconciliation) hookAt(ctx context.Context, at pipeline.Ref, uid types.
 		l.unwatched = l.unwatched || !pipeline.Marked(cached, l.upstream.GetUID())
 		return cached, nil
 	}
-	live, err := l.readHook(ctx, at)
+	live, err := l.readBefore(ctx, at)
 	if err != nil || !is(live) {
 		return nil, err
 	}
@@ -164,33 +164,33 @@ func (l *reconciliation) hookAt(ctx context.Context, at pipeline.Ref, uid types.
 	return live, nil
 }
 
-// readHook reads what stands at a place; nil where nothing does, be it since the kind is gone.
-func (l *reconciliation) readHook(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
-	if k := l.Pipeline.Hook.Object.Kind; k.Missing != nil {
+// beforeRead reads what stands at a place; nil where nothing does, be it since the kind is gone.
+func (l *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	if k := l.Pipeline.Before.Object.Kind; k.Missing != nil {
 		return nil, l.Host.Absent(ctx, k.GVK)
 	}
-	obj, err := l.client.Get(ctx, l.hookTarget(at))
+	obj, err := l.client.Get(ctx, l.beforeTarget(at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.rememberHook(obj)
+	return l.rememberBefore(obj)
 }
 
-// rememberHook takes in what a request about the object returned.
-func (l *reconciliation) rememberHook(obj *unstructured.Unstructured) (*drift.Live, error) {
-	live, err := l.Pipeline.Hook.Object.View.Live(obj)
+// rememberBefore takes in what a request about the object returned.
+func (l *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.Live, error) {
+	live, err := l.Pipeline.Before.Object.View.Live(obj)
 	if err != nil {
 		return nil, err
 	}
-	l.record.rememberHook(live, l.now)
+	l.record.rememberBefore(live, l.now)
 	return live, nil
 }
 
-func (s *Reconciler) hookTarget(at pipeline.Ref) apply.Target {
-	return apply.Target{GVR: s.Pipeline.Hook.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
+func (s *Reconciler) beforeTarget(at pipeline.Ref) apply.Target {
+	return apply.Target{GVR: s.Pipeline.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
 // readUpstream replaces the upstream by what the API server has. A process that has just started, or just been elected,
@@ -205,96 +205,96 @@ func (l *reconciliation) readUpstream(ctx context.Context) error {
 	}
 	l.upstream = withoutManagedFields(up)
 	l.record.wrote(up, false)
-	l.record.hook.certain = true
+	l.record.before.certain = true
 	return nil
 }
 
-// actHook carries out what was decided about the object of deletion.before. It tells whether that was done.
-func (l *reconciliation) actHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
-	o, m := *d.Hook, &l.record.hook
+// actBefore carries out what was decided about the object of deletion.before. It tells whether that was done.
+func (l *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	o, m := *d.Before, &l.record.before
 	if o.Action != pipeline.ActionRecord && m.retry.wait(l.record.asked, l.now) > 0 {
 		return false
 	}
-	countOutcome(l.Name, pipeline.HookName, string(o.State))
-	l.Log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", pipeline.HookName,
+	countOutcome(l.Name, pipeline.BeforeName, string(o.State))
+	l.Log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", pipeline.BeforeName,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
 	switch o.Action {
 	case pipeline.ActionRecord:
-		return l.recordHook(ctx, d, in)
+		return l.recordBefore(ctx, d, in)
 	case pipeline.ActionCreate:
-		err = l.createHook(ctx, o, in)
+		err = l.createBefore(ctx, o, in)
 	case pipeline.ActionFree:
-		err = l.freeHook(ctx, o.Live)
+		err = l.freeBefore(ctx, o.Live)
 	case pipeline.ActionDelete:
-		err = l.deleteHook(ctx, o)
+		err = l.deleteBefore(ctx, o)
 	}
 	if err != nil {
-		l.failHook(o, err)
+		l.failBefore(o, err)
 		return false
 	}
 	m.retry, m.failure = retryState{}, nil
 	return true
 }
 
-// recordHook writes the status and makes sure that it says what was decided, before anything goes on.
-func (l *reconciliation) recordHook(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+// recordBefore writes the status and makes sure that it says what was decided, before anything goes on.
+func (l *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	l.reportDeletion(ctx, *d)
-	have, want := l.Pipeline.RecordedHook(l.upstream), l.Pipeline.HookRecord(*d.Hook)
+	have, want := l.Pipeline.RecordedBefore(l.upstream), l.Pipeline.BeforeRecord(*d.Before)
 	if l.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
-	if d.Hook.State == pipeline.StateCreate {
-		l.record.hook.desired = &in.Hook.Desired
+	if d.Before.State == pipeline.StateCreate {
+		l.record.before.desired = &in.Before.Desired
 	}
 	l.eventDeletion(*d)
 	return true
 }
 
-// createHook makes the object, where nothing of that name stands. What does is looked at in the next round.
-func (l *reconciliation) createHook(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
-	m, t := &l.record.hook, l.hookTarget(o.Target)
+// createBefore makes the object, where nothing of that name stands. What does is looked at in the next round.
+func (l *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+	m, t := &l.record.before, l.beforeTarget(o.Target)
 	m.desired = nil // what fails may be rendered otherwise the next time
-	resp, err := l.client.Create(ctx, t, l.Pipeline.HookDocument(&in.Hook.Desired))
+	resp, err := l.client.Create(ctx, t, l.Pipeline.BeforeDocument(&in.Before.Desired))
 	switch {
 	case errors.Is(err, apply.ErrExists):
-		live, err := l.readHook(ctx, o.Target)
-		if err == nil && live != nil && !l.isOwnHook(live) {
+		live, err := l.readBefore(ctx, o.Target)
+		if err == nil && live != nil && !l.isOwnBefore(live) {
 			m.foreign = o.Target
 		}
 		return err
 	case err != nil:
 		return err
 	}
-	if _, err := l.rememberHook(resp); err != nil {
+	if _, err := l.rememberBefore(resp); err != nil {
 		return err
 	}
 	m.made, m.foreign = resp.GetUID(), pipeline.Ref{}
-	l.eventHookMade(o)
+	l.eventBeforeCreated(o)
 	return nil
 }
 
-// freeHook takes our finalizer off the object.
-func (l *reconciliation) freeHook(ctx context.Context, live *drift.Live) error {
-	resp, err := l.unhold(ctx, live)
+// freeBefore takes our finalizer off the object.
+func (l *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error {
+	resp, err := l.removeOurFinalizer(ctx, live)
 	switch {
 	case err != nil:
 		return err
 	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
-		l.record.hook.gone = true
+		l.record.before.gone = true
 		return nil
 	}
-	_, err = l.rememberHook(resp)
+	_, err = l.rememberBefore(resp)
 	return err
 }
 
-// unhold takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
-func (s *Reconciler) unhold(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
+// removeOurFinalizer takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
+func (s *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
-		"finalizers": pipeline.HookFinalizers(live),
+		"finalizers": pipeline.KeptFinalizers(live),
 	}}}
-	t := s.hookTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+	t := s.beforeTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
 	resp, err := s.Client.RemoveFinalizer(ctx, t, obj, s.Pipeline.Config.Conventions.Finalizers()...)
 	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
 		resp = nil
@@ -308,33 +308,33 @@ func (s *Reconciler) unhold(ctx context.Context, live *drift.Live) (*unstructure
 	return resp, err
 }
 
-// deleteHook deletes the object where no owner reference does.
-func (l *reconciliation) deleteHook(ctx context.Context, o pipeline.Outcome) error {
+// deleteBefore deletes the object where no owner reference does.
+func (l *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
 	propagation := metav1.DeletionPropagation(l.Pipeline.Config.Deletion.Propagation)
-	err := l.client.Delete(ctx, l.hookTarget(o.Target), o.UID, propagation)
+	err := l.client.Delete(ctx, l.beforeTarget(o.Target), o.UID, propagation)
 	if err != nil && !errors.Is(err, apply.ErrReplaced) {
 		return err
 	}
-	l.record.hook.gone = true
+	l.record.before.gone = true
 	return nil
 }
 
 // failureOf is why what is asked for of the object was not carried out; nil where nothing is asked for any more, as after a
 // lost answer to a request that was carried out.
-func (m *hookMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
+func (m *beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 	if o == nil || o.Action == pipeline.ActionNone || o.Action != m.failed {
 		return nil
 	}
 	return m.failure
 }
 
-// failHook notes a failed request about the object. It is tried again with growing delay.
-func (l *reconciliation) failHook(o pipeline.Outcome, err error) {
-	f, m := classify(l.Pipeline.Hook.Object, err), &l.record.hook
+// failBefore notes a failed request about the object. It is tried again with growing delay.
+func (l *reconciliation) failBefore(o pipeline.Outcome, err error) {
+	f, m := classify(l.Pipeline.Before.Object, err), &l.record.before
 	l.atLeast = max(l.atLeast, f.RetryAfter)
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	l.delay(&m.retry)
-	CountFailure(l.Name, pipeline.HookName, f.Reason)
-	l.Log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", pipeline.HookName,
+	CountFailure(l.Name, pipeline.BeforeName, f.Reason)
+	l.Log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", pipeline.BeforeName,
 		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
 }

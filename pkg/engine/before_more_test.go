@@ -14,25 +14,25 @@ import (
 
 // The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps come
 // in their order.
-func TestHookThenWait(t *testing.T) {
+func TestBeforeThenWait(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	conf := strings.Replace(hooked(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
+	conf := strings.Replace(withBefore(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
 	conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
 	made(t, conf, ns, counter)
 	holdFor(t, ns, "a")
 	quiet(t, counter)
 	counter.Reset()
 	testkit.Delete(t, widgets, ns, "a")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
-	up := hookIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
-	if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || hookItem(up)["state"] != "HookFailed" {
-		t.Errorf("recorded is %v; Ready: %s", hookItem(up), message)
+	up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
+	if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || beforeItem(up)["state"] != "BeforeFailed" {
+		t.Errorf("recorded is %v; Ready: %s", beforeItem(up), message)
 	}
 	if drain := testkit.Get(t, configMaps, ns, "a-drain"); len(drain.GetFinalizers()) > 0 || drain.GetDeletionTimestamp() != nil {
-		t.Errorf("the hook's object is held, or went before the downstreams: %v", drain.Object["metadata"])
+		t.Errorf("the deletion.before object is held, or went before the downstreams: %v", drain.Object["metadata"])
 	}
 	letGo(t, ns, "a")
 	waitGone(t, widgets, ns, "a")
@@ -42,7 +42,7 @@ func TestHookThenWait(t *testing.T) {
 		}
 	}
 	quiet(t, counter)
-	t.Logf("a deletion with a hook and wait, no owner references: %d requests: %v", counter.Total(), counter.Snapshot())
+	t.Logf("a deletion with deletion.before and wait, no owner references: %d requests: %v", counter.Total(), counter.Snapshot())
 	if n := counter.Total(); n > 13 {
 		t.Errorf("%d requests: %v", n, counter.Snapshot())
 	}
@@ -50,17 +50,17 @@ func TestHookThenWait(t *testing.T) {
 
 // What is recorded is believed after a restart: the outcome, even where the object says something else by then, and the
 // object that was made, even where the template has another name for it.
-func TestHookOutcomeIsBelieved(t *testing.T) {
+func TestBeforeOutcomeIsBelieved(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter, faults := testkit.NewCounter(), testkit.NewFaults()
-	r := start(t, counter.Wrap(faults.Wrap(testkit.Config())), hooked(ns, name)).ready()
+	r := start(t, counter.Wrap(faults.Wrap(testkit.Config())), withBefore(ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	r.halt()
-	renamed := strings.Replace(hooked(ns, name), "-drain", "-other", 1)
+	renamed := strings.Replace(withBefore(ns, name), "-drain", "-other", 1)
 	r = start(t, counter.Wrap(faults.Wrap(testkit.Config())), renamed).ready()
 	quiet(t, counter)
 	if testkit.Find(t, configMaps, ns, "a-other") != nil {
@@ -68,7 +68,7 @@ func TestHookOutcomeIsBelieved(t *testing.T) {
 	}
 	faults.Answer(500, testkit.On("PATCH", "configmaps"))
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitHook(t, ns, "a", "HookFinished")
+	waitBefore(t, ns, "a", "BeforeFinished")
 	r.halt()
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
 	start(t, testkit.Config(), renamed).ready()
@@ -78,16 +78,16 @@ func TestHookOutcomeIsBelieved(t *testing.T) {
 }
 
 // Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
-func TestHookMadeJustBeforeACrash(t *testing.T) {
+func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config()), hooked(ns, name)).ready()
+	r := start(t, faults.Wrap(testkit.Config()), withBefore(ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
 	testkit.Delete(t, widgets, ns, "a")
-	hookIs(t, ns, "a", "Denied", "")
+	beforeIs(t, ns, "a", "Denied", "")
 	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status")) // made, and not recorded
 	refusal.Off()
 	var drain *unstructured.Unstructured
@@ -96,13 +96,13 @@ func TestHookMadeJustBeforeACrash(t *testing.T) {
 		return drain != nil && lost.Hits() > 0, "not made"
 	})
 	r.halt()
-	if item := hookItem(testkit.Get(t, widgets, ns, "a")); item["state"] != "Create" || item["uid"] != nil || item["objectName"] != "a-drain" {
+	if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["state"] != "Create" || item["uid"] != nil || item["objectName"] != "a-drain" {
 		t.Fatalf("recorded is %v", item)
 	}
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", `{"data":{"note":"seen"}}`)
-	start(t, testkit.Config(), strings.Replace(hooked(ns, name), "-drain", "-other", 1)).ready()
-	if up := waitHook(t, ns, "a", "HookRunning"); hookItem(up)["uid"] != string(drain.GetUID()) {
-		t.Errorf("recorded is %v", hookItem(up))
+	start(t, testkit.Config(), strings.Replace(withBefore(ns, name), "-drain", "-other", 1)).ready()
+	if up := waitBefore(t, ns, "a", "BeforeRunning"); beforeItem(up)["uid"] != string(drain.GetUID()) {
+		t.Errorf("recorded is %v", beforeItem(up))
 	}
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 	waitGone(t, widgets, ns, "a")
@@ -113,54 +113,54 @@ func TestHookMadeJustBeforeACrash(t *testing.T) {
 }
 
 // Whoever may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
-func TestHookForged(t *testing.T) {
+func TestBeforeForged(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	made(t, hooked(ns, name), ns, counter)
+	made(t, withBefore(ns, name), ns, counter)
 	up := testkit.Get(t, widgets, ns, "a")
 	testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain, labels: {%[1]s.example.com/managed: "yes"},
-  annotations: {%[1]s.example.com/hash: hook-v1-abc}, finalizers: [%[1]s.example.com/cleanup],
+  annotations: {%[1]s.example.com/hash: before-v1-abc}, finalizers: [%[1]s.example.com/cleanup],
   ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: a, uid: %[2]s, controller: true}]}, data: {done: "yes"}}`, name, up.GetUID()))
 	testkit.Delete(t, widgets, ns, "a")
-	stalled(t, hookIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+	stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
 	stays(t, ns)
 	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	testkit.Delete(t, configMaps, ns, "a-drain")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 	waitGone(t, widgets, ns, "a")
 }
 
 // An error in the template holds and is told; a changed config, or an input that comes, mends it.
-func TestHookThatCannotBeRendered(t *testing.T) {
+func TestBeforeThatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
-	conf := strings.Replace(hooked(ns, name), `data: {for: "{{ .metadata.name }}"}`,
+	conf := strings.Replace(withBefore(ns, name), `data: {for: "{{ .metadata.name }}"}`,
 		`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
 	start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
-	hookIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
+	beforeIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
-	hookIs(t, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
+	beforeIs(t, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: badly}}")
-	stalled(t, hookIs(t, ns, "a", "RenderFailed", "not so"))
+	stalled(t, beforeIs(t, ns, "a", "RenderFailed", "not so"))
 	stays(t, ns)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	waitData(t, ns, "a-drain", "for", "gently")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 	waitGone(t, widgets, ns, "a")
 }
 
 // Losing the label that it was selected by is no deletion.
-func TestHookIsNotForTheUnselected(t *testing.T) {
+func TestBeforeIsNotForTheUnselected(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(hooked(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
+	conf := strings.Replace(withBefore(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
 	start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -170,16 +170,16 @@ func TestHookIsNotForTheUnselected(t *testing.T) {
 		return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
 	})
 	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-		t.Error("the hook was run")
+		t.Error("the deletion.before object was made")
 	}
 }
 
 // An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an input.
-func TestHookOfTheUnselectedReadsInputs(t *testing.T) {
+func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
-		`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + hookText)
+		`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + beforeText)
 	applySettings(t, ns, "blue", "navy")
 	r := start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, strings.Replace(widget("a", `{name: blue}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
@@ -188,20 +188,20 @@ func TestHookOfTheUnselectedReadsInputs(t *testing.T) {
 	testkit.Delete(t, widgets, ns, "a")
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
 	start(t, testkit.Config(), conf).ready()
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 	waitGone(t, widgets, ns, "a")
 	waitGone(t, configMaps, ns, "a-copy")
 }
 
 // An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep for ever.
-func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
+func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			conf := hooked(ns, name)
+			conf := withBefore(ns, name)
 			if row == "without" {
 				conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
 			}
@@ -209,7 +209,7 @@ func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Delete(t, widgets, ns, "a")
-			waitHook(t, ns, "a", "HookRunning")
+			waitBefore(t, ns, "a", "BeforeRunning")
 			if row == "while nothing runs" {
 				r.halt()
 			}
@@ -223,41 +223,41 @@ func TestHookOfAnUpstreamGoneByForce(t *testing.T) {
 	}
 }
 
-// Deleting with --cascade=orphan takes the owner references off what the hook made: it is waited for all the same, and goes.
-func TestHookThatLostItsReference(t *testing.T) {
+// Deleting with --cascade=orphan takes the owner references off what deletion.before made: it is waited for all the same, and goes.
+func TestBeforeThatLostItsReference(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), hooked(ns, name)).ready()
+	start(t, testkit.Config(), withBefore(ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 	waitGone(t, widgets, ns, "a")
 	waitGone(t, configMaps, ns, "a-drain")
 }
 
-// What happens to the hook is told in events, each once.
-func TestHookEvents(t *testing.T) {
+// What happens to the deletion.before object is reported in events, each once.
+func TestBeforeEvents(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(hooked(ns, name), "events: None", "events: All", 1)
+	conf := strings.Replace(withBefore(ns, name), "events: None", "events: All", 1)
 	start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
 	waitEvent(t, ns, "a", "Created", "a-drain created")
-	waitHook(t, ns, "a", "HookRunning")
+	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
-	waitEvent(t, ns, "a", "HookFailed", "set deletion.before.onFailure: Proceed")
+	waitEvent(t, ns, "a", "BeforeFailed", "set deletion.before.onFailure: Proceed")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitEvent(t, ns, "a", "HookFinished", "has done its work")
+	waitEvent(t, ns, "a", "BeforeFinished", "has done its work")
 	waitGone(t, widgets, ns, "a")
 }
 
 // A config that changes in the middle of a deletion leaves nothing that our finalizer would keep for ever.
-func TestHookOfAnotherConfig(t *testing.T) {
+func TestBeforeOfAnotherConfig(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
@@ -272,12 +272,12 @@ func TestHookOfAnotherConfig(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			conf := hooked(ns, name, "onFailure: Proceed")
+			conf := withBefore(ns, name, "onFailure: Proceed")
 			r := start(t, testkit.Config(), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Delete(t, widgets, ns, "a")
-			waitHook(t, ns, "a", "HookRunning")
+			waitBefore(t, ns, "a", "BeforeRunning")
 			r.halt()
 			changed := row.change(conf)
 			if changed == conf {
@@ -293,7 +293,7 @@ func TestHookOfAnotherConfig(t *testing.T) {
 
 // Whoever may write the status of an upstream lets its deletion go on, for this one alone and whatever holds it, by the state
 // that its work done would have. Whoever may only write the upstream does not.
-func TestHookDoneByHand(t *testing.T) {
+func TestBeforeDoneByHand(t *testing.T) {
 	t.Parallel()
 	fail := func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }
 	for _, row := range []struct {
@@ -303,14 +303,14 @@ func TestHookDoneByHand(t *testing.T) {
 		after      func(t *testing.T, ns string) // once the object exists
 		kept       bool                          // what has the object's name stays: it is somebody else's
 	}{
-		{name: "failed", held: "HookFailed", after: fail},
-		{name: "deleted", held: "HookFailed", after: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
-		{name: "removed by force", held: "HookFailed", after: func(t *testing.T, ns string) {
+		{name: "failed", held: "BeforeFailed", after: fail},
+		{name: "deleted", held: "BeforeFailed", after: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
+		{name: "removed by force", held: "BeforeFailed", after: func(t *testing.T, ns string) {
 			testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 			testkit.Delete(t, configMaps, ns, "a-drain")
 		}},
-		{name: "running", held: "HookRunning"},
-		{name: "timed out", held: "HookTimedOut", lines: []string{"timeout: 1s"}},
+		{name: "running", held: "BeforeRunning"},
+		{name: "timed out", held: "BeforeTimedOut", lines: []string{"timeout: 1s"}},
 		{name: "in conflict", held: "Conflict", kept: true, before: func(t *testing.T, ns string) {
 			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}}")
 		}},
@@ -319,21 +319,21 @@ func TestHookDoneByHand(t *testing.T) {
 			t.Run(row.name+map[bool]string{true: " at a restart"}[restart], func(t *testing.T) {
 				t.Parallel()
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
-				conf := hooked(ns, name, row.lines...)
+				conf := withBefore(ns, name, row.lines...)
 				r := made(t, conf, ns, testkit.NewCounter())
 				if row.before != nil {
 					row.before(t, ns)
 				}
 				testkit.Delete(t, widgets, ns, "a")
 				if row.after != nil {
-					waitHook(t, ns, "a", "HookRunning")
+					waitBefore(t, ns, "a", "BeforeRunning")
 					row.after(t, ns)
 				}
-				hookIs(t, ns, "a", row.held, "")
-				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"HookFinished"}]}}`
+				beforeIs(t, ns, "a", row.held, "")
+				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`
 				testkit.Patch(t, widgets, ns, "a", "author", done)
 				stays(t, ns)
-				hookIs(t, ns, "a", row.held, "")
+				beforeIs(t, ns, "a", row.held, "")
 				if restart {
 					r.halt()
 				}

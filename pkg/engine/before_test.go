@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// hookText makes a ConfigMap before anything is deleted, of the kind that the downstream has too; whoever writes done: "yes"
+// beforeText makes a ConfigMap before anything is deleted, of the kind that the downstream has too; whoever writes done: "yes"
 // into it has done its work.
-const hookText = `deletion:
+const beforeText = `deletion:
   before:
     apiVersion: v1
     kind: ConfigMap
@@ -23,27 +23,27 @@ const hookText = `deletion:
       data: {for: "{{ .metadata.name }}"}
     doneWhen: downstream.?data.?done.orValue("") == "yes"
     failedWhen: downstream.?data.?done.orValue("") == "no"
-    # hook
+    # before
 `
 
 const drainDone, drainFailed = `{"data":{"done":"yes"}}`, `{"data":{"done":"no"}}`
 
-// hooked is the config with a hook, and lines added to it at its own indentation.
-func hooked(ns, name string, lines ...string) string {
-	text := hookText
+// withBefore is the config with deletion.before, and lines added to it at its own indentation.
+func withBefore(ns, name string, lines ...string) string {
+	text := beforeText
 	for _, line := range lines {
-		text = strings.Replace(text, "    # hook\n", "    "+line+"\n    # hook\n", 1)
+		text = strings.Replace(text, "    # before\n", "    "+line+"\n    # before\n", 1)
 	}
 	return fill(widgetConfig, ns, name) + text
 }
 
-// hookItem is what the status records of deletion.before.
-func hookItem(u *unstructured.Unstructured) map[string]any {
+// beforeItem is what the status records of deletion.before.
+func beforeItem(u *unstructured.Unstructured) map[string]any {
 	return downstreamsOf(u)["deletion.before"]
 }
 
-// waitHook waits until the status says that of deletion.before, and returns the upstream.
-func waitHook(t *testing.T, ns, name, state string) *unstructured.Unstructured {
+// waitBefore waits until the status says that of deletion.before, and returns the upstream.
+func waitBefore(t *testing.T, ns, name, state string) *unstructured.Unstructured {
 	t.Helper()
 	var u *unstructured.Unstructured
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -51,7 +51,7 @@ func waitHook(t *testing.T, ns, name, state string) *unstructured.Unstructured {
 			return false, name + " is gone"
 		}
 		_, reason, message := condition(u, "Ready")
-		return hookItem(u)["state"] == state, "deletion.before is " + textOf(hookItem(u)["state"]) + "; Ready: " + reason + ": " + message
+		return beforeItem(u)["state"] == state, "deletion.before is " + textOf(beforeItem(u)["state"]) + "; Ready: " + reason + ": " + message
 	})
 	return u
 }
@@ -60,24 +60,24 @@ func textOf(v any) string { s, _ := v.(string); return s }
 
 func finalizerOf(name string) string { return name + ".example.com/cleanup" }
 
-func TestHookBeforeDeletion(t *testing.T) {
+func TestBeforeDeletion(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	made(t, hooked(ns, name), ns, counter)
+	made(t, withBefore(ns, name), ns, counter)
 	if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); !slices.Contains(f, finalizerOf(name)) {
 		t.Fatalf("finalizers are %v", f)
 	}
 	quiet(t, counter)
 	counter.Reset()
 	testkit.Delete(t, widgets, ns, "a")
-	up := waitHook(t, ns, "a", "HookRunning")
-	hook := testkit.Get(t, configMaps, ns, "a-drain")
-	if hookItem(up)["uid"] != string(hook.GetUID()) || !slices.Contains(hook.GetFinalizers(), finalizerOf(name)) ||
-		len(hook.GetOwnerReferences()) != 1 || hook.GetLabels()[name+".example.com/managed"] != "yes" {
-		t.Errorf("recorded is %v, made %v", hookItem(up), hook.Object["metadata"])
+	up := waitBefore(t, ns, "a", "BeforeRunning")
+	before := testkit.Get(t, configMaps, ns, "a-drain")
+	if beforeItem(up)["uid"] != string(before.GetUID()) || !slices.Contains(before.GetFinalizers(), finalizerOf(name)) ||
+		len(before.GetOwnerReferences()) != 1 || before.GetLabels()[name+".example.com/managed"] != "yes" {
+		t.Errorf("recorded is %v, made %v", beforeItem(up), before.Object["metadata"])
 	}
-	if status, reason, message := condition(up, "Ready"); status != "False" || reason != "HookRunning" || !strings.Contains(message, "ConfigMap "+ns+"/a-drain") {
+	if status, reason, message := condition(up, "Ready"); status != "False" || reason != "BeforeRunning" || !strings.Contains(message, "ConfigMap "+ns+"/a-drain") {
 		t.Errorf("Ready is %s, %s: %s", status, reason, message)
 	}
 	if status, _, _ := condition(up, "Reconciling"); status != "True" {
@@ -95,7 +95,7 @@ func TestHookBeforeDeletion(t *testing.T) {
 	waitGone(t, configMaps, ns, "a")
 	waitGone(t, configMaps, ns, "a-drain")
 	quiet(t, counter)
-	t.Logf("a deletion with a hook: %d requests: %v", counter.Total(), counter.Snapshot())
+	t.Logf("a deletion with deletion.before: %d requests: %v", counter.Total(), counter.Snapshot())
 	if n := counter.Total(); n > 7 {
 		t.Errorf("%d requests: %v", n, counter.Snapshot())
 		for _, r := range counter.Requests() {
@@ -104,8 +104,8 @@ func TestHookBeforeDeletion(t *testing.T) {
 	}
 }
 
-// hookIs waits until Ready has that reason, and returns the upstream.
-func hookIs(t *testing.T, ns, name, reason, text string) *unstructured.Unstructured {
+// beforeIs waits until Ready has that reason, and returns the upstream.
+func beforeIs(t *testing.T, ns, name, reason, text string) *unstructured.Unstructured {
 	t.Helper()
 	var u *unstructured.Unstructured
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -133,7 +133,7 @@ func stalled(t *testing.T, u *unstructured.Unstructured) {
 	}
 }
 
-func TestHookFails(t *testing.T) {
+func TestBeforeFails(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
@@ -159,15 +159,15 @@ func TestHookFails(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
-			made(t, hooked(ns, name, append(row.lines, "timeout: 1h")...), ns, counter)
+			made(t, withBefore(ns, name, append(row.lines, "timeout: 1h")...), ns, counter)
 			testkit.Delete(t, widgets, ns, "a")
-			waitHook(t, ns, "a", "HookRunning")
+			waitBefore(t, ns, "a", "BeforeRunning")
 			row.fail(t, ns)
 			if row.held != "" {
-				stalled(t, hookIs(t, ns, "a", "HookFailed", row.held))
+				stalled(t, beforeIs(t, ns, "a", "BeforeFailed", row.held))
 				stays(t, ns)
-				if n := metric(t, "corollary_objects", name, "downstream", "deletion.before", "state", "HookFailed"); n != 1 {
-					t.Errorf("%v are counted as HookFailed", n)
+				if n := metric(t, "corollary_objects", name, "downstream", "deletion.before", "state", "BeforeFailed"); n != 1 {
+					t.Errorf("%v are counted as BeforeFailed", n)
 				}
 				if row.name == "held" { // a person may still bring it to its end
 					testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
@@ -182,7 +182,7 @@ func TestHookFails(t *testing.T) {
 	}
 }
 
-func TestHookTimesOut(t *testing.T) {
+func TestBeforeTimesOut(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
@@ -206,15 +206,15 @@ func TestHookTimesOut(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			// What comes before the timeout is there to be seen for this long, and a busy machine sees it late.
-			made(t, hooked(ns, name, append(row.lines, "timeout: 20s")...), ns, counter)
+			made(t, withBefore(ns, name, append(row.lines, "timeout: 20s")...), ns, counter)
 			if row.prevent != nil {
 				row.prevent(t, ns)
 			}
 			testkit.Delete(t, widgets, ns, "a")
 			if row.prevent != nil {
-				stalled(t, hookIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+				stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
 			} else {
-				waitHook(t, ns, "a", "HookRunning")
+				waitBefore(t, ns, "a", "BeforeRunning")
 			}
 			if !row.held {
 				waitGone(t, widgets, ns, "a")
@@ -226,7 +226,7 @@ func TestHookTimesOut(t *testing.T) {
 				}
 				return
 			}
-			stalled(t, hookIs(t, ns, "a", "HookTimedOut", "not done within 20s"))
+			stalled(t, beforeIs(t, ns, "a", "BeforeTimedOut", "not done within 20s"))
 			stays(t, ns)
 			if row.prevent != nil { // out of the way, it is made after all
 				testkit.Delete(t, configMaps, ns, "a-drain")
@@ -241,8 +241,8 @@ func TestHookTimesOut(t *testing.T) {
 	}
 }
 
-// Requests that fail or whose answers get lost delay a deletion; they neither skip the hook nor run it twice.
-func TestHookRequestsFail(t *testing.T) {
+// Requests that fail or whose answers get lost delay a deletion; they neither skip deletion.before nor carry it out twice.
+func TestBeforeRequestsFail(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
@@ -264,7 +264,7 @@ func TestHookRequestsFail(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter, faults := testkit.NewCounter(), testkit.NewFaults()
-			start(t, counter.Wrap(faults.Wrap(testkit.Config())), hooked(ns, name)).ready()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config())), withBefore(ns, name)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
@@ -272,14 +272,14 @@ func TestHookRequestsFail(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 0, "nothing failed" })
 			if row.told != "" {
-				hookIs(t, ns, "a", row.told, "a-drain")
+				beforeIs(t, ns, "a", row.told, "a-drain")
 			}
 			stays(t, ns)
 			fault.Off()
-			uid := waitHook(t, ns, "a", "HookRunning").Object
-			hook := testkit.Get(t, configMaps, ns, "a-drain")
-			if item := hookItem(&unstructured.Unstructured{Object: uid}); item["uid"] != string(hook.GetUID()) {
-				t.Errorf("recorded is %v, made %s", item, hook.GetUID())
+			uid := waitBefore(t, ns, "a", "BeforeRunning").Object
+			before := testkit.Get(t, configMaps, ns, "a-drain")
+			if item := beforeItem(&unstructured.Unstructured{Object: uid}); item["uid"] != string(before.GetUID()) {
+				t.Errorf("recorded is %v, made %s", item, before.GetUID())
 			}
 			again := row.fault(faults)
 			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
