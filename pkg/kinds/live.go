@@ -40,8 +40,9 @@ func Live(cfg *rest.Config) (*Cluster, error) {
 }
 
 // Kind implements Source. The first question about a kind costs one discovery request for its group and version, and
-// two OpenAPI requests; later ones none. An *UnknownError means that the API server answered and does not serve the
-// kind, which takes up to three requests more; any other error that it could not be asked.
+// two OpenAPI requests, or one where the schema is the one that this process read last; later ones none. An *UnknownError means
+// that the API server answered and does not serve the kind, which takes up to three requests more; any other error that it could
+// not be asked.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
@@ -217,14 +218,10 @@ func served(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.Group
 // after a new kind is served, some aggregated API servers publish none, and some clusters take the right to read it
 // away. The kind is then known without its schema, and the second result says why.
 func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, missing, err error) {
-	source := resolver.ClientDiscoveryResolver{Discovery: c.discovery}
-	found, err = source.ResolveSchema(gvk)
+	found, err = c.resolve(gvk)
 	switch {
 	case err == nil:
-		if IsBuiltin(gvk.GroupKind()) {
-			return tidyBuiltin(found), nil, nil
-		}
-		return tidy(found), nil, nil
+		return found, nil, nil
 	case errors.Is(err, resolver.ErrSchemaNotFound), apierrors.IsNotFound(err),
 		apierrors.IsForbidden(err), apierrors.IsNotAcceptable(err):
 		return nil, fmt.Errorf("the API server shows no OpenAPI schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err), nil

@@ -1,12 +1,14 @@
 package kinds
 
 import (
+	"crypto/sha512"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,13 +25,20 @@ const (
 	thingList = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"tools.example.com/v1","resources":[
 		{"name":"things/status","kind":"Thing","namespaced":true},
 		{"name":"things","kind":"Thing","namespaced":true}]}`
-	thingIndex  = `{"paths":{"apis/tools.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/tools.example.com/v1?hash=A"}}}`
 	thingSchema = `{"components":{"schemas":{
 		"com.example.Thing":{"type":"object","description":"A thing.","x-kubernetes-group-version-kind":[{"group":"tools.example.com","version":"v1","kind":"Thing"}],
 			"properties":{"self":{"allOf":[{"$ref":"#/components/schemas/com.example.Thing"}]},
 				"part":{"$ref":"#/components/schemas/com.example.Part"}}},
 		"com.example.Part":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object"}}}}}`
 )
+
+// indexOfThing says where the schema is that text has, by its hash as the API server does.
+func indexOfThing(text string) string {
+	return fmt.Sprintf(`{"paths":{"apis/tools.example.com/v1":{"serverRelativeURL":"%s?hash=%X"}}}`, schemaPath, sha512.Sum512([]byte(text)))
+}
+
+// documents counts: no server shows the schemas of another one, which this process might have read already.
+var documents atomic.Int64
 
 // server answers by path; a path without an answer is a 404. It counts the requests.
 type server struct {
@@ -40,8 +49,9 @@ type server struct {
 }
 
 func newServer() *server {
+	text := strings.Replace(thingSchema, "A thing", fmt.Sprint("Thing ", documents.Add(1)), 1)
 	return &server{
-		answers: map[string]string{discoveryPath: thingList, indexPath: thingIndex, schemaPath: thingSchema},
+		answers: map[string]string{discoveryPath: thingList, indexPath: indexOfThing(text), schemaPath: text},
 		codes:   map[string]int{}, count: map[string]int{},
 	}
 }
@@ -201,16 +211,28 @@ func TestLiveCache(t *testing.T) {
 	c.Invalidate(schema.GroupVersionKind{Version: "v1", Kind: "Other"})
 	ask(0)
 	c.Invalidate(thing)
-	ask(3)
+	ask(2)
 	c.Invalidate()
-	ask(3)
+	ask(2)
 	s.set(discoveryPath, 404)
 	c.Invalidate()
 	if _, err := c.Kind(thing); !errors.Is(err, ErrUnknown) {
 		t.Errorf("got %v after the definition went, want ErrUnknown", err)
 	}
 	s.set(discoveryPath, 0)
+	ask(2)
+	changed := strings.Replace(s.answers[schemaPath], `"com.example.Part":{"type":"array"`, `"com.example.Part":{"type":"object"`, 1)
+	s.answer(indexPath, indexOfThing(changed)) // another API server has it already, and this one not yet
+	c.Invalidate()
 	ask(3)
+	s.answer(schemaPath, changed)
+	c.Invalidate()
+	ask(3)
+	if k, err := c.Kind(thing); err != nil || !k.Schema.Properties["part"].Type.Contains("object") {
+		t.Errorf("the changed schema is not read: %v, %v", k, err)
+	}
+	c.Invalidate()
+	ask(2)
 }
 
 func TestLiveConcurrently(t *testing.T) {

@@ -1,8 +1,12 @@
 package memcluster
 
 import (
+	"crypto/sha512"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	discoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +34,7 @@ func (c *Cluster) describe(path, accept string) (document []byte, contentType st
 	case path == "openapi/v3":
 		return c.openapiPaths(), asJSON
 	case strings.HasPrefix(path, "openapi/v3/"):
-		return c.openapi(groupVersion(parts[2:])), asJSON
+		return c.document(groupVersion(parts[2:]), true).text, asJSON
 	case parts[0] == "api" || parts[0] == "apis":
 		return c.discovery(path, parts, accept)
 	}
@@ -184,9 +188,41 @@ func (c *Cluster) openapiPaths() []byte {
 		if gvr.Group == "" {
 			path = "api/" + gvr.Version
 		}
-		paths[path] = map[string]string{"serverRelativeURL": "/openapi/v3/" + path}
+		url := "/openapi/v3/" + path
+		if d := c.document(gvr.GroupVersion(), false); d != nil {
+			url += "?hash=" + d.hash
+		}
+		paths[path] = map[string]string{"serverRelativeURL": url}
 	}
 	return encode(map[string]any{"paths": paths})
+}
+
+// document is what OpenAPI says of a group and version.
+type document struct {
+	text []byte
+	hash string
+}
+
+// builtinDocuments are those without custom kinds, which are the same in every cluster: *document by GroupVersion.
+var builtinDocuments sync.Map
+
+// document returns that of a group and version. One of built-in kinds is large: it is made when it is needed, else nil.
+func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
+	custom := slices.ContainsFunc(slices.Collect(maps.Values(c.resources)), func(r *resource) bool {
+		return r.custom != nil && r.GVK.GroupVersion() == gv
+	})
+	if known, ok := builtinDocuments.Load(gv); ok && !custom {
+		return known.(*document)
+	}
+	if !custom && !needed {
+		return nil
+	}
+	d := &document{text: c.openapi(gv)}
+	d.hash = fmt.Sprintf("%X", sha512.Sum512(d.text))
+	if !custom {
+		builtinDocuments.Store(gv, d)
+	}
+	return d
 }
 
 // openapi has the schemas of the kinds of a group and version, references resolved, and no paths.
