@@ -12,7 +12,8 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
-	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/scaffold"},
+	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/scaffold", "pkg/survey"},
+	{"pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
 	{"pkg/crdschema", "pkg/pipeline"},
@@ -57,8 +58,8 @@ func forbidden(pkg, path string) string {
 		return "internal is for tests and for hack"
 	case ours:
 		return forbiddenArrow(pkg, own)
-	case pkg != "pkg/engine" && under(path, informers):
-		return "only pkg/engine watches"
+	case pkg != "pkg/informers" && under(path, informers):
+		return "only pkg/informers watches"
 	case slices.Contains(pure, pkg) && under(path, clients):
 		return "this package does without an API server"
 	}
@@ -132,7 +133,7 @@ func TestForbidden(t *testing.T) {
 		{"pkg/engine", module + "/internal/testkit", true, "a test's package in the product"},
 		{"hack/demo", module + "/internal/controlplane", false, "development may use internal"},
 		{"internal/testkit", module + "/hack/demo", true, "nothing imports hack"},
-		{"pkg/engine", "k8s.io/client-go/tools/cache", false, "the engine watches"},
+		{"pkg/informers", "k8s.io/client-go/tools/cache", false, "the informers watch"},
 		{"pkg/kinds", "k8s.io/client-go/tools/cache", true, "nobody else watches"},
 		{"pkg/kinds", "k8s.io/client-go/rest", false, "kinds asks an API server"},
 		{"pkg/drift", "k8s.io/client-go/rest", true, "a pure package"},

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 type getOptions struct {
@@ -78,7 +78,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, engine.SurveyOptions{Ages: true, Left: true})
+	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	if o.watch {
 		err = o.follow(ctx, s, files, t)
 	} else {
-		err = each(ctx, s, files, line.note, func(v *engine.Survey) error {
+		err = each(ctx, s, files, line.note, func(v *survey.Survey) error {
 			var last newest
 			err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
 				last.add(f)
@@ -112,9 +112,9 @@ func (o *getOptions) run(ctx context.Context) error {
 }
 
 // follow lists the objects of all operators, and then what changes, all at a time.
-func (o *getOptions) follow(ctx context.Context, s *engine.Surveyor, files []*config.File, t *getTable) error {
+func (o *getOptions) follow(ctx context.Context, s *survey.Surveyor, files []*config.File, t *getTable) error {
 	t.known = map[string]row{}
-	var surveys []*engine.Survey
+	var surveys []*survey.Survey
 	for _, file := range files {
 		noteMode(file, t.line.note)
 		v, err := s.Open(ctx, file)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 type planOptions struct {
@@ -75,7 +75,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, engine.SurveyOptions{Documents: true})
+	s, line, err := o.surveyor(cfg, survey.Options{Documents: true})
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	if len(o.against.files) > 0 {
 		err = p.against(ctx, s, files)
 	} else {
-		err = each(ctx, s, files, line.note, func(v *engine.Survey) error { return p.operator(ctx, v) })
+		err = each(ctx, s, files, line.note, func(v *survey.Survey) error { return p.operator(ctx, v) })
 	}
 	line.clear()
 	if err != nil {

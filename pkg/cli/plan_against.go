@@ -11,13 +11,13 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // against plans what going from the old configs to the new ones would do. Operators are the same by their name.
-func (p *planning) against(ctx context.Context, s *engine.Surveyor, files []*config.File) error {
+func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*config.File) error {
 	p.options.against.set = nil // overrides are of the new ones
 	old, problems, err := p.options.against.load(p.options.streams)
 	if err != nil {
@@ -50,13 +50,13 @@ func (p *planning) against(ctx context.Context, s *engine.Surveyor, files []*con
 // transition is one operator's way from its old config to its new one; either may be nil.
 type transition struct {
 	*planning
-	old, new *engine.Survey
+	old, new *survey.Survey
 }
 
-func (p *planning) pair(ctx context.Context, s *engine.Surveyor, files [2]*config.File) error {
+func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*config.File) error {
 	t := &transition{planning: p}
 	var err error
-	for side, v := range []**engine.Survey{&t.old, &t.new} {
+	for side, v := range []**survey.Survey{&t.old, &t.new} {
 		if files[side] == nil {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/redact"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // What a plan has beside the actions of a survey.
@@ -80,13 +81,13 @@ func newPlanning(o *planOptions, line *progressLine) *planning {
 }
 
 // operator plans one operator.
-func (p *planning) operator(ctx context.Context, v *engine.Survey) error {
+func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
 	return p.visit(ctx, v, v.Refs(), func(f *reconcile.Finding) error { return p.finding(v.Pipeline(), f) })
 }
 
 // visit looks at upstreams, and tells where the operator's guard would hold up what is found. It counts all upstreams, so
 // of one namespace nothing is told.
-func (p *planning) visit(ctx context.Context, v *engine.Survey, refs []pipeline.Ref, plan func(*reconcile.Finding) error) error {
+func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []pipeline.Ref, plan func(*reconcile.Finding) error) error {
 	var sum engine.GuardSum
 	err := v.Visit(ctx, refs, func(f *reconcile.Finding) error {
 		sum.Take(f)

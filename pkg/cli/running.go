@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // runningFlags name the Lease that shows whether "corollary run" is running.
@@ -111,7 +111,7 @@ func (n *newest) add(f *reconcile.Finding) {
 }
 
 // note says when an operator last wrote to one of its upstreams.
-func (n *newest) note(ctx context.Context, v *engine.Survey, note func(format string, args ...any)) {
+func (n *newest) note(ctx context.Context, v *survey.Survey, note func(format string, args ...any)) {
 	if n.at.IsZero() {
 		return
 	}

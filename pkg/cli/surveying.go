@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // surveyFlags are those of the commands that look at a cluster through the eyes of the operators.
@@ -61,12 +61,12 @@ func (f *surveyFlags) fit(files []*config.File, problems config.Errors) (*rest.C
 }
 
 // surveyor prepares to look.
-func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engine.Surveyor, *progressLine, error) {
+func (f *surveyFlags) surveyor(cfg *rest.Config, o survey.Options) (*survey.Surveyor, *progressLine, error) {
 	f.streams.silence()
 	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
 	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.tell
-	s, err := engine.NewSurveyor(cfg, o)
+	s, err := survey.NewSurveyor(cfg, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
@@ -75,8 +75,8 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o engine.SurveyOptions) (*engin
 
 // each opens the operators one after the other, so that no more than one's caches are in memory, and has work do with
 // them.
-func each(ctx context.Context, s *engine.Surveyor, files []*config.File, note func(format string, args ...any),
-	work func(*engine.Survey) error) error {
+func each(ctx context.Context, s *survey.Surveyor, files []*config.File, note func(format string, args ...any),
+	work func(*survey.Survey) error) error {
 	for _, file := range files {
 		noteMode(file, note)
 		v, err := s.Open(ctx, file)
@@ -101,7 +101,7 @@ func noteMode(file *config.File, note func(format string, args ...any)) {
 }
 
 // noteEmpty says why nothing follows about an operator.
-func noteEmpty(v *engine.Survey, note func(format string, args ...any)) {
+func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 	if len(v.Refs()) > 0 {
 		return
 	}
@@ -124,7 +124,7 @@ type progressLine struct {
 	last         string
 }
 
-func (l *progressLine) tell(p engine.Progress) {
+func (l *progressLine) tell(p survey.Progress) {
 	if !l.on {
 		return
 	}

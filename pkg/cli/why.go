@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 type whyOptions struct {
@@ -111,10 +111,10 @@ func (o *whyOptions) teller(asked objectRef) teller {
 }
 
 // open surveys one operator, in one namespace where its upstreams have one.
-func (w *explanation) open(ctx context.Context, n int, namespace string) (*engine.Survey, error) {
+func (w *explanation) open(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
 	f := w.options.surveyFlags
 	f.connection.overrides.Context.Namespace = namespace
-	s, line, err := f.surveyor(w.cfg, engine.SurveyOptions{Documents: true})
+	s, line, err := f.surveyor(w.cfg, survey.Options{Documents: true})
 	if err != nil {
 		return nil, err
 	}

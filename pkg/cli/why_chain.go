@@ -146,7 +146,7 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return false, err
 	}
 	defer v.Close()
-	finding, err := v.Look(ctx, at)
+	finding, err := v.Preview(ctx, at)
 	if err != nil {
 		return false, err
 	}
@@ -170,7 +170,7 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		if err != nil {
 			return found, err
 		}
-		finding, err := v.Look(ctx, at)
+		finding, err := v.Preview(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
 			found, err = true, w.unseen(ctx, n, v, at)

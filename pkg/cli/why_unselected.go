@@ -13,14 +13,14 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // unseen tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
 // and at its namespace tells what of the config's watch passes it over.
-func (w *explanation) unseen(ctx context.Context, n int, v *engine.Survey, at pipeline.Ref) error {
+func (w *explanation) unseen(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
 	w.teller.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
 	upstream, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // adopting is widgetConfig that takes ConfigMaps over from a manager.
@@ -167,7 +167,7 @@ func TestSurveyOfAdoption(t *testing.T) {
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	for _, conf := range []string{adopting(ns, name, "helm"), observing(adopting(ns, name, "helm"))} {
-		found := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, conf)
+		found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf)
 		c := found.expect(t, "a", "update a").Changes[0]
 		data, _, _ := unstructured.NestedStringMap(c.After.Object, "data")
 		if fmt.Sprint(data) != "map[key:value]" || c.After.GetAnnotations()["theirs"] != "" || len(c.After.GetOwnerReferences()) != 1 {

@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -18,7 +18,7 @@ import (
 // one says nothing.
 type confirmation struct {
 	at    config.Confirm
-	watch stores
+	watch *informers.Object
 	// failed is why it cannot be watched; nil where it can.
 	failed atomic.Pointer[string]
 }
@@ -30,25 +30,23 @@ func (s *session) openConfirmation() *confirmation {
 		return nil
 	}
 	c := &confirmation{at: *at}
-	key := watchKey{Identity: s.acting, GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		Namespace: at.Namespace, Fields: "metadata.name=" + at.ConfigMap, View: wholeView}
-	sub, err := s.engine.watches.subscribe(key, keepWhole, cache.ResourceEventHandlerFuncs{}, c.heard)
+	var err error
+	c.watch, err = s.engine.informers.Object(s.acting, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		pipeline.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.heard)
 	if err != nil {
-		c.heard(key, err)
-		return c
+		c.heard(informers.Key{}, err)
 	}
-	c.watch = stores{at.Namespace: sub}
 	return c
 }
 
 // heard is told how each list and watch went.
-func (c *confirmation) heard(key watchKey, err error) {
+func (c *confirmation) heard(key informers.Key, err error) {
 	switch {
 	case err == nil:
 		c.failed.Store(nil)
-	case errors.Is(err, errWatchCut):
+	case errors.Is(err, informers.ErrCut):
 	case apierrors.IsForbidden(err):
-		text := " (but " + key.Identity.forbidden(fmt.Sprintf("watching ConfigMap %s/%s", c.at.Namespace, c.at.ConfigMap), "get, list and watch on it", err) + ")"
+		text := " (but " + key.Identity.Forbidden(fmt.Sprintf("watching ConfigMap %s/%s", c.at.Namespace, c.at.ConfigMap), "get, list and watch on it", err) + ")"
 		c.failed.Store(&text)
 	default:
 		text := fmt.Sprintf(" (but ConfigMap %s/%s cannot be watched: %v)", c.at.Namespace, c.at.ConfigMap, err)
@@ -72,7 +70,7 @@ func (c *confirmation) says(digest string) bool {
 	if c == nil {
 		return false
 	}
-	cm, _ := c.watch.get(pipeline.Ref{Namespace: c.at.Namespace, Name: c.at.ConfigMap}).(*unstructured.Unstructured)
+	cm := c.watch.Get()
 	if cm == nil {
 		return false
 	}
@@ -82,6 +80,6 @@ func (c *confirmation) says(digest string) bool {
 
 func (c *confirmation) close() {
 	if c != nil {
-		c.watch.close()
+		c.watch.Close()
 	}
 }

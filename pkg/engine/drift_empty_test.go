@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // emptied are objects with a field that is applied empty and that the API server does not store.
@@ -104,7 +104,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			again.halt()
 
 			tamper()
-			found := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, conf).expect(t, "a", "repair a")
+			found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf).expect(t, "a", "repair a")
 			if d := found.Changes[0].Drift; len(d) != 1 || d[0].Manager != "mallory" {
 				t.Errorf("plan tells of %+v, want what mallory wrote at %s", d, row.path)
 			}

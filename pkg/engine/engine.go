@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -45,16 +46,16 @@ type Options struct {
 // Engine runs operators against one API server. Reload changes which ones while it runs.
 type Engine struct {
 	options     Options
-	connections *connections
+	connections *informers.Connections
 	// identify says who an operator acts as.
-	identify func(*config.File) identity
-	cluster  *kinds.Cluster
-	watches  *watches
-	elected  <-chan struct{}
-	recorder func(name string) events.EventRecorder
+	identify  func(*config.File) informers.Identity
+	cluster   *kinds.Cluster
+	informers *informers.Factory
+	elected   <-chan struct{}
+	recorder  func(name string) events.EventRecorder
 	// places are held by the looks of all operators at upstreams that need much.
 	places   chan struct{}
-	absences absences
+	absences *kinds.Absences
 
 	reloading sync.Mutex // one reload at a time
 	mu        sync.Mutex
@@ -73,12 +74,20 @@ type Engine struct {
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
 // election, events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
-	e, err := connect(cfg, o)
+	c, err := informers.NewConnections(cfg)
 	if err != nil {
 		return nil, err
 	}
-	e.identify = identityOf
-	if e.elected = o.Elected; e.elected == nil {
+	cluster, err := kinds.Live(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing discovery: %w", err)
+	}
+	o = withDefaults(o)
+	e := &Engine{
+		options: o, connections: c, cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
+		places: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), elected: o.Elected,
+	}
+	if e.elected == nil {
 		e.elected = mgr.Elected()
 	}
 	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
@@ -92,20 +101,6 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 		return nil, fmt.Errorf("adding the engine to the manager: %w", err)
 	}
 	return e, nil
-}
-
-// connect makes an engine without operators: its clients, discovery and watches. Its operators act as the process.
-func connect(cfg *rest.Config, o Options) (*Engine, error) {
-	c, err := newConnections(cfg)
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := kinds.Live(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("preparing discovery: %w", err)
-	}
-	return &Engine{options: withDefaults(o), connections: c, identify: func(*config.File) identity { return identity{} },
-		cluster: cluster, watches: newWatches(c), operators: map[string]*operator{}, places: reconcile.NewRenderSlots(), started: make(chan struct{})}, nil
 }
 
 func withDefaults(o Options) Options {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -23,7 +24,7 @@ type generation struct {
 	*operator
 	file   *config.File
 	digest string
-	acting identity
+	acting informers.Identity
 
 	cancel context.CancelFunc // nil before start
 	ended  chan struct{}
@@ -31,7 +32,7 @@ type generation struct {
 	// What follows is guarded by the operator's lock.
 	condition condition
 	// troubles are the watches that are forbidden.
-	troubles map[watchKey]string
+	troubles map[informers.Key]string
 	// renewed is true where only the schema of a kind has changed, not the config.
 	renewed bool
 	// established is true once it could write, or could but for the election: from then on another config has to prove
@@ -50,7 +51,7 @@ type generation struct {
 func (o *operator) newGeneration(f *config.File) *generation {
 	return &generation{
 		operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
-		confirmedFor: confirmationIn(f), acting: o.engine.identify(f),
+		confirmedFor: confirmationIn(f), acting: informers.IdentityOf(f),
 	}
 }
 
@@ -99,7 +100,7 @@ func (g *generation) run(ctx context.Context) {
 			if !errors.Is(err, errKindsChanged) && !p.OnlyDeletes {
 				g.setCondition(reasonWatchFailed, err.Error())
 			}
-			if errors.Is(err, errSetBack) {
+			if errors.Is(err, informers.ErrSetBack) {
 				g.forgetLast()
 			}
 			pause(ctx, g.engine.options.DiscoveryInterval)
@@ -228,46 +229,31 @@ func pause(ctx context.Context, d time.Duration) {
 // heard is told how each list and watch went. Most failures pass and the informer tries again by itself. Without the
 // upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
 // is asked for.
-func (s *session) onWatchEvent(key watchKey, err error, gone context.CancelCauseFunc) {
+func (s *session) onWatchEvent(key informers.Key, err error, gone context.CancelCauseFunc) {
 	if key.GVR == s.Pipeline.Upstream.GVR {
 		s.Heard(key, err)
 	}
 	switch {
 	case err == nil:
 		s.cleared(key)
-	case errors.Is(err, errSetBack):
+	case errors.Is(err, informers.ErrSetBack):
 		gone(fmt.Errorf("watching %s: %w: everything is listed anew", key, err))
-	case errors.Is(err, errWatchLost): // the informer tells why
-	case errors.Is(err, errWatchCut):
+	case errors.Is(err, informers.ErrLost): // the informer tells why
+	case errors.Is(err, informers.ErrCut):
 		if !s.watchesCustom(key.GVR) {
 			return
 		}
 		if s.RecheckKinds(); key.GVR == s.Pipeline.Upstream.GVR {
-			s.enqueue(priorityNow, s.RetryRefused(key.Namespace)...)
+			s.Add(informers.PriorityNow, 0, s.RetryRefused(key.Namespace)...)
 		}
-	case isNotServed(err) && key.GVR == s.Pipeline.Upstream.GVR:
+	case informers.IsNotServed(err) && key.GVR == s.Pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
-	case isNotServed(err):
+	case informers.IsNotServed(err):
 		s.RecheckKinds()
 	case apierrors.IsForbidden(err):
-		s.trouble(key, key.Identity.forbidden("watching "+key.String(), "get, list and watch on it", err))
+		s.trouble(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
 		s.Log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}
-}
-
-// isNotServed tells whether a list or watch was refused as one of a kind that the API server does not serve, or of one whose
-// definition is being deleted.
-func isNotServed(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
-}
-
-// answerOf is what the API server itself said, without what the client library put before it.
-func answerOf(err error) string {
-	var answer apierrors.APIStatus
-	if errors.As(err, &answer) && answer.Status().Message != "" {
-		return answer.Status().Message
-	}
-	return err.Error()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -158,7 +159,7 @@ func (s *session) passGuard(live context.Context) bool {
 		return true
 	}
 	s.batch.open() // what changes from now on may come too late to be counted here
-	if guard.MaxChanged == "" && guardNeverHolds(guard, s.downstreamsShown()) {
+	if guard.MaxChanged == "" && guardNeverHolds(guard, s.cache.CountDownstreams()) {
 		return true
 	}
 	s.beginCounting()
@@ -168,7 +169,7 @@ func (s *session) passGuard(live context.Context) bool {
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
 			cleans = now
-			s.enqueue(priorityBulk, s.caches.upstreams.keys()...)
+			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
 		c, left := w.tally.sum()
 		if left > 0 && !w.told {
@@ -187,20 +188,6 @@ func (s *session) passGuard(live context.Context) bool {
 	}
 	s.pauseWorkers()
 	return true
-}
-
-// downstreamsShown is how many downstreams the watches show.
-func (s *session) downstreamsShown() int {
-	n, seen := 0, map[*sharedWatch]bool{}
-	for _, d := range s.caches.downstreams {
-		for _, sub := range d {
-			if !seen[sub.shared] {
-				n += len(sub.indexer().ListKeys())
-			}
-			seen[sub.shared] = true
-		}
-	}
-	return n
 }
 
 // guardWait is one wait for what a guard lets through.

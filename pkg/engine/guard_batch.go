@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -151,12 +152,12 @@ func (s *session) watchBatches(live context.Context) {
 			}
 			if counted, left := w.tally.sum(); left == 0 {
 				c := counted
-				c.Standing = s.downstreamsShown()
+				c.Standing = s.cache.CountDownstreams()
 				text := w.waitsFor(c)
 				s.holds(text)
 				if text == "" {
 					if refs, ok := s.batch.release(counted, w.spent); ok {
-						s.enqueue(priorityReaders, refs...)
+						s.Add(informers.PriorityReaders, 0, refs...)
 						break
 					}
 				}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -87,14 +88,14 @@ func (g *generation) holds(message string) {
 }
 
 // trouble records a watch that is forbidden, cleared that it works, calm that a new session knows of none.
-func (g *generation) trouble(key watchKey, message string) {
+func (g *generation) trouble(key informers.Key, message string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.troubles[key] = message
 	g.changed()
 }
 
-func (g *generation) cleared(key watchKey) {
+func (g *generation) cleared(key informers.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.troubles, key)
@@ -104,7 +105,7 @@ func (g *generation) cleared(key watchKey) {
 func (g *generation) calm() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.troubles = map[watchKey]string{}
+	g.troubles = map[informers.Key]string{}
 }
 
 // health is what counts: a forbidden watch before everything else.

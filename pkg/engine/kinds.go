@@ -3,26 +3,19 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // errKindsChanged ends a session whose kinds are others than the ones that its config was compiled against.
 var errKindsChanged = errors.New("a kind of the config has come, gone or changed")
-
-// errWatchCut is told of a watch that ended before its time: the API server ends those of a kind whose definition has
-// changed, and all when it stops.
-var errWatchCut = errors.New("the watch ended before its time")
 
 // schemaChecks is how often kinds are asked for after a sign that one has changed, at growing intervals: the API server
 // publishes a schema some time after it goes by it. maxSchemaWait bounds how long signs wait that came to nothing before.
@@ -220,54 +213,4 @@ func (e *Engine) runningContext() context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.running
-}
-
-// absences remembers for a moment what the API server said of kinds that are not watched: many upstreams may be deleted at
-// once.
-type absences struct {
-	mu    sync.Mutex
-	asked map[schema.GroupVersionKind]absence
-}
-
-type absence struct {
-	err   error
-	until time.Time
-}
-
-func (a *absences) get(gvk schema.GroupVersionKind) (known absence, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, ok = a.asked[gvk]
-	return known, ok && time.Now().Before(known.until)
-}
-
-func (a *absences) keep(gvk schema.GroupVersionKind, known absence) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.asked == nil {
-		a.asked = map[schema.GroupVersionKind]absence{}
-	}
-	a.asked[gvk] = known
-}
-
-// absenceWait bounds how long a worker waits for that answer: one that does not come leaves everything as it is.
-const absenceWait = 5 * time.Second
-
-// absent returns nil if no object of a kind that is not watched can exist: the API server says now, too, that it does not
-// serve the kind and has no definition of it. Else the error tells why that is not certain.
-func (e *Engine) absent(ctx context.Context, gvk schema.GroupVersionKind) error {
-	if known, ok := e.absences.get(gvk); ok {
-		return known.err
-	}
-	ctx, cancel := context.WithTimeout(ctx, absenceWait)
-	defer cancel()
-	_, err := e.cluster.Served(ctx, gvk)
-	switch {
-	case err == nil:
-		err = fmt.Errorf("%s: %w", gvk.Kind, reconcile.ErrServedAgain)
-	case kinds.Gone(err):
-		err = nil
-	}
-	e.absences.keep(gvk, absence{err, time.Now().Add(e.options.DiscoveryInterval)})
-	return err
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 var (
@@ -199,7 +199,7 @@ func TestLabelLostWhileDown(t *testing.T) {
 	})
 	r.halt()
 	testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":null}}}`)
-	survey(t, testkit.Config(), engine.SurveyOptions{}, conf).expect(t, ns, "leftover default-deny")
+	surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, ns, "leftover default-deny")
 	counter := testkit.NewCounter()
 	start(t, counter.Wrap(testkit.Config()), conf).ready()
 	quiet(t, counter)

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // chosen is a config that selects by a label, and makes its ConfigMaps in another namespace: only the finalizer cleans up. What
@@ -106,7 +107,7 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return metric(t, "corollary_shared_upstreams", name) == 2, "it is not told"
 	})
-	survey(t, testkit.Config(), engine.SurveyOptions{}, conf).expect(t, "loses", "leftover loses")
+	surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, "loses", "leftover loses")
 	waitData(t, other, "loses", "key", "value")
 	if len(testkit.Get(t, widgets, ns, "loses").GetFinalizers()) != 1 {
 		t.Error("the finalizer is off what is left")

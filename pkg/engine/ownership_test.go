@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
@@ -315,7 +315,7 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 func leftOf(t *testing.T, conf string) []reconcile.Change {
 	t.Helper()
 	var left []reconcile.Change
-	for _, f := range survey(t, testkit.Config(), engine.SurveyOptions{Left: true}, conf) {
+	for _, f := range surveyAll(t, testkit.Config(), survey.Options{Left: true}, conf) {
 		left = append(left, f.Left...)
 	}
 	return left

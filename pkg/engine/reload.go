@@ -187,7 +187,7 @@ func (o *operator) outlived(files []*config.File) (by []*config.File, why string
 			continue
 		}
 		o.engine.cluster.Invalidate()
-		if _, reason, err := o.engine.newOperator(f, silentRecorder{}).current.compile(); err != nil {
+		if _, reason, err := o.engine.newOperator(f, nil).current.compile(); err != nil {
 			by, whys = append(by, f), append(whys, fmt.Sprintf("%s: %s", reason, oneLine(err)))
 		} else if stranded := o.stranded(f); claims && stranded != "" {
 			by, whys = append(by, f), append(whys, stranded)

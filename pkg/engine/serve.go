@@ -4,19 +4,17 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -26,8 +24,8 @@ import (
 type session struct {
 	*generation
 	*reconcile.Reconciler
-	caches *caches
-	queue  priorityqueue.PriorityQueue[pipeline.Ref]
+	cache *informers.Cache
+	queue priorityqueue.PriorityQueue[pipeline.Ref]
 	workerPool
 	batch batch
 	ended sync.Once
@@ -37,21 +35,21 @@ type session struct {
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.name, verb, resource, code) })
-	s := &session{generation: g, caches: newCaches(p), kindChecks: make(chan struct{}, 1)}
+	s := &session{generation: g, cache: informers.NewCache(p), kindChecks: make(chan struct{}, 1)}
 	s.Reconciler = &reconcile.Reconciler{
-		Name: g.name, Pipeline: p, Cache: s.caches, Host: s, Log: g.log, Recorder: g.recorder,
-		Client:   apply.New(g.engine.connections.as(g.acting).objects, p.Config.Conventions.FieldManager, observe),
+		Name: g.name, Pipeline: p, Cache: s.cache, Host: s, Log: g.log, Recorder: g.recorder,
+		Client:   apply.New(g.engine.connections.Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout,
 	}
 	return s
 }
 
 // Enqueue implements reconcile.Host.
-func (s *session) Enqueue(ref pipeline.Ref) { s.enqueue(priorityNow, ref) }
+func (s *session) Enqueue(ref pipeline.Ref) { s.Add(informers.PriorityNow, 0, ref) }
 
 // Absent implements reconcile.Host.
 func (s *session) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
-	return s.engine.absent(ctx, gvk)
+	return s.engine.absences.Absent(ctx, gvk)
 }
 
 // Served implements reconcile.Host.
@@ -79,11 +77,11 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	defer s.ForgetObjects()
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
-	defer s.closeWatches()
+	defer s.cache.Close()
 	defer s.stopWorkers()
 	g.calm()
 	s.say(reasonSyncing, "")
-	if err := s.openWatches(gone); err != nil {
+	if err := s.open(gone); err != nil {
 		return err
 	}
 	go s.followKinds(live, gone)
@@ -107,6 +105,25 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s.work(live)
 	return endReason(ctx, live)
 }
+
+// open opens the watches. gone ends the session.
+func (s *session) open(gone context.CancelCauseFunc) error {
+	return s.cache.Open(s.engine.informers, s.acting, informers.Feed{
+		Reconciler: s.Reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
+		Heard: func(key informers.Key, err error) { s.onWatchEvent(key, err, gone) },
+	})
+}
+
+// Add implements informers.Queue.
+func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
+	s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
+}
+
+// Join implements informers.Queue.
+func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
+
+// afterDelete is AfterDelete where no other one is asked for.
+const afterDelete = 300 * time.Millisecond
 
 // waitForElection waits, with every informer warm, until this process may write. waited tells that it had to; ok is false
 // when live is done.
@@ -161,7 +178,7 @@ func (s *session) resync(live context.Context) {
 		if live.Err() != nil {
 			return
 		}
-		s.enqueue(priorityBulk, s.everyone()...)
+		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.Reconciler)...)
 	}
 }
 
@@ -176,7 +193,7 @@ func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	after := s.reconcileRecovering(ctx, ref)
 	observeReconcile(s.Name, time.Since(start))
 	if after > 0 {
-		s.enqueueAfter(after, priorityAgain, ref)
+		s.Add(informers.PriorityAgain, after, ref)
 	}
 }
 
@@ -204,7 +221,7 @@ func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (af
 // waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
 func (s *session) waitForSync(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		waiting := s.unsynced()
+		waiting := s.cache.Unsynced()
 		if len(waiting) == 0 {
 			return true
 		}
@@ -214,137 +231,19 @@ func (s *session) waitForSync(ctx context.Context) bool {
 	return false
 }
 
-// unsynced lists the watches whose first list has not been taken in yet, each once.
-func (s *session) unsynced() []string {
-	var waiting []string
-	for _, d := range s.caches.all() {
-		waiting = append(waiting, d.unsynced()...)
-	}
-	slices.Sort(waiting)
-	return slices.Compact(waiting)
-}
-
 // syncPoll is how often first lists are looked for: they take as long as the API server needs, not shorter.
 const syncPoll = 50 * time.Millisecond
 
-func (s *session) openWatches(gone context.CancelCauseFunc) error {
-	heard := func(key watchKey, err error) { s.onWatchEvent(key, err, gone) }
+// follow takes over from a session that has ended, without this one at its side, which upstreams it saw leaving, and finds those
+// that have left since: it showed them, and this one, which selects as it did, does not. nil is no session.
+func (s *session) follow(last *session) {
+	if last == nil || last.Pipeline.Upstream.GVR != s.Pipeline.Upstream.GVR {
+		return
+	}
+	s.InheritLeaving(last.Reconciler)
 	watch := s.Pipeline.Config.Watch
-	var err error
-	if s.Selector, err = selectorOf(watch.LabelSelector); err != nil {
-		return err
+	if watch.LabelSelector == nil || !reflect.DeepEqual(last.Pipeline.Config.Watch, watch) || len(last.cache.Unsynced()) > 0 {
+		return
 	}
-	s.caches.upstreams = stores{}
-	for _, ns := range namespacesOf(watch.Namespaces, s.Pipeline.Upstream.Namespaced) {
-		key := watchKey{Identity: s.acting, GVR: s.Pipeline.Upstream.GVR, Namespace: ns, Selector: s.Selector.String(), View: packedView}
-		sub, err := s.engine.watches.subscribe(key, pack, s.upstreamHandler(), heard)
-		if err != nil {
-			return err
-		}
-		s.caches.upstreams[ns] = sub
-	}
-	if err := s.openNamespaces(heard); err != nil {
-		return err
-	}
-	for i, d := range s.Pipeline.Downstreams {
-		if s.caches.downstreams[i], err = s.openObjects(d, heard); err != nil {
-			return err
-		}
-	}
-	if h := s.Pipeline.Before; h != nil && !s.Pipeline.Observing() {
-		if s.caches.before, err = s.openObjects(h.Object, heard); err != nil {
-			return err
-		}
-	}
-	for i, source := range s.Pipeline.Inputs {
-		if err := s.openInput(i, source, heard); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// openObjects watches the objects that are made of a downstream, if its kind is there. What it returns beside an error is to
-// be closed too.
-func (s *session) openObjects(d *pipeline.Downstream, heard func(watchKey, error)) (stores, error) {
-	open := stores{}
-	if d.Kind.Missing != nil {
-		return open, nil //nolint:nilerr // the watches of the kind are opened once it is there
-	}
-	selector := d.Selector.String()
-	if s.Pipeline.Observing() {
-		selector = "" // what another writer made bears other labels, or none
-	}
-	for _, ns := range namespacesOf(targetNamespaces(s.Pipeline, d), d.Kind.Namespaced) {
-		key := watchKey{Identity: s.acting, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
-		sub, err := s.engine.watches.subscribe(key, d.View.Transform(), s.downstreamHandler(), heard)
-		if err != nil {
-			return open, err
-		}
-		open[ns] = sub
-	}
-	return open, nil
-}
-
-// openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels: those of watch.namespaces,
-// each by its name, so that a right to that one will do; else all.
-func (s *session) openNamespaces(heard func(watchKey, error)) error {
-	selector := s.Pipeline.Config.Watch.NamespaceSelector
-	if selector == nil {
-		return nil
-	}
-	var err error
-	if s.NamespaceSelector, err = metav1.LabelSelectorAsSelector(selector); err != nil {
-		return fmt.Errorf("reading watch.namespaceSelector: %w", err)
-	}
-	s.caches.namespaces = stores{}
-	for _, name := range namespacesOf(s.Pipeline.Config.Watch.Namespaces, s.Pipeline.Upstream.Namespaced) {
-		key := watchKey{Identity: s.acting, GVR: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, View: wholeView}
-		if name != "" {
-			key.Fields = "metadata.name=" + name
-		}
-		sub, err := s.engine.watches.subscribe(key, keepWhole, s.namespaceHandler(), heard)
-		if err != nil {
-			return err
-		}
-		s.caches.namespaces[name] = sub
-	}
-	return nil
-}
-
-func (s *session) closeWatches() {
-	for _, d := range s.caches.all() {
-		d.close()
-	}
-}
-
-// selectorOf is what the config's selector matches; everything where there is none.
-func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
-	if selector == nil {
-		return labels.Everything(), nil
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, fmt.Errorf("reading watch.labelSelector: %w", err)
-	}
-	return parsed, nil
-}
-
-// namespacesOf lists the namespaces to watch; "" is all of them.
-func namespacesOf(names []string, namespaced bool) []string {
-	if len(names) == 0 || !namespaced {
-		return []string{""}
-	}
-	return names
-}
-
-// targetNamespaces is where a downstream may stand: no more is watched, so that no more rights are needed.
-func targetNamespaces(p *pipeline.Pipeline, d *pipeline.Downstream) []string {
-	switch d.Config.TargetNamespaces.From {
-	case config.NamespacesList:
-		return d.Config.TargetNamespaces.Names
-	case config.NamespacesSame:
-		return p.Config.Watch.Namespaces
-	}
-	return nil
+	s.cache.LeftSince(last.cache, s.Reconciler)
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // takenDeployment is a Deployment as somebody made it who goes on to be replaced: it has more than adoptingDeployment asks
@@ -95,7 +95,7 @@ func TestSurveyOfAdoptedDeployment(t *testing.T) {
 			makeDeployment(t, ns, row.manager, row.ports, row.apply)
 			testkit.Patch(t, deployments, ns, "a", "other", `{"metadata": {"labels": {"other": "stays"}}, "spec": {"revisionHistoryLimit": 4}}`)
 			conf := adoptingDeployment(ns, name, row.manager)
-			c := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
+			c := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
 			start(t, testkit.Config(), conf).ready()
 			testkit.Eventually(t, patience, func() (bool, string) {
 				return len(downstreamsOf(testkit.Get(t, widgets, ns, "a"))) == 1, "it is not adopted"

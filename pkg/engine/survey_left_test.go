@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // withFar is a config with two downstreams of one kind, of which the second stands in another namespace.
@@ -58,7 +58,7 @@ func TestLeftInASharedNamespace(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var left []string
-			for n, f := range survey(t, testkit.Config(), engine.SurveyOptions{Left: true, Namespace: row.namespace}, row.conf) {
+			for n, f := range surveyAll(t, testkit.Config(), survey.Options{Left: true, Namespace: row.namespace}, row.conf) {
 				if row.namespace != "" && f.Ref.Namespace != row.namespace {
 					t.Errorf("it looks at %s/%s", f.Ref.Namespace, n)
 				}
@@ -84,7 +84,7 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 	ns, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf, watches := withFar(t, name, shared, ns), &held{resource: "widgets"}
 	start(t, testkit.Config(), conf).ready()
-	s, err := engine.NewSurveyor(watches.wrap(testkit.Config()), engine.SurveyOptions{Left: true})
+	s, err := survey.NewSurveyor(watches.wrap(testkit.Config()), survey.Options{Left: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // load reads a config.
@@ -38,12 +38,12 @@ func load(t testing.TB, text string) *config.File {
 // surveyed is what a survey found, by upstream's name.
 type surveyed map[string]*reconcile.Finding
 
-// survey looks at everything and holds that nothing was written.
-func survey(t testing.TB, cfg *rest.Config, o engine.SurveyOptions, text string) surveyed {
+// surveyAll looks at everything and holds that nothing was written.
+func surveyAll(t testing.TB, cfg *rest.Config, o survey.Options, text string) surveyed {
 	t.Helper()
 	counter := testkit.NewCounter()
 	o.Workers = 4
-	s, err := engine.NewSurveyor(counter.Wrap(cfg), o)
+	s, err := survey.NewSurveyor(counter.Wrap(cfg), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestSurveyTellsWhatRunWouldDo(t *testing.T) {
 	testkit.Apply(t, ns, widget("taken", "{data: {a: b}}"))
 	testkit.Apply(t, ns, widget("unrendered", "{name: NOT_A_NAME}"))
 
-	found := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, text)
+	found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, text)
 	found.expect(t, "same", "none same")
 	changed := found.expect(t, "changed", "update changed").Changes[0]
 	if before, after := changed.Before.Object["data"].(map[string]any)["a"], changed.After.Object["data"].(map[string]any)["a"]; before != "b" || after != "c" {
@@ -143,7 +143,7 @@ func TestSurveyTellsWhatRunWouldDo(t *testing.T) {
 	waitData(t, ns, "gone", "a", "b")
 	waitData(t, ns, "new", "a", "b")
 	testkit.Eventually(t, patience, func() (bool, string) {
-		again := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+		again := surveyAll(t, testkit.Config(), survey.Options{}, text)
 		for name, want := range map[string]string{"same": "none same", "changed": "none changed", "renamed": "none other", "new": "none new"} {
 			if have := again.says(name); have != want {
 				return false, name + ": " + have
@@ -169,7 +169,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 	testkit.Delete(t, widgets, ns, "deleted")
 	testkit.Patch(t, widgets, ns, "unlabelled", "test", `{"metadata": {"labels": null}}`)
 
-	found := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+	found := surveyAll(t, testkit.Config(), survey.Options{}, text)
 	found.expect(t, "kept", "none kept")
 	found.expect(t, "unlabelled", "leftover unlabelled")
 	if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
@@ -178,7 +178,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 
 	renamed := strings.Replace(text, "- name: config\n    apiVersion: v1\n    kind: ConfigMap", "- name: config\n    apiVersion: v1\n    kind: Secret", 1)
 	renamed = strings.Replace(renamed, "      data:", "      stringData:", 1)
-	survey(t, testkit.Config(), engine.SurveyOptions{}, renamed).expect(t, "kept", "create kept, forgotten kept")
+	surveyAll(t, testkit.Config(), survey.Options{}, renamed).expect(t, "kept", "create kept, forgotten kept")
 
 	start(t, testkit.Config(), text).ready()
 	waitGone(t, widgets, ns, "deleted")
@@ -197,7 +197,7 @@ func TestSurveyRecreates(t *testing.T) {
 	waitCondition(t, widgets, ns, "fixed", "Ready", "True")
 	r.halt()
 	testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
-	c := survey(t, testkit.Config(), engine.SurveyOptions{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
+	c := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
 	if c.After.GetName() != "fixed" || c.After.Object["data"].(map[string]any)["a"] != "c" || c.Before.Object["data"].(map[string]any)["a"] != "b" {
 		t.Errorf("it is to go from %v to %v", c.Before, c.After)
 	}
@@ -219,7 +219,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	reader := testkit.User(t, "reader",
 		rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"configmaps", "widgets"}, Verbs: []string{"get", "list", "watch"}})
 
-	found := survey(t, reader, engine.SurveyOptions{Documents: true}, text)
+	found := surveyAll(t, reader, survey.Options{Documents: true}, text)
 	found.expect(t, "same", "none same")
 	found.expect(t, "renamed", "create other, supersede renamed")
 	c := found.expect(t, "changed", "update changed").Changes[0]
@@ -236,7 +236,7 @@ func TestSurveyIntoNoNamespace(t *testing.T) {
 		"        name: {{ .metadata.name }}\n        namespace: nowhere-to-be-found", 1)
 	text = strings.Replace(text, "    # downstream", "    targetNamespaces: {from: Any}", 1)
 	testkit.Apply(t, ns, widget("early", "{data: {a: b}}"))
-	f := survey(t, testkit.Config(), engine.SurveyOptions{}, text).expect(t, "early", "create early")
+	f := surveyAll(t, testkit.Config(), survey.Options{}, text).expect(t, "early", "create early")
 	if f.Finalizer != pipeline.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
 		t.Errorf("found %+v", f.Changes[0])
 	}
@@ -247,7 +247,7 @@ func TestSurveyForbidden(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	nobody := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}})
-	s, err := engine.NewSurveyor(nobody, engine.SurveyOptions{})
+	s, err := survey.NewSurveyor(nobody, survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestSurveyFollows(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, widget("first", "{data: {a: b}}"))
-	s, err := engine.NewSurveyor(testkit.Config(), engine.SurveyOptions{})
+	s, err := survey.NewSurveyor(testkit.Config(), survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +301,11 @@ func TestSurveyDuringBefore(t *testing.T) {
 	testkit.Delete(t, widgets, ns, "a")
 	waitBefore(t, ns, "a", "BeforeRunning")
 	r.halt()
-	found := survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+	found := surveyAll(t, testkit.Config(), survey.Options{}, text)
 	found.expect(t, "a", "wait a-drain, wait a")
 
 	testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
-	found = survey(t, testkit.Config(), engine.SurveyOptions{}, text)
+	found = surveyAll(t, testkit.Config(), survey.Options{}, text)
 	found.expect(t, "a", "wait a-drain, wait a")
 
 	start(t, testkit.Config(), text)

@@ -28,7 +28,7 @@ func (s *session) takeOver(ctx context.Context) {
 	s.Follow("")
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	for namespace := range s.caches.upstreams { // one will do: versions are the kind's, not a namespace's
+	for _, namespace := range s.cache.Namespaces() { // one will do: versions are the kind's, not a namespace's
 		version, err := s.Client.Version(ctx, s.UpstreamTarget(pipeline.Ref{Namespace: namespace}))
 		if err != nil {
 			s.Log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())

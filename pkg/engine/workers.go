@@ -2,11 +2,10 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/informers"
 )
 
 // workerPool are a session's workers. They begin by counting where there is a guard, rest until it is the session's turn to
@@ -70,13 +69,13 @@ func (s *session) resumeWorkers() {
 
 // beginCounting has the workers count, from the beginning. They rest, or have not begun.
 func (s *session) beginCounting() {
-	refs := s.everyone()
+	refs := s.cache.Everyone(s.Reconciler)
 	s.UseBaselinesOf(s.operator.worker(s))
 	s.tally = newTally(refs)
 	s.standingBy.Store(false)
 	s.Counting.Store(true)
 	s.resumeWorkers()
-	s.enqueue(priorityBulk, refs...)
+	s.Add(informers.PriorityBulk, 0, refs...)
 }
 
 // beginStandingBy has the workers let go of what needs no reconciliation any more: what would be kept for them would only grow.
@@ -91,37 +90,11 @@ func (s *session) beginStandingBy(live context.Context) {
 func (s *session) beginActing() {
 	counted, passed := s.Counting.Swap(false), s.standingBy.Swap(false)
 	if counted || passed {
-		s.enqueue(priorityBulk, s.everyone()...)
+		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.Reconciler)...)
 	} else {
-		s.enqueue(priorityBulk, s.Leaving()...) // no first list shows these
+		s.Add(informers.PriorityBulk, 0, s.Leaving()...) // no first list shows these
 	}
 	s.tally = nil
 	s.UseBaselinesOf(nil)
 	s.resumeWorkers()
-}
-
-// everyone lists the upstreams, those that were seen leaving, and those that the marks of downstreams name: what a start looks
-// at.
-func (s *session) everyone() []pipeline.Ref {
-	seen := map[pipeline.Ref]struct{}{}
-	for _, ref := range s.caches.upstreams.keys() {
-		seen[ref] = struct{}{}
-	}
-	for _, ref := range s.Leaving() {
-		seen[ref] = struct{}{}
-	}
-	for _, d := range append(slices.Clip(s.caches.downstreams), s.caches.before) {
-		for _, sub := range d {
-			for _, obj := range sub.indexer().List() {
-				for _, ref := range s.OwnersOf(obj) {
-					seen[ref] = struct{}{}
-				}
-			}
-		}
-	}
-	refs := make([]pipeline.Ref, 0, len(seen))
-	for ref := range seen {
-		refs = append(refs, ref)
-	}
-	return refs
 }

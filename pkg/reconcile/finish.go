@@ -166,9 +166,6 @@ func (l *reconciliation) reportFailure(doing string, err error) apply.Failure {
 	return f
 }
 
-// ErrServedAgain says that a kind was not served, and that nothing is known of its objects yet.
-var ErrServedAgain = errors.New("the kind is served again, and its objects are about to be listed")
-
 // classify is apply.Classify of a request about an object of d, without values where they may be a Secret's.
 func classify(d *pipeline.Downstream, err error) apply.Failure {
 	return classifyShown(err, d.Words)
@@ -181,7 +178,7 @@ func (l *reconciliation) classifyUpstream(err error) apply.Failure {
 
 func classifyShown(err error, words redact.Words) apply.Failure {
 	switch {
-	case errors.Is(err, ErrServedAgain):
+	case errors.Is(err, kinds.ErrServedAgain):
 		return apply.Failure{Reason: string(pipeline.StateWaiting), Message: err.Error()}
 	case errors.Is(err, kinds.ErrUnknown):
 		return apply.Failure{Reason: apply.ReasonKindNotServed, Message: err.Error()}

@@ -1,9 +1,10 @@
-package engine
+package informers
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,10 +21,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// watchKey is what makes two watches one. Identity is whose rights they take; Namespace "" is all; Selector is about
+// Key is what makes two watches one. Identity is whose rights they take; Namespace "" is all; Selector is about
 // labels, Fields a field selector; View tells what the transform keeps.
-type watchKey struct {
-	Identity  identity
+type Key struct {
+	Identity  Identity
 	GVR       schema.GroupVersionResource
 	Namespace string
 	Selector  string
@@ -31,20 +32,20 @@ type watchKey struct {
 	View      string
 }
 
-func (k watchKey) String() string {
+func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.GVR.GroupResource().String()
 	}
 	return k.GVR.GroupResource().String() + " in namespace " + k.Namespace
 }
 
-// watches shares informers by watchKey and stops the ones that nobody uses any more.
-type watches struct {
-	connections *connections
+// Factory shares informers by Key and stops the ones that nobody uses any more.
+type Factory struct {
+	connections *Connections
 	indexers    cache.Indexers
 
 	mu   sync.Mutex
-	live map[watchKey]*sharedWatch
+	live map[Key]*sharedWatch
 }
 
 type sharedWatch struct {
@@ -59,22 +60,29 @@ type sharedWatch struct {
 
 // subscription is one user's hold on a shared watch.
 type subscription struct {
-	key      watchKey
+	key      Key
 	shared   *sharedWatch
-	owner    *watches
+	owner    *Factory
 	handle   cache.ResourceEventHandlerRegistration
-	onEvent  func(watchKey, error)
+	onEvent  func(Key, error)
 	released sync.Once
 }
 
-func newWatches(c *connections) *watches {
-	return &watches{connections: c, indexers: indexers, live: map[watchKey]*sharedWatch{}}
+// NewFactory makes one for the clients of an API server.
+func NewFactory(c *Connections) *Factory {
+	return &Factory{connections: c, indexers: indexers, live: map[Key]*sharedWatch{}}
 }
 
-// subscribe joins the watch of key, starting it where nobody has. heard is told of every list and watch, nil for one that
+// IndexByUpstream has Cache.MarkedFor work. Call it before the first watch is opened.
+func (w *Factory) IndexByUpstream() {
+	w.indexers = maps.Clone(w.indexers)
+	w.indexers[byUpstream] = upstreamsNamed
+}
+
+// subscribe joins the watch of key, starting it where nobody has. heard is called with the result of every list and watch, nil for one that
 // went well; after an error the informer tries again by itself.
-func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler cache.ResourceEventHandler,
-	heard func(watchKey, error)) (*subscription, error) {
+func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cache.ResourceEventHandler,
+	heard func(Key, error)) (*subscription, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	shared := w.live[key]
@@ -99,7 +107,7 @@ func (w *watches) subscribe(key watchKey, transform cache.TransformFunc, handler
 	return s, nil
 }
 
-func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedWatch, error) {
+func (w *Factory) prepare(key Key, transform cache.TransformFunc) (*sharedWatch, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
 	mine := w.connections.as(key.Identity)
@@ -122,7 +130,7 @@ func (w *watches) prepare(key watchKey, transform cache.TransformFunc) (*sharedW
 // listWatch lists and watches what the key says, and tells the users of every success: who heard of a failure hears of
 // its end. A watch that goes on after it was cut off goes on only if the cluster has not been set back meanwhile: it would wait
 // for a version that is yet to come, and show what is no longer so until then.
-func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, abandon func()) cache.ListerWatcher {
+func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon func()) cache.ListerWatcher {
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	var ends time.Time // the watch that was opened last does not end by itself before
 	failed := false
@@ -143,23 +151,23 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, aban
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			cut := time.Now().Before(ends)
 			if ends = (time.Time{}); cut {
-				shared.tell(key, errWatchCut)
+				shared.tell(key, ErrCut)
 			}
 			if cut || failed {
 				back, err := isSetBack(ctx, resource, o)
 				if failed = true; err != nil {
-					shared.tell(key, errWatchLost)
+					shared.tell(key, ErrLost)
 					return nil, err
 				}
 				if back {
 					abandon()
-					shared.tell(key, errSetBack)
+					shared.tell(key, ErrSetBack)
 				}
 			}
 			begun := time.Now() // the API server's own time begins later
 			events, err := resource.Watch(ctx, o)
 			if failed = err != nil; failed {
-				shared.tell(key, errWatchLost)
+				shared.tell(key, ErrLost)
 				return nil, err
 			}
 			shared.tell(key, nil)
@@ -172,9 +180,13 @@ func listWatch(client dynamic.Interface, key watchKey, shared *sharedWatch, aban
 }
 
 var (
-	errWatchLost = errors.New("the watch is lost for now")
-	// errSetBack is told of a watch that knows a later version than the API server has.
-	errSetBack = errors.New("the cluster was set back to an older state")
+	// ErrLost is a watch that was interrupted; the informer says why, and tries again.
+	ErrLost = errors.New("the watch is lost for now")
+	// ErrCut is a watch that ended before its time: the API server ends those of a kind whose definition has
+	// changed, and all when it stops.
+	ErrCut = errors.New("the watch ended before its time")
+	// ErrSetBack is a watch that knows a later version than the API server has.
+	ErrSetBack = errors.New("the cluster was set back to an older state")
 )
 
 // isSetBack tells whether the API server's data are older than the version that a watch is to go on from.
@@ -190,14 +202,14 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 }
 
 // abandon makes whoever subscribes from now on watch anew. The users of the watch leave it, which stops it.
-func (w *watches) abandon(key watchKey) {
+func (w *Factory) abandon(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.live, key)
 }
 
 // tell lets every user know how a list or watch went; nil is well.
-func (s *sharedWatch) tell(key watchKey, err error) {
+func (s *sharedWatch) tell(key Key, err error) {
 	s.mu.Lock()
 	users := make([]*subscription, 0, len(s.users))
 	for u := range s.users {
@@ -218,7 +230,7 @@ func (s *subscription) close() {
 	})
 }
 
-func (w *watches) releaseLocked(s *subscription) {
+func (w *Factory) releaseLocked(s *subscription) {
 	if s.handle != nil {
 		// The only error is that of an informer that has stopped already.
 		_ = s.shared.informer.RemoveEventHandler(s.handle)

@@ -1,19 +1,16 @@
-package engine
+package survey
 
 import (
 	"cmp"
 	"slices"
 	"sync"
-
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"time"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // pendingRefs is the queue of a survey: it takes what the watches would have an operator look at.
 type pendingRefs struct {
-	// nil: nobody works on this queue, it is only added to.
-	priorityqueue.PriorityQueue[pipeline.Ref]
 	// more has an element while there is something to take.
 	more chan struct{}
 
@@ -25,8 +22,11 @@ func newPendingRefs() *pendingRefs {
 	return &pendingRefs{more: make(chan struct{}, 1), refs: map[pipeline.Ref]bool{}}
 }
 
-// AddWithOpts takes refs in, whatever their priority.
-func (h *pendingRefs) AddWithOpts(_ priorityqueue.AddOpts, refs ...pipeline.Ref) {
+// Join implements informers.Queue: nothing is counted here.
+func (h *pendingRefs) Join([]pipeline.Ref) {}
+
+// Add implements informers.Queue: whatever the priority and the time.
+func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, ref := range refs {

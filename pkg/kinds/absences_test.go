@@ -1,4 +1,4 @@
-package engine
+package kinds_test
 
 import (
 	"context"
@@ -31,11 +31,11 @@ func TestHangingQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{cluster: cluster, options: withDefaults(Options{})}
+	absences := kinds.NewAbsences(cluster, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	hangs, other := make(chan error, 1), make(chan error, 1)
 	go func() {
-		hangs <- e.absent(ctx, schema.GroupVersionKind{Group: "hangs.example.com", Version: "v1", Kind: "Thing"})
+		hangs <- absences.Absent(ctx, schema.GroupVersionKind{Group: "hangs.example.com", Version: "v1", Kind: "Thing"})
 	}()
 	wait := func(what string, done func(<-chan time.Time) bool) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestHangingQuestion(t *testing.T) {
 		}
 	})
 	go func() {
-		other <- e.absent(t.Context(), schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Thing"})
+		other <- absences.Absent(t.Context(), schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Thing"})
 	}()
 	answer := func(from <-chan error, want bool) func(<-chan time.Time) bool {
 		return func(late <-chan time.Time) bool {

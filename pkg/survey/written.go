@@ -1,4 +1,4 @@
-package engine
+package survey
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 // LastWrite reads when the operator last changed an upstream, by the API server's record of field managers, which has
 // seconds; zero if it never did, or the upstream cannot be read. It costs one request: caches have no such records.
 func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
-	up, err := v.session.Client.Get(ctx, v.session.UpstreamTarget(ref))
+	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
 	if err != nil {
 		return time.Time{}
 	}
-	return lastWrite(up.GetManagedFields(), v.session.Pipeline.Config.Conventions.FieldManager)
+	return lastWrite(up.GetManagedFields(), v.reconciler.Pipeline.Config.Conventions.FieldManager)
 }
 
 func lastWrite(entries []metav1.ManagedFieldsEntry, manager string) time.Time {

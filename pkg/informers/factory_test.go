@@ -1,4 +1,4 @@
-package engine
+package informers
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ import (
 func TestWatchIsCut(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int64]bool{3600: true, 29: true, 20: true, 0: false} {
-		key := watchKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "things"}}
+		key := Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "things"}}
 		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{key.GVR: "ThingList"})
 		cut := false
 		shared := &sharedWatch{users: map[*subscription]struct{}{}}
-		shared.users[&subscription{onEvent: func(_ watchKey, err error) { cut = cut || errors.Is(err, errWatchCut) }}] = struct{}{}
+		shared.users[&subscription{onEvent: func(_ Key, err error) { cut = cut || errors.Is(err, ErrCut) }}] = struct{}{}
 		watches, ok := listWatch(client, key, shared, func() {}).(cache.WatcherWithContext)
 		if !ok {
 			t.Fatal("it cannot watch")

@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// stranded says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if nothing keeps it from that.
+func (o *operator) stranded(f *config.File) string {
+	o.mu.Lock()
+	s := o.current.session
+	o.mu.Unlock()
+	if s == nil {
+		return ""
+	}
+	if why := s.cache.NamesInUse(&f.Operator); len(why) > 0 {
+		return f.Path + ": " + strings.Join(why, "; ")
+	}
+	return ""
+}

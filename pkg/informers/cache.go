@@ -1,0 +1,230 @@
+package informers
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// Cache is what the watches of one pipeline show; it implements reconcile.Cache.
+type Cache struct {
+	pipeline    *pipeline.Pipeline
+	upstreams   stores
+	namespaces  stores
+	downstreams []stores
+	inputs      []stores
+	before      stores // the objects of deletion.before
+}
+
+// NewCache makes a cache that is empty before Open.
+func NewCache(p *pipeline.Pipeline) *Cache {
+	return &Cache{pipeline: p, downstreams: make([]stores, len(p.Downstreams)), inputs: make([]stores, len(p.Inputs))}
+}
+
+// all lists the stores, of every kind.
+func (c *Cache) all() []stores {
+	return slices.Concat([]stores{c.upstreams, c.namespaces, c.before}, c.downstreams, c.inputs)
+}
+
+// Unsynced lists the watches whose first list has not been taken in yet, each once.
+func (c *Cache) Unsynced() []string {
+	var waiting []string
+	for _, d := range c.all() {
+		waiting = append(waiting, d.unsynced()...)
+	}
+	slices.Sort(waiting)
+	return slices.Compact(waiting)
+}
+
+// Upstreams lists the upstreams.
+func (c *Cache) Upstreams() []pipeline.Ref { return c.upstreams.keys() }
+
+// Namespaces lists the namespaces in which upstreams are watched; "" is all of them.
+func (c *Cache) Namespaces() []string { return slices.Sorted(maps.Keys(c.upstreams)) }
+
+// Downstreams are the downstreams that the watches show, by index. One that belongs to several downstreams of one kind comes for
+// each.
+func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
+	return func(yield func(int, *drift.Live) bool) {
+		for i, s := range c.downstreams {
+			for _, sub := range s {
+				for _, obj := range sub.indexer().List() {
+					if live, ok := obj.(*drift.Live); ok && !yield(i, live) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// MarkedFor are those whose owner annotation names an upstream; the factory must index by it.
+func (c *Cache) MarkedFor(ref pipeline.Ref) iter.Seq2[int, *drift.Live] {
+	return func(yield func(int, *drift.Live) bool) {
+		for i, s := range c.downstreams {
+			for _, live := range s.indexed(byUpstream, ref.String()) {
+				if !yield(i, live) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// CountDownstreams counts them, each once.
+func (c *Cache) CountDownstreams() int {
+	n, seen := 0, map[*sharedWatch]bool{}
+	for _, d := range c.downstreams {
+		for _, sub := range d {
+			if !seen[sub.shared] {
+				n += len(sub.indexer().ListKeys())
+			}
+			seen[sub.shared] = true
+		}
+	}
+	return n
+}
+
+// Everyone lists the upstreams, and those that the marks of downstreams name, each once: what a start looks at.
+func (c *Cache) Everyone(r *reconcile.Reconciler) []pipeline.Ref {
+	seen := map[pipeline.Ref]struct{}{}
+	for _, ref := range slices.Concat(c.Upstreams(), r.Leaving()) {
+		seen[ref] = struct{}{}
+	}
+	for _, d := range append(slices.Clip(c.downstreams), c.before) {
+		for _, sub := range d {
+			for _, obj := range sub.indexer().List() {
+				for _, ref := range r.OwnersOf(obj) {
+					seen[ref] = struct{}{}
+				}
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// LeftSince has a reconciler take in the upstreams that another cache, which selects as this one does, showed and this one does
+// not.
+func (c *Cache) LeftSince(before *Cache, r *reconcile.Reconciler) {
+	for _, sub := range before.upstreams {
+		for _, obj := range sub.indexer().List() {
+			if p, ok := obj.(*packed); ok {
+				if ref := (pipeline.Ref{Namespace: p.Namespace, Name: p.Name}); c.UpstreamUID(ref) == "" {
+					r.Left(ref, p.UID)
+				}
+			}
+		}
+	}
+}
+
+// Upstream implements Cache.
+func (c *Cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
+	p, ok := c.upstreams.get(ref).(*packed)
+	if !ok {
+		return nil, nil
+	}
+	return p.unpack()
+}
+
+// UpstreamUID implements Cache.
+func (c *Cache) UpstreamUID(ref pipeline.Ref) types.UID {
+	if p, ok := c.upstreams.get(ref).(*packed); ok {
+		return p.UID
+	}
+	return ""
+}
+
+// HasApplied implements Cache.
+func (c *Cache) HasApplied(ref pipeline.Ref, manager string) bool {
+	p, ok := c.upstreams.get(ref).(*packed)
+	return ok && p.appliedBy(manager)
+}
+
+// Watches implements Cache.
+func (c *Cache) Watches(namespace string) bool { return c.upstreams.watch(namespace) }
+
+// NamespaceLabels implements Cache. Each Namespace may be watched by its name.
+func (c *Cache) NamespaceLabels(name string) (labels.Set, bool) {
+	s := c.namespaces
+	if sub := s[name]; sub != nil {
+		s = stores{"": sub}
+	}
+	ns, ok := s.get(pipeline.Ref{Name: name}).(*unstructured.Unstructured)
+	if !ok {
+		return nil, false
+	}
+	return ns.GetLabels(), true
+}
+
+// objects are the stores of downstream i, or of deletion.before.
+func (c *Cache) objects(i int) stores {
+	if i == pipeline.BeforeIndex {
+		return c.before
+	}
+	return c.downstreams[i]
+}
+
+// Live implements Cache.
+func (c *Cache) Live(i int, at pipeline.Ref) *drift.Live {
+	live, _ := c.objects(i).get(at).(*drift.Live)
+	return live
+}
+
+// OwnedBy implements Cache.
+func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
+	return c.objects(i).indexed(byOwner, string(uid))
+}
+
+// BeforeObjectsOf implements Cache.
+func (c *Cache) BeforeObjectsOf(name string) []*drift.Live {
+	return c.before.indexed(byBeforeOwner, name)
+}
+
+// Input implements Cache.
+func (c *Cache) Input(i int, at pipeline.Ref) reconcile.Input {
+	if found, ok := c.inputs[i].get(at).(*input); ok {
+		return found
+	}
+	return nil
+}
+
+// byBeforeOwner indexes objects of deletion.before by the names of their upstreams.
+const byBeforeOwner = "before"
+
+func beforeOwners(obj any) ([]string, error) {
+	live, ok := obj.(*drift.Live)
+	if !ok || !pipeline.IsBeforeObject(live) {
+		return nil, nil
+	}
+	var names []string
+	for _, owner := range live.Owners {
+		names = append(names, owner.Name)
+	}
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+		names = append(names, ref.Name)
+	}
+	return names, nil
+}
+
+// byUpstream indexes downstreams by the upstream that their owner annotation names.
+const byUpstream = "upstream"
+
+func upstreamsNamed(obj any) ([]string, error) {
+	live, ok := obj.(*drift.Live)
+	if !ok {
+		return nil, nil
+	}
+	ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark)
+	if !ok || pipeline.IsBeforeObject(live) {
+		return nil, nil
+	}
+	return []string{ref.String()}, nil
+}

@@ -1,0 +1,61 @@
+package informers
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// NamesInUse says which names of a config are in use in the cluster, though a changed one does not name them: nothing would remove the finalizer, and fields that leave a template would stay, since their field manager owns them.
+func (c *Cache) NamesInUse(changed *config.Operator) []string {
+	var list []string
+	had, has := &c.pipeline.Config.Conventions, &changed.Conventions
+	for _, name := range dropped(had.Finalizers(), has.Finalizers()) {
+		if n := c.countFinalizer(name); n > 0 {
+			list = append(list, fmt.Sprintf("the config does not name the finalizer %s any more, which %d upstreams still have and nothing "+
+				"would remove: set conventions.previous.finalizer: %s", name, n, name))
+		}
+	}
+	for _, name := range dropped(had.FieldManagers(), has.FieldManagers()) {
+		if n := c.countManaged(name == had.FieldManager); n > 0 {
+			list = append(list, fmt.Sprintf("the config does not name the field manager %s any more, which owns fields of %d downstreams, and "+
+				"what leaves a template would stay: set conventions.previous.fieldManager: %s", name, n, name))
+		}
+	}
+	return list
+}
+
+func dropped(had, has []string) []string {
+	return slices.DeleteFunc(had, func(name string) bool { return slices.Contains(has, name) })
+}
+
+// countManaged counts the downstreams that have fields of the current field manager, or that are still the previous one's, as the
+// watches show them.
+func (c *Cache) countManaged(current bool) int {
+	managed := map[types.UID]bool{} // downstreams of one kind see the same objects
+	for _, live := range c.Downstreams() {
+		if current && live.Managed && !live.Former || !current && live.Former && live.Outdated {
+			managed[live.UID] = true
+		}
+	}
+	return len(managed)
+}
+
+func (c *Cache) countFinalizer(name string) int {
+	n := 0
+	for _, ref := range c.Upstreams() {
+		if c.hasFinalizerNamed(ref, name) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Cache) hasFinalizerNamed(ref pipeline.Ref, name string) bool {
+	up, err := c.Upstream(ref)
+	return err == nil && up != nil && slices.Contains(up.GetFinalizers(), name)
+}

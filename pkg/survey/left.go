@@ -1,0 +1,53 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// leftOf lists the objects that an earlier upstream of that name has left, as where somebody took the finalizer off it by
+// force. What an owner reference marks is the garbage collector's. Of an upstream that this survey does not watch nothing is
+// known; of one that it watches the API server is asked, since the watch may be behind.
+func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Change, error) {
+	if !v.surveyor.options.Left || !v.cache.Watches(ref.Namespace) {
+		return nil, nil
+	}
+	left := v.leftBefore(ref, v.cache.UpstreamUID(ref))
+	if len(left) == 0 {
+		return nil, nil
+	}
+	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
+	switch {
+	case errors.Is(err, apply.ErrGone):
+		return left, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking at %s %s: %w", v.reconciler.Pipeline.Upstream.GVK.Kind, ref, err)
+	}
+	return v.leftBefore(ref, up.GetUID()), nil
+}
+
+// leftBefore lists the objects that are marked for another upstream of that name than the one with this uid.
+func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change {
+	var left []reconcile.Change
+	seen := map[types.UID]bool{}
+	for i, live := range v.cache.MarkedFor(ref) {
+		if seen[live.UID] || !pipeline.LeftBy(live, ref, uid) {
+			continue
+		}
+		seen[live.UID] = true
+		home, _ := v.reconciler.Pipeline.HomeOf(i, live, nil)
+		d := v.reconciler.Pipeline.Downstreams[home]
+		left = append(left, reconcile.Change{Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
+			Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}})
+	}
+	slices.SortFunc(left, func(a, b reconcile.Change) int { return reconcile.CompareChanges(&a, &b) })
+	return left
+}

@@ -1,0 +1,428 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// Options are how a surveyor works.
+type Options struct {
+	// Namespace is the only one whose upstreams are looked at; empty for all. Cluster-scoped upstreams are not concerned.
+	Namespace string
+	// Documents has changes carry the objects whole, before and after: one read more for each object that would change.
+	Documents bool
+	// Ages has findings tell when an object was made.
+	Ages bool
+	// Left has findings tell of what earlier upstreams have left, also where no upstream of the name is there now.
+	Left bool
+	// Workers is how many upstreams are worked on at once; at least 1.
+	Workers int
+	// Progress hears how far it is, from one goroutine at a time; nil for nobody.
+	Progress func(Progress)
+	Log      logr.Logger
+}
+
+// Progress is how far a survey is.
+type Progress struct {
+	Operator string
+	// Waiting names the kinds whose first list is not in yet; empty once looking has begun.
+	Waiting []string
+	// Done and Total count upstreams.
+	Done, Total int
+}
+
+// Surveyor finds out what operators would do, and does nothing of it: it watches and reconciles as they do, and makes dry runs
+// of the writes. Its surveys share watches as operators do.
+type Surveyor struct {
+	options     Options
+	connections *informers.Connections
+	informers   *informers.Factory
+	cluster     *kinds.Cluster
+	absences    *kinds.Absences
+	slots       chan struct{}
+}
+
+// NewSurveyor prepares surveys of one API server. It sends no request.
+func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
+	o.Workers = max(o.Workers, 1)
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	if o.Log.IsZero() {
+		o.Log = logr.Discard()
+	}
+	c, err := informers.NewConnections(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := kinds.Live(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing discovery: %w", err)
+	}
+	factory := informers.NewFactory(c)
+	if o.Left {
+		factory.IndexByUpstream()
+	}
+	return &Surveyor{options: o, connections: c, informers: factory, cluster: cluster,
+		absences: kinds.NewAbsences(cluster, absenceKept), slots: reconcile.NewRenderSlots()}, nil
+}
+
+// absenceKept is how long the answer is kept that a kind is not served.
+const absenceKept = 2 * time.Second
+
+// Survey is one operator's watches, opened for dry runs.
+type Survey struct {
+	surveyor   *Surveyor
+	reconciler *reconcile.Reconciler
+	cache      *informers.Cache
+	pending    *pendingRefs
+	live       context.Context
+	end        context.CancelCauseFunc
+}
+
+// Open compiles a config against the API server, opens its watches and waits for their first lists. Close ends it. The
+// error says what `run` would wait for: a kind that is not served, a right that is missing.
+func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error) {
+	v, err := s.open(ctx, file)
+	if err != nil {
+		return nil, fmt.Errorf("operator %s: %w", file.Metadata.Name, err)
+	}
+	return v, nil
+}
+
+func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error) {
+	p, err := s.compile(file)
+	if err != nil {
+		return nil, err
+	}
+	enforced(p)
+	watched := s.narrow(p)
+	if s.options.Ages {
+		for _, d := range p.Downstreams {
+			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
+		}
+	}
+	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs()}
+	v.reconciler = &reconcile.Reconciler{
+		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
+		Client:      apply.New(s.connections.Objects(informers.Identity{}), p.Config.Conventions.FieldManager),
+		RenderSlots: s.slots, SlotWait: reconcileTimeout, ReportsLeftovers: true,
+	}
+	v.live, v.end = context.WithCancelCause(ctx)
+	if !watched {
+		return v, nil
+	}
+	feed := informers.Feed{Reconciler: v.reconciler, Queue: v.pending, Heard: v.heard}
+	if err := v.cache.Open(s.informers, informers.Identity{}, feed); err != nil {
+		v.Close()
+		return nil, err
+	}
+	if err := v.sync(ctx); err != nil {
+		v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// compile compiles a config as `run` does.
+func (s *Surveyor) compile(file *config.File) (*pipeline.Pipeline, error) {
+	if !file.Valid() {
+		return nil, file.Problems()
+	}
+	version, err := s.cluster.Version()
+	if err != nil {
+		version = nil // it only decides which CEL functions there are
+	}
+	p, problems, err := pipeline.Compile(file, pipeline.Options{Kinds: s.cluster, Version: version, Live: true})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server for its kinds: %w", err)
+	case len(problems) > 0:
+		return nil, problems
+	case p.Upstream.Missing != nil:
+		return nil, p.Upstream.Missing
+	}
+	return p, nil
+}
+
+// enforced has a pipeline say what it would do if its mode were Enforce: that is what a survey is for, in either mode.
+func enforced(p *pipeline.Pipeline) {
+	if p.Observing() {
+		changed := *p.Config
+		changed.Mode = config.ModeEnforce
+		p.Config = &changed
+	}
+}
+
+// narrow cuts a pipeline's watches down to the one namespace that is asked for. It returns false where none is left.
+func (s *Surveyor) narrow(p *pipeline.Pipeline) bool {
+	if s.options.Namespace == "" || !p.Upstream.Namespaced {
+		return true
+	}
+	if have := p.Config.Watch.Namespaces; len(have) > 0 && !slices.Contains(have, s.options.Namespace) {
+		return false
+	}
+	narrowed := *p.Config
+	narrowed.Watch.Namespaces = []string{s.options.Namespace}
+	p.Config = &narrowed
+	return true
+}
+
+// sync waits for the first lists.
+func (v *Survey) sync(ctx context.Context) error {
+	for {
+		waiting := v.cache.Unsynced()
+		if len(waiting) == 0 {
+			return nil
+		}
+		v.surveyor.options.Progress(Progress{Operator: v.reconciler.Name, Waiting: waiting})
+		select {
+		case <-time.After(syncPoll):
+		case <-v.live.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("waiting for the first lists: %w", context.Cause(ctx))
+			}
+			return context.Cause(v.live)
+		}
+	}
+}
+
+// syncPoll is how often first lists are looked for.
+const syncPoll = 50 * time.Millisecond
+
+// heard ends the survey where its watches will not go on by themselves.
+func (v *Survey) heard(key informers.Key, err error) {
+	upstream := key.GVR == v.reconciler.Pipeline.Upstream.GVR
+	if upstream {
+		v.reconciler.Heard(key, err)
+	}
+	switch {
+	case err == nil:
+	case apierrors.IsForbidden(err):
+		v.end(errors.New(key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err)))
+	case errors.Is(err, informers.ErrSetBack):
+		v.end(fmt.Errorf("watching %s: %w", key, err))
+	case upstream && informers.IsNotServed(err):
+		v.end(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
+	}
+}
+
+// Close ends the watches.
+func (v *Survey) Close() {
+	v.cache.Close()
+	v.end(nil)
+}
+
+// Stranded says what keeps `run` from putting a changed config to work in the place of the surveyed one.
+func (v *Survey) Stranded(changed *config.Operator) []string { return v.cache.NamesInUse(changed) }
+
+// Pipeline is what the config was compiled to.
+func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
+
+// Standing tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
+func (v *Survey) Standing(ctx context.Context, ref pipeline.Ref) (*reconcile.Standing, error) {
+	return v.reconciler.Standing(ctx, ref)
+}
+
+// Refs lists what `run` would look at after a start: the upstreams, and those that the marks of downstreams name, in the
+// order of their names. Upstreams in namespaces that are not watched, which only a mark can name, are left out.
+func (v *Survey) Refs() []pipeline.Ref {
+	return slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
+}
+
+// Visit looks at upstreams and gives visit what was found, one after the other and in their order. It keeps nothing, so
+// that its memory is that of the caches. An error of visit ends it. Upstreams of which there is nothing to tell are left
+// out.
+func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*reconcile.Finding) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type job struct {
+		ref  pipeline.Ref
+		done chan struct{}
+		f    *reconcile.Finding
+		err  error
+	}
+	workers := v.surveyor.options.Workers
+	jobs, order := make(chan *job), make(chan *job, 2*workers)
+	go func() {
+		defer close(jobs)
+		defer close(order)
+		for _, ref := range refs {
+			j := &job{ref: ref, done: make(chan struct{})}
+			select {
+			case order <- j:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for range workers {
+		go func() {
+			for j := range jobs {
+				j.f, j.err = v.Preview(ctx, j.ref)
+				close(j.done)
+			}
+		}()
+	}
+	n := 0
+	for j := range order {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if j.err != nil {
+			return j.err
+		}
+		if n++; n%progressStep == 0 || n == len(refs) {
+			v.surveyor.options.Progress(Progress{Operator: v.reconciler.Name, Done: n, Total: len(refs)})
+		}
+		if j.f == nil {
+			continue
+		}
+		if err := visit(j.f); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// unlessEnded is the error, but for work that was asked to end: then what failed does not matter.
+func unlessEnded(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+		return err
+	}
+}
+
+// progressStep is after how many upstreams progress is told.
+const progressStep = 100
+
+// followDelay lets the events of one change come in before it is looked at.
+const followDelay = 300 * time.Millisecond
+
+// Follow looks again at every upstream of which there is news, until ctx is done. What there is to tell of one that has
+// gone is its name alone.
+func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-v.live.Done():
+			return unlessEnded(ctx, context.Cause(v.live)) // the watches end with ctx, too
+		case <-v.pending.more:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followDelay):
+		}
+		for _, ref := range v.pending.take() {
+			f, err := v.Preview(ctx, ref)
+			if err != nil {
+				return unlessEnded(ctx, err)
+			}
+			if f == nil {
+				f = &reconcile.Finding{Operator: v.reconciler.Name, Ref: ref}
+			}
+			if err := visit(f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Preview is a dry run for one upstream. It returns nil where there is nothing to report.
+func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Finding, error) {
+	looking, cancel := context.WithTimeout(ctx, reconcileTimeout)
+	defer cancel()
+	left, err := v.leftOf(looking, ref)
+	if err != nil {
+		return nil, err
+	}
+	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
+	switch {
+	case ctx.Err() != nil: // what was cut short says nothing about the upstream
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
+	case f == nil && len(left) > 0:
+		f = &reconcile.Finding{Operator: v.reconciler.Name, Ref: ref}
+	}
+	if f != nil {
+		f.Left = left
+	}
+	return f, nil
+}
+
+// dryClient makes the client of one reconciliation.
+func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
+	return apply.New(v.surveyor.connections.Objects(informers.Identity{}), v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
+}
+
+// Enqueue implements reconcile.Host.
+func (v *Survey) Enqueue(ref pipeline.Ref) { v.pending.Add(informers.PriorityNow, 0, ref) }
+
+// RecheckKinds implements reconcile.Host: a survey keeps the kinds that it began with.
+func (v *Survey) RecheckKinds() {}
+
+// Absent implements reconcile.Host.
+func (v *Survey) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
+	return v.surveyor.absences.Absent(ctx, gvk)
+}
+
+// Served implements reconcile.Host.
+func (v *Survey) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	return v.surveyor.cluster.Served(ctx, gvk)
+}
+
+// Kind implements reconcile.Host.
+func (v *Survey) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	return v.surveyor.cluster.Kind(gvk)
+}
+
+// Batched implements reconcile.Host: a survey counts nothing.
+func (v *Survey) Batched(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
+
+// CountBatched implements reconcile.Host.
+func (v *Survey) CountBatched(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
+
+// ReportShared implements reconcile.Host.
+func (v *Survey) ReportShared(string, string) {}
+
+// silentRecorder sends no events.
+type silentRecorder struct{}
+
+var _ events.EventRecorder = silentRecorder{}
+
+// Eventf does nothing.
+func (silentRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+}
+
+// reconcileTimeout bounds one reconciliation.
+const reconcileTimeout = time.Minute
