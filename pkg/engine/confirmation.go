@@ -25,13 +25,13 @@ type confirmation struct {
 
 // openConfirmation begins to watch; nil where the config names no ConfigMap.
 func (s *session) openConfirmation() *confirmation {
-	at := s.Pipeline.Config.Guard.Confirm
+	at := s.pipeline.Config.Guard.Confirm
 	if at == nil {
 		return nil
 	}
 	c := &confirmation{at: *at}
 	var err error
-	c.watch, err = s.engine.informers.Object(s.acting, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	c.watch, err = s.engine.informers.Object(s.generation.acting, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
 		pipeline.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.heard)
 	if err != nil {
 		c.heard(informers.Key{}, err)

@@ -36,9 +36,9 @@ func Deletable(files []*config.File) []*config.File {
 // compileDeletions compiles what deletions depend on of a config that cannot run, and says what that comes to. It returns nil
 // where that is broken, where no upstream can be held, and for a changed config, in whose place the last good one works.
 func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
-	g.mu.Lock()
-	current := g.current == g
-	g.mu.Unlock()
+	g.operator.mu.Lock()
+	current := g.operator.current == g
+	g.operator.mu.Unlock()
 	if !current || !g.file.MayHold() {
 		return nil, ""
 	}
@@ -55,17 +55,17 @@ func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
 
 // awaitConfig ends a session that only deletes once the whole config compiles, as after a change of a kind's schema.
 func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc) {
-	if !s.Pipeline.OnlyDeletes || !s.file.Valid() {
+	if !s.pipeline.OnlyDeletes || !s.generation.file.Valid() {
 		return
 	}
 	for wait := range s.engine.waits() {
 		if pause(live, wait); live.Err() != nil {
 			return
 		}
-		for _, k := range kindsOf(s.Pipeline) {
+		for _, k := range kindsOf(s.pipeline) {
 			s.engine.cluster.Invalidate(k.GVK)
 		}
-		if _, reason, err := s.compile(); err == nil || reason == reasonKindMissing {
+		if _, reason, err := s.generation.compile(); err == nil || reason == reasonKindMissing {
 			end(errConfigFits)
 			return
 		}
@@ -77,7 +77,7 @@ var errConfigFits = errors.New("the config compiles now")
 
 // say is generation.say, but for a session that only deletes: its config stays refused.
 func (s *session) say(r reason, message string) {
-	if !s.Pipeline.OnlyDeletes {
+	if !s.pipeline.OnlyDeletes {
 		s.generation.setCondition(r, message)
 	}
 }

@@ -21,10 +21,11 @@ import (
 // generation is one config of an operator and its life: waiting for its kinds, compiling, running, and starting over when
 // a kind goes. A reload makes the next one.
 type generation struct {
-	*operator
-	file   *config.File
-	digest string
-	acting informers.Identity
+	engine   *Engine
+	operator *operator
+	file     *config.File
+	digest   string
+	acting   informers.Identity
 
 	cancel context.CancelFunc // nil before start
 	ended  chan struct{}
@@ -50,7 +51,7 @@ type generation struct {
 
 func (o *operator) newGeneration(f *config.File) *generation {
 	return &generation{
-		operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
+		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
 		confirmedFor: confirmationIn(f), acting: informers.IdentityOf(f),
 	}
 }
@@ -111,18 +112,18 @@ func (g *generation) run(ctx context.Context) {
 
 // forgetLast is called when the cluster was set back: what was seen of a later state is not so.
 func (g *generation) forgetLast() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.last = nil
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
+	g.operator.last = nil
 }
 
 // begins notes that a session begins, and returns the one that was there before, if it has ended.
 func (g *generation) begins(s *session) (last *session) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.session, g.missing = s, describeMissing(s.Pipeline)
-	if g.current == g {
-		last, g.last = g.last, s
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
+	g.session, g.missing = s, describeMissing(s.pipeline)
+	if g.operator.current == g {
+		last, g.operator.last = g.operator.last, s
 	}
 	return last
 }
@@ -166,7 +167,7 @@ func (e *Engine) waits() iter.Seq[time.Duration] {
 // logWarnings logs what `check` would say of the config: it runs all the same.
 func (g *generation) logWarnings(p *pipeline.Pipeline) {
 	for _, w := range slices.Concat(p.Refusals, p.Warnings) {
-		g.log.Info("config warning", "warning", w.Error())
+		g.operator.log.Info("config warning", "warning", w.Error())
 	}
 }
 
@@ -230,12 +231,12 @@ func pause(ctx context.Context, d time.Duration) {
 // upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
 // is asked for.
 func (s *session) onWatchEvent(key informers.Key, err error, gone context.CancelCauseFunc) {
-	if key.GVR == s.Pipeline.Upstream.GVR {
-		s.Heard(key, err)
+	if key.GVR == s.pipeline.Upstream.GVR {
+		s.reconciler.Heard(key, err)
 	}
 	switch {
 	case err == nil:
-		s.cleared(key)
+		s.generation.cleared(key)
 	case errors.Is(err, informers.ErrSetBack):
 		gone(fmt.Errorf("watching %s: %w: everything is listed anew", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer tells why
@@ -243,17 +244,17 @@ func (s *session) onWatchEvent(key informers.Key, err error, gone context.Cancel
 		if !s.watchesCustom(key.GVR) {
 			return
 		}
-		if s.RecheckKinds(); key.GVR == s.Pipeline.Upstream.GVR {
-			s.Add(informers.PriorityNow, 0, s.RetryRefused(key.Namespace)...)
+		if s.RecheckKinds(); key.GVR == s.pipeline.Upstream.GVR {
+			s.Add(informers.PriorityNow, 0, s.reconciler.RetryRefused(key.Namespace)...)
 		}
-	case informers.IsNotServed(err) && key.GVR == s.Pipeline.Upstream.GVR:
+	case informers.IsNotServed(err) && key.GVR == s.pipeline.Upstream.GVR:
 		gone(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	case informers.IsNotServed(err):
 		s.RecheckKinds()
 	case apierrors.IsForbidden(err):
-		s.trouble(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
+		s.generation.trouble(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
-		s.Log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
+		s.operator.log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())
 	}
 }

@@ -25,10 +25,10 @@ func (s *session) assess(ctx context.Context, ref pipeline.Ref) (after time.Dura
 	failed := false
 	defer func() {
 		if !failed { // nor did this program: what it cannot look at, it does not act upon either
-			s.tally.note(ref, c)
+			s.pool.tally.note(ref, c)
 		}
 	}()
-	c, after, failed = s.Count(ctx, ref, s.cleansUp())
+	c, after, failed = s.reconciler.Count(ctx, ref, s.cleansUp())
 	return after
 }
 
@@ -154,8 +154,8 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 // Nothing is written meanwhile, but that upstreams which are being deleted are cleaned up after, where nobody else does.
 // Once it is passed nothing is looked at until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
-	guard := s.Pipeline.Config.Guard
-	if guard == nil || s.Pipeline.Observing() {
+	guard := s.pipeline.Config.Guard
+	if guard == nil || s.pipeline.Observing() {
 		return true
 	}
 	s.batch.open() // what changes from now on may come too late to be counted here
@@ -164,7 +164,7 @@ func (s *session) passGuard(live context.Context) bool {
 	}
 	s.beginCounting()
 	s.startWorkers(live)
-	w := &guardWait{session: s, guard: guard, tally: s.tally}
+	w := &guardWait{session: s, guard: guard, tally: s.pool.tally}
 	defer w.end()
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
@@ -173,11 +173,11 @@ func (s *session) passGuard(live context.Context) bool {
 		}
 		c, left := w.tally.sum()
 		if left > 0 && !w.told {
-			w.say(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
+			w.session.say(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
 		} else if text := w.waitsFor(c); text == "" {
 			break
 		} else {
-			w.say(reasonGuardWaiting, text)
+			w.session.say(reasonGuardWaiting, text)
 		}
 		if pause(live, syncPoll); live.Err() != nil {
 			return false
@@ -192,7 +192,7 @@ func (s *session) passGuard(live context.Context) bool {
 
 // guardWait is one wait for what a guard lets through.
 type guardWait struct {
-	*session
+	session      *session
 	guard        *config.Guard
 	tally        *tally
 	confirmation *confirmation
@@ -219,16 +219,16 @@ func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 		w.digest, w.text = changeDigest(w.asked), ""
 	}
 	if w.confirmation == nil {
-		w.confirmation = w.openConfirmation()
+		w.confirmation = w.session.openConfirmation()
 	}
-	if w.confirmed(w.digest) || w.confirmation.says(w.digest) {
+	if w.session.generation.confirmed(w.digest) || w.confirmation.says(w.digest) {
 		w.spent = w.asked
 		w.tellGoesOn("it is confirmed")
 		return ""
 	}
 	if w.shown != c || w.text == "" {
 		w.shown, w.text = c, w.message(exceeded)
-		setGuard(w.Name, c)
+		setGuard(w.session.operator.name, c)
 	}
 	w.tellWaits(w.text)
 	return w.text + w.confirmation.trouble()
@@ -239,7 +239,7 @@ func (w *guardWait) message(exceeded string) string {
 	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.tally.changes()))
 	if at := w.guard.Confirm; at != nil {
 		return text + fmt.Sprintf("If that is meant, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
-			w.Name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
+			w.session.operator.name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
 	return text + "If that is meant, set guard.confirmed to " + w.digest
 }
@@ -249,25 +249,25 @@ func (w *guardWait) tellWaits(message string) {
 		return
 	}
 	w.told = true
-	w.Log.Info("a change waits for confirmation", "reason", string(reasonGuardWaiting), "change", message)
-	w.operator.event(w.file.Events, true, EventGuardWaiting, "Guard", message)
+	w.session.operator.log.Info("a change waits for confirmation", "reason", string(reasonGuardWaiting), "change", message)
+	w.session.operator.event(w.session.generation.file.Events, true, EventGuardWaiting, "Guard", message)
 }
 
 func (w *guardWait) tellGoesOn(why string) {
 	if w.told {
-		w.Log.Info("a change that waited for confirmation goes on", "because", why)
+		w.session.operator.log.Info("a change that waited for confirmation goes on", "because", why)
 	}
 }
 
 func (w *guardWait) end() {
 	w.confirmation.close()
-	forgetGuard(w.Name)
+	forgetGuard(w.session.operator.name)
 }
 
 // confirmed tells whether the config itself confirms that change.
 func (g *generation) confirmed(digest string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
 	return g.confirmedFor == digest
 }
 

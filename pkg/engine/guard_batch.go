@@ -138,7 +138,7 @@ func (s *session) CountBatched(ref pipeline.Ref, c reconcile.Counted, own drift.
 
 // watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {
-	guard := s.Pipeline.Config.Guard
+	guard := s.pipeline.Config.Guard
 	for {
 		select {
 		case <-live.Done():
@@ -154,7 +154,7 @@ func (s *session) watchBatches(live context.Context) {
 				c := counted
 				c.Standing = s.cache.CountDownstreams()
 				text := w.waitsFor(c)
-				s.holds(text)
+				s.generation.holds(text)
 				if text == "" {
 					if refs, ok := s.batch.release(counted, w.spent); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
@@ -166,7 +166,7 @@ func (s *session) watchBatches(live context.Context) {
 				break
 			}
 		}
-		s.holds("")
+		s.generation.holds("")
 		w.end()
 	}
 }

@@ -66,45 +66,45 @@ type condition struct {
 
 // setCondition records how a config is doing; what changes is logged once and shown in the metric.
 func (g *generation) setCondition(r reason, message string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
 	g.condition = condition{reason: r, message: message}
 	if g.condition.works() && !g.established {
-		if g.established = true; g.added {
-			countReload(g.name, reloadApplied)
+		if g.established = true; g.operator.added {
+			countReload(g.operator.name, reloadApplied)
 		}
 	}
-	g.changed()
+	g.operator.changed()
 }
 
 // holds records what guard holds of a config that works otherwise; empty for nothing.
 func (g *generation) holds(message string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
 	if g.held != message {
 		g.held = message
-		g.changed()
+		g.operator.changed()
 	}
 }
 
 // trouble records a watch that is forbidden, cleared that it works, calm that a new session knows of none.
 func (g *generation) trouble(key informers.Key, message string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
 	g.troubles[key] = message
-	g.changed()
+	g.operator.changed()
 }
 
 func (g *generation) cleared(key informers.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
 	delete(g.troubles, key)
-	g.changed()
+	g.operator.changed()
 }
 
 func (g *generation) calm() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
 	g.troubles = map[informers.Key]string{}
 }
 

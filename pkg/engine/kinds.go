@@ -34,7 +34,7 @@ func (s *session) RecheckKinds() {
 
 // watchesCustom tells whether a resource is one of the session's custom kinds.
 func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
-	for _, k := range kindsOf(s.Pipeline) {
+	for _, k := range kindsOf(s.pipeline) {
 		if k.GVR == gvr {
 			return k.IsCustom()
 		}
@@ -74,7 +74,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 			s.startOver(end)
 			return
 		case !s.schemasChanged():
-		case s.Pipeline.OnlyDeletes:
+		case s.pipeline.OnlyDeletes:
 			s.startOver(end)
 			return
 		case s.operator.renew(s.generation):
@@ -88,7 +88,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 // awaitKinds asks for the kinds that are missing, and compiles the config anew once one of them is served, or missing for
 // another reason.
 func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) {
-	missing := missingKinds(s.Pipeline)
+	missing := missingKinds(s.pipeline)
 	if len(missing) == 0 {
 		return
 	}
@@ -114,11 +114,11 @@ func (s *session) isFound(k kinds.Kind) bool {
 // startOver compiles the config anew: beside this session, or after its end where it does not work yet, or a changed config
 // waits for something.
 func (s *session) startOver(end context.CancelCauseFunc) {
-	for _, k := range kindsOf(s.Pipeline) {
+	for _, k := range kindsOf(s.pipeline) {
 		s.engine.cluster.Invalidate(k.GVK)
 	}
 	if s.operator.renew(s.generation) {
-		s.Log.Info("a kind has come or gone: the config is compiled anew")
+		s.operator.log.Info("a kind has come or gone: the config is compiled anew")
 	} else if !s.operator.renewing() {
 		end(errKindsChanged)
 	}
@@ -157,8 +157,8 @@ const notKnown = "not known"
 
 // kindGone tells whether the API server says of a kind that it no longer serves it. Of the upstream's, the watch tells.
 func (s *session) kindGone(live context.Context) bool {
-	return slices.ContainsFunc(kindsOf(s.Pipeline), func(k kinds.Kind) bool {
-		if k.Missing != nil || k.GVK == s.Pipeline.Upstream.GVK {
+	return slices.ContainsFunc(kindsOf(s.pipeline), func(k kinds.Kind) bool {
+		if k.Missing != nil || k.GVK == s.pipeline.Upstream.GVK {
 			return false
 		}
 		_, err := s.engine.cluster.Served(live, k.GVK)
@@ -169,7 +169,7 @@ func (s *session) kindGone(live context.Context) bool {
 // schemasChanged tells whether a custom kind is another than the one that the pipeline was compiled against. One that the API
 // server does not tell of now has not changed.
 func (s *session) schemasChanged() bool {
-	for _, k := range kindsOf(s.Pipeline) {
+	for _, k := range kindsOf(s.pipeline) {
 		if !k.IsCustom() || k.Missing != nil {
 			continue
 		}
@@ -179,7 +179,7 @@ func (s *session) schemasChanged() bool {
 			continue
 		}
 		if now.GVR != k.GVR || now.HasStatus != k.HasStatus || now.Namespaced != k.Namespaced || !reflect.DeepEqual(now.Schema, k.Schema) {
-			s.Log.Info("the definition of a kind has changed: the config is compiled anew", "kind", k.GVK.GroupKind().String())
+			s.operator.log.Info("the definition of a kind has changed: the config is compiled anew", "kind", k.GVK.GroupKind().String())
 			return true
 		}
 	}
@@ -192,7 +192,7 @@ func (o *operator) renew(g *generation) bool {
 	ctx := o.engine.runningContext()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.current != g || o.next != nil || !g.established || g.session.Pipeline.OnlyDeletes {
+	if o.current != g || o.next != nil || !g.established || g.session.pipeline.OnlyDeletes {
 		return false
 	}
 	o.next = o.newGeneration(g.file)

@@ -22,22 +22,25 @@ import (
 
 // session is an operator at work: one compiled pipeline, its watches, its queue and its memory.
 type session struct {
-	*generation
-	*reconcile.Reconciler
-	cache *informers.Cache
-	queue priorityqueue.PriorityQueue[pipeline.Ref]
-	workerPool
-	batch batch
-	ended sync.Once
+	engine     *Engine
+	operator   *operator
+	generation *generation
+	pipeline   *pipeline.Pipeline
+	reconciler *reconcile.Reconciler
+	cache      *informers.Cache
+	queue      priorityqueue.PriorityQueue[pipeline.Ref]
+	pool       workerPool
+	batch      batch
+	ended      sync.Once
 	// kindChecks holds a sign that a kind may have changed or gone.
 	kindChecks chan struct{}
 }
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
-	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.name, verb, resource, code) })
-	s := &session{generation: g, cache: informers.NewCache(p), kindChecks: make(chan struct{}, 1)}
-	s.Reconciler = &reconcile.Reconciler{
-		Name: g.name, Pipeline: p, Cache: s.cache, Host: s, Log: g.log, Recorder: g.recorder,
+	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.operator.name, verb, resource, code) })
+	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p), kindChecks: make(chan struct{}, 1)}
+	s.reconciler = &reconcile.Reconciler{
+		Name: g.operator.name, Pipeline: p, Cache: s.cache, Host: s, Log: g.operator.log, Recorder: g.operator.recorder,
 		Client:   apply.New(g.engine.connections.Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout,
 	}
@@ -64,17 +67,17 @@ func (s *session) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 
 // ReportShared implements reconcile.Host.
 func (s *session) ReportShared(note, upstream string) {
-	s.operator.event(eventsOf(s.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
+	s.operator.event(eventsOf(s.generation.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
 }
 
 // serve watches and works until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
-	s.RenderSlots = g.engine.places
+	s.reconciler.RenderSlots = g.engine.places
 	last := g.begins(s)
-	s.queue = priorityqueue.New[pipeline.Ref](g.name)
+	s.queue = priorityqueue.New[pipeline.Ref](g.operator.name)
 	defer s.shutDown()
-	defer s.ForgetObjects()
+	defer s.reconciler.ForgetObjects()
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.cache.Close()
@@ -93,7 +96,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if s.follow(last); !s.passGuard(live) || !s.succeed() {
 		return endReason(ctx, live)
 	}
-	s.ShowShared()
+	s.reconciler.ShowShared()
 	waited, elected := s.waitForElection(live)
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return endReason(ctx, live)
@@ -101,15 +104,15 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if before {
 		s.takeOver(live)
 	}
-	s.say(atWork(s.Pipeline), "")
+	s.say(atWork(s.pipeline), "")
 	s.work(live)
 	return endReason(ctx, live)
 }
 
 // open opens the watches. gone ends the session.
 func (s *session) open(gone context.CancelCauseFunc) error {
-	return s.cache.Open(s.engine.informers, s.acting, informers.Feed{
-		Reconciler: s.Reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
+	return s.cache.Open(s.engine.informers, s.generation.acting, informers.Feed{
+		Reconciler: s.reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
 		Heard: func(key informers.Key, err error) { s.onWatchEvent(key, err, gone) },
 	})
 }
@@ -154,10 +157,10 @@ func endReason(ctx, live context.Context) error {
 
 // work has the workers act until live is done and what they hold is finished.
 func (s *session) work(live context.Context) {
-	defer queues.begin(s.Name, s.queue.Len)()
+	defer queues.begin(s.operator.name, s.queue.Len)()
 	s.beginActing()
-	if s.Pipeline.Config.Guard != nil && !s.Pipeline.Observing() {
-		s.workers.Go(func() { s.watchBatches(live) })
+	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
+		s.pool.workers.Go(func() { s.watchBatches(live) })
 	}
 	s.startWorkers(live)
 	s.resync(live)
@@ -172,13 +175,13 @@ func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
 // deletion of one that is not watched for lack of its label. Where nothing is left over it costs no request if there is nothing
 // to find.
 func (s *session) resync(live context.Context) {
-	period := time.Duration(s.Pipeline.Config.ResyncPeriod)
+	period := time.Duration(s.pipeline.Config.ResyncPeriod)
 	for period > 0 {
 		pause(live, period+rand.N(period/10+1))
 		if live.Err() != nil {
 			return
 		}
-		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.Reconciler)...)
+		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.reconciler)...)
 	}
 }
 
@@ -191,7 +194,7 @@ func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	defer cancel()
 	start := time.Now()
 	after := s.reconcileRecovering(ctx, ref)
-	observeReconcile(s.Name, time.Since(start))
+	observeReconcile(s.operator.name, time.Since(start))
 	if after > 0 {
 		s.Add(informers.PriorityAgain, after, ref)
 	}
@@ -204,18 +207,18 @@ const afterPanic = time.Minute
 func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
-			reconcile.CountFailure(s.Name, "", "Panic")
-			s.Log.Error(fmt.Errorf("%v", r), "internal error (recovered from a panic); will retry the upstream", "upstream", ref.String(), "stack", string(debug.Stack()))
+			reconcile.CountFailure(s.operator.name, "", "Panic")
+			s.operator.log.Error(fmt.Errorf("%v", r), "internal error (recovered from a panic); will retry the upstream", "upstream", ref.String(), "stack", string(debug.Stack()))
 			after = afterPanic
 		}
 	}()
 	switch {
-	case s.Counting.Load():
+	case s.reconciler.Counting.Load():
 		return s.assess(ctx, ref)
-	case s.standingBy.Load():
-		return s.StandBy(ctx, ref)
+	case s.pool.standingBy.Load():
+		return s.reconciler.StandBy(ctx, ref)
 	}
-	return s.Reconcile(ctx, ref)
+	return s.reconciler.Reconcile(ctx, ref)
 }
 
 // waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
@@ -237,13 +240,13 @@ const syncPoll = 50 * time.Millisecond
 // follow takes over from a session that has ended, without this one at its side, which upstreams it saw leaving, and finds those
 // that have left since: it showed them, and this one, which selects as it did, does not. nil is no session.
 func (s *session) follow(last *session) {
-	if last == nil || last.Pipeline.Upstream.GVR != s.Pipeline.Upstream.GVR {
+	if last == nil || last.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return
 	}
-	s.InheritLeaving(last.Reconciler)
-	watch := s.Pipeline.Config.Watch
-	if watch.LabelSelector == nil || !reflect.DeepEqual(last.Pipeline.Config.Watch, watch) || len(last.cache.Unsynced()) > 0 {
+	s.reconciler.InheritLeaving(last.reconciler)
+	watch := s.pipeline.Config.Watch
+	if watch.LabelSelector == nil || !reflect.DeepEqual(last.pipeline.Config.Watch, watch) || len(last.cache.Unsynced()) > 0 {
 		return
 	}
-	s.cache.LeftSince(last.cache, s.Reconciler)
+	s.cache.LeftSince(last.cache, s.reconciler)
 }

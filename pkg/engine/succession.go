@@ -132,15 +132,15 @@ func (s *session) succeed() bool {
 	}
 	before.wait()
 	if before.session != nil {
-		s.Inherit(before.session.Reconciler)
+		s.reconciler.Inherit(before.session.reconciler)
 	}
-	countReload(s.Name, reloadApplied)
+	countReload(s.operator.name, reloadApplied)
 	what := "a changed config is at work"
-	if s.renewed {
+	if s.generation.renewed {
 		what = "a kind has come, gone or changed, and the config is at work by what is served now"
 	}
-	s.Log.Info(what, "digest", s.digest)
-	s.operator.event(eventsOf(s.file), false, EventReloaded, "Reload", what+", with the digest "+s.digest)
+	s.operator.log.Info(what, "digest", s.generation.digest)
+	s.operator.event(eventsOf(s.generation.file), false, EventReloaded, "Reload", what+", with the digest "+s.generation.digest)
 	return true
 }
 
@@ -149,7 +149,7 @@ func (o *operator) worker(s *session) *reconcile.Reconciler {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.current.session; now != nil && now != s {
-		return now.Reconciler
+		return now.reconciler
 	}
 	return nil
 }

@@ -25,16 +25,16 @@ func (s *session) takeOver(ctx context.Context) {
 	if !s.engine.options.Succeeds() {
 		return
 	}
-	s.Follow("")
+	s.reconciler.Follow("")
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	for _, namespace := range s.cache.Namespaces() { // one will do: versions are the kind's, not a namespace's
-		version, err := s.Client.Version(ctx, s.UpstreamTarget(pipeline.Ref{Namespace: namespace}))
+		version, err := s.reconciler.Client.Version(ctx, s.reconciler.UpstreamTarget(pipeline.Ref{Namespace: namespace}))
 		if err != nil {
-			s.Log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
+			s.operator.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
 			return
 		}
-		s.Follow(version)
+		s.reconciler.Follow(version)
 		return
 	}
 }

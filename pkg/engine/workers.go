@@ -24,21 +24,21 @@ type workerPool struct {
 // startWorkers starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
 // off, so that what was applied is also recorded.
 func (s *session) startWorkers(live context.Context) {
-	s.once.Do(func() {
+	s.pool.once.Do(func() {
 		context.AfterFunc(live, s.shutDown)
 		for range s.engine.options.Workers {
-			s.workers.Go(func() {
+			s.pool.workers.Go(func() {
 				for {
 					ref, _, shutdown := s.queue.GetWithPriority()
 					if shutdown {
 						return
 					}
-					if !s.Counting.Load() && !s.standingBy.Load() { // which write nothing
+					if !s.reconciler.Counting.Load() && !s.pool.standingBy.Load() { // which write nothing
 						s.engine.options.MayWrite(live)
 					}
-					s.gate.RLock()
+					s.pool.gate.RLock()
 					s.processItem(live, ref)
-					s.gate.RUnlock()
+					s.pool.gate.RUnlock()
 				}
 			})
 		}
@@ -49,52 +49,52 @@ func (s *session) startWorkers(live context.Context) {
 func (s *session) stopWorkers() {
 	s.shutDown()
 	s.resumeWorkers()
-	s.workers.Wait()
+	s.pool.workers.Wait()
 }
 
 // pauseWorkers waits until nobody works, and keeps them from it until wake.
 func (s *session) pauseWorkers() {
-	if !s.paused {
-		s.gate.Lock()
-		s.paused = true
+	if !s.pool.paused {
+		s.pool.gate.Lock()
+		s.pool.paused = true
 	}
 }
 
 func (s *session) resumeWorkers() {
-	if s.paused {
-		s.paused = false
-		s.gate.Unlock()
+	if s.pool.paused {
+		s.pool.paused = false
+		s.pool.gate.Unlock()
 	}
 }
 
 // beginCounting has the workers count, from the beginning. They rest, or have not begun.
 func (s *session) beginCounting() {
-	refs := s.cache.Everyone(s.Reconciler)
-	s.UseBaselinesOf(s.operator.worker(s))
-	s.tally = newTally(refs)
-	s.standingBy.Store(false)
-	s.Counting.Store(true)
+	refs := s.cache.Everyone(s.reconciler)
+	s.reconciler.UseBaselinesOf(s.operator.worker(s))
+	s.pool.tally = newTally(refs)
+	s.pool.standingBy.Store(false)
+	s.reconciler.Counting.Store(true)
 	s.resumeWorkers()
 	s.Add(informers.PriorityBulk, 0, refs...)
 }
 
 // beginStandingBy has the workers let go of what needs no reconciliation any more: what would be kept for them would only grow.
 func (s *session) beginStandingBy(live context.Context) {
-	s.Counting.Store(false)
-	s.standingBy.Store(true)
+	s.reconciler.Counting.Store(false)
+	s.pool.standingBy.Store(true)
 	s.resumeWorkers()
 	s.startWorkers(live)
 }
 
 // beginActing has the workers act, upon all that was only counted or passed over too.
 func (s *session) beginActing() {
-	counted, passed := s.Counting.Swap(false), s.standingBy.Swap(false)
+	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
 	if counted || passed {
-		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.Reconciler)...)
+		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.reconciler)...)
 	} else {
-		s.Add(informers.PriorityBulk, 0, s.Leaving()...) // no first list shows these
+		s.Add(informers.PriorityBulk, 0, s.reconciler.Leaving()...) // no first list shows these
 	}
-	s.tally = nil
-	s.UseBaselinesOf(nil)
+	s.pool.tally = nil
+	s.reconciler.UseBaselinesOf(nil)
 	s.resumeWorkers()
 }
