@@ -47,12 +47,10 @@ type Options struct {
 type Engine struct {
 	options     Options
 	connections *informers.Connections
-	// identify says who an operator acts as.
-	identify  func(*config.File) informers.Identity
-	cluster   *kinds.Cluster
-	informers *informers.Factory
-	elected   <-chan struct{}
-	recorder  func(name string) events.EventRecorder
+	cluster     *kinds.Cluster
+	informers   *informers.Factory
+	elected     <-chan struct{}
+	recorder    func(name string) events.EventRecorder
 	// places are held by the looks of all operators at upstreams that need much.
 	places   chan struct{}
 	absences *kinds.Absences

@@ -185,12 +185,6 @@ func (o *operator) changed() {
 	}
 }
 
-func (o *operator) state() condition {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.current.health()
-}
-
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of
 // this process. Its error says, by operator, what is missing, and which config has been missing since the start. A changed config
 // that cannot be put to work does not count here, since the last good one goes on, nor does one that came after all was ready

@@ -28,8 +28,8 @@ func (s *session) takeOver(ctx context.Context) {
 	s.reconciler.Follow("")
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	for _, namespace := range s.cache.Namespaces() { // one will do: versions are the kind's, not a namespace's
-		version, err := s.reconciler.Client.Version(ctx, s.reconciler.UpstreamTarget(pipeline.Ref{Namespace: namespace}))
+	if namespaces := s.cache.Namespaces(); len(namespaces) > 0 { // one will do: versions are the kind's, not a namespace's
+		version, err := s.reconciler.Client.Version(ctx, s.reconciler.UpstreamTarget(pipeline.Ref{Namespace: namespaces[0]}))
 		if err != nil {
 			s.operator.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
 			return

@@ -78,7 +78,9 @@ func (jsonEncoder) Identifier() runtime.Identifier { return "json" }
 type envelopeCodec struct{ jsonEncoder }
 
 // Decode reads into a *metav1.WatchEvent, whose object it only points at.
-func (envelopeCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (envelopeCodec) Decode(
+	data []byte, _ *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
 		return nil, nil, fmt.Errorf("reading a watch event into %T", into)
@@ -163,7 +165,9 @@ type head struct {
 }
 
 // Decode packs what a watch brings, which comes without into.
-func (c packedCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c packedCodec) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil {
 		return c.objectCodec.Decode(data, defaults, into)
 	}
@@ -174,7 +178,8 @@ func (c packedCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	if h.Kind == "" || h.Kind == "Status" {
 		return c.objectCodec.Decode(data, defaults, nil)
 	}
-	p := &packed{text: compressed(without(data, h.Metadata.ManagedFields)), appliers: appliersIn(h.Metadata.ManagedFields), ObjectMeta: metav1.ObjectMeta{
+	text, appliers := compressed(without(data, h.Metadata.ManagedFields)), appliersIn(h.Metadata.ManagedFields)
+	p := &packed{text: text, appliers: appliers, ObjectMeta: metav1.ObjectMeta{
 		Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion,
 	}}
 	if h.Metadata.DeletionTimestamp != "" {

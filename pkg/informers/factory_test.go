@@ -17,7 +17,8 @@ func TestWatchIsCut(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int64]bool{3600: true, 29: true, 20: true, 0: false} {
 		key := Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "things"}}
-		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{key.GVR: "ThingList"})
+		kinds := map[schema.GroupVersionResource]string{key.GVR: "ThingList"}
+		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
 		cut := false
 		shared := &sharedWatch{users: map[*subscription]struct{}{}}
 		shared.users[&subscription{onEvent: func(_ Key, err error) { cut = cut || errors.Is(err, ErrCut) }}] = struct{}{}

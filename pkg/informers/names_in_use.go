@@ -10,7 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// NamesInUse says which names of a config are in use in the cluster, though a changed one does not name them: nothing would remove the finalizer, and fields that leave a template would stay, since their field manager owns them.
+// NamesInUse says which names of a config are in use in the cluster, though a changed one does not name them: nothing would
+// remove the finalizer, and fields that leave a template would stay, since their field manager owns them.
 func (c *Cache) NamesInUse(changed *config.Operator) []string {
 	var list []string
 	had, has := &c.pipeline.Config.Conventions, &changed.Conventions

@@ -45,8 +45,10 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 		seen[live.UID] = true
 		home, _ := v.reconciler.Pipeline.HomeOf(i, live, nil)
 		d := v.reconciler.Pipeline.Downstreams[home]
-		left = append(left, reconcile.Change{Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
-			Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}})
+		left = append(left, reconcile.Change{
+			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
+			Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name},
+		})
 	}
 	slices.SortFunc(left, func(a, b reconcile.Change) int { return reconcile.CompareChanges(&a, &b) })
 	return left

@@ -382,7 +382,8 @@ func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Find
 
 // dryClient makes the client of one reconciliation.
 func (v *Survey) dryClient(answers *apply.DryRun) *apply.Client {
-	return apply.New(v.surveyor.connections.Objects(informers.Identity{}), v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
+	objects := v.surveyor.connections.Objects(informers.Identity{})
+	return apply.New(objects, v.reconciler.Pipeline.Config.Conventions.FieldManager, apply.WithDryRun(answers))
 }
 
 // Enqueue implements reconcile.Host.
