@@ -126,7 +126,7 @@ func (b *sandbox) undisturbed(strike *testkit.Strike) *course {
 	steps := b.steps()
 	for i, step := range steps {
 		step(b)
-		b.settled(i == 0, i == len(steps)-1)
+		b.waitReady(i == 0, i == len(steps)-1)
 		o.idle()
 		c.pictures = append(c.pictures, b.picture())
 		if c.count(b, o.Counter, i == len(steps)-1); i == len(steps)-2 {
@@ -137,8 +137,8 @@ func (b *sandbox) undisturbed(strike *testkit.Strike) *course {
 	return c
 }
 
-// settled waits until all that is wanted is there and ready, after the first step and the last all of it and nothing.
-func (b *sandbox) settled(first, last bool) {
+// waitReady waits until all that is wanted is there and ready, after the first step and the last all of it and nothing.
+func (b *sandbox) waitReady(first, last bool) {
 	b.t.Helper()
 	testkit.Eventually(b.t, patience, func() (bool, string) {
 		n, why := b.managed(), b.unready()
@@ -212,14 +212,14 @@ func TestExamplesRestart(t *testing.T) {
 		t.Run(e.name(), func(t *testing.T) {
 			t.Parallel()
 			b := stage.sandbox(t, e)
-			o, stop := b.observed()
+			o, stop := b.runUntilIdle()
 			steps := b.steps()
 			for i, step := range steps {
 				step(b)
-				b.settled(i == 0, i == len(steps)-1)
+				b.waitReady(i == 0, i == len(steps)-1)
 				o.idle()
 				stop()
-				o, stop = b.observed()
+				o, stop = b.runUntilIdle()
 				if asked := o.Requests(aboutObjects); len(asked) > 0 {
 					t.Errorf("after step %d a restart costs %v", i, asked)
 				}
@@ -229,8 +229,8 @@ func TestExamplesRestart(t *testing.T) {
 	}
 }
 
-// observed runs the example's operators until they have nothing more to do, and counts their requests.
-func (b *sandbox) observed() (o *operator, stop func()) {
+// runUntilIdle runs the example's operators until they have nothing more to do, and counts their requests.
+func (b *sandbox) runUntilIdle() (o *operator, stop func()) {
 	b.t.Helper()
 	o = &operator{Counter: testkit.NewCounter(), t: b.t}
 	e, stop := launch(b.t, o.Wrap(testkit.Config()), b.load())

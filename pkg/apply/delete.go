@@ -31,7 +31,7 @@ func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagatio
 	if c.dry != nil {
 		c.dry.refused(t, failed)
 	}
-	if failed = c.settle(ctx, t, uid, failed); errors.Is(failed, ErrGone) {
+	if failed = c.explainConflict(ctx, t, uid, failed); errors.Is(failed, ErrGone) {
 		return nil
 	}
 	return failed

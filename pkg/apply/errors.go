@@ -66,11 +66,11 @@ func (e *Error) of(t Target) *Error {
 	return e
 }
 
-// settle finds what the answer to a request that carried a uid means. The API server answers 409 alike where the
+// explainConflict finds what the answer to a request that carried a uid means. The API server answers 409 alike where the
 // object is gone, where the uid in a delete's precondition is another, and where writers got into each other's
 // way; only its prose differs. Taking one for another would leave an object behind or report one as lost, so
 // the object is looked at: one read more, in these rare cases alone.
-func (c *Client) settle(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
+func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
 	if e = e.of(t); e.Meaning != nil {
 		return e
 	}

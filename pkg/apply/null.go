@@ -47,7 +47,7 @@ func (c *Client) null(ctx context.Context, t Target, uid types.UID, resourceVers
 	}
 	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, metav1.PatchOptions{DryRun: dryRun})
 	if failed != nil {
-		return nil, c.settle(ctx, t, uid, failed)
+		return nil, c.explainConflict(ctx, t, uid, failed)
 	}
 	return out, nil
 }

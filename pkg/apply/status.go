@@ -49,26 +49,25 @@ func (c *Client) PatchStatus(ctx context.Context, t Target, subresource bool, re
 	opts := metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore}
 	out, failed := c.patch(ctx, o, t, types.MergePatchType, body, opts)
 	if failed != nil {
-		return nil, c.settle(ctx, t, uid, failed)
+		return nil, c.explainConflict(ctx, t, uid, failed)
 	}
 	return same(out, uid, o, t)
 }
 
-// WithdrawStatus takes back what the field manager named before has applied to the status of live, and returns the object
-// as stored; without a request where that is nothing. What other managers have applied too stays. It is an apply under
-// that manager's name that has nothing: managedFields cannot be written by way of a subresource, and the right to write
-// the status is all that is needed.
+// WithdrawStatus removes what the given field manager has applied to the status of live, and returns the object as stored;
+// it makes no request if there is nothing. What other managers have applied too stays. It is an empty apply under that
+// manager's name: managedFields cannot be written through a subresource, and the right to write the status is enough.
 func (c *Client) WithdrawStatus(ctx context.Context, t Target, live *unstructured.Unstructured, subresource bool,
-	before string) (*unstructured.Unstructured, error) {
+	manager string) (*unstructured.Unstructured, error) {
 	o := statusOp("apply", subresource)
 	has := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == before && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == o.sub
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == o.sub
 	}
 	if !slices.ContainsFunc(live.GetManagedFields(), has) {
 		return live, nil
 	}
 	them := *c
-	them.manager = before
+	them.manager = manager
 	out, err := them.applyTo(ctx, o, t, live.GetUID(), "", map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}, false)
 	if err != nil {
 		return nil, err

@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TakeOver makes the fields that the managers named former have set ours, and returns the object as stored; without a
-// request where there is nothing to take over. No value changes: metadata.managedFields alone is written, by one JSON
-// patch. The next Apply then removes what it does not have, just as if this manager had applied it all along; without
-// that, a field that another manager set would stay for ever.
+// TakeOver makes the fields that the managers in from have set ours, and returns the object as stored; it makes no request
+// if there is nothing to take over. No value changes: only metadata.managedFields is written, by one JSON patch. The next
+// Apply then removes what it does not contain, as if this manager had applied it from the beginning; otherwise a field that
+// another manager set would stay forever.
 //
 // Entries of both operations count, Update (kubectl create, helm, a hand-written operator) and Apply. Those for
 // subresources, such as the status, stay as they are.
 //
 // ErrConflict: live changed since it was read, in whatever way; read it again. ErrGone, ErrReplaced: as for Apply.
-func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured, former []string) (*unstructured.Unstructured,
+func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unstructured, from []string) (*unstructured.Unstructured,
 	error) {
-	entries, ok := takenOver(live, c.manager, former)
+	entries, ok := mergeEntries(live, c.manager, from)
 	if !ok {
 		return live, nil
 	}
@@ -32,10 +32,10 @@ func (c *Client) TakeOver(ctx context.Context, t Target, live *unstructured.Unst
 	return out, nil
 }
 
-// TakenOver returns live as TakeOver would leave the object itself, without a request. live is not changed; it is
+// WithFieldsTakenOver returns live as TakeOver would leave the object itself, without a request. live is not changed; it is
 // returned itself where there is nothing to take over.
-func TakenOver(live *unstructured.Unstructured, manager string, former []string) *unstructured.Unstructured {
-	entries, ok := takenOver(live, manager, former)
+func WithFieldsTakenOver(live *unstructured.Unstructured, manager string, from []string) *unstructured.Unstructured {
+	entries, ok := mergeEntries(live, manager, from)
 	if !ok {
 		return live
 	}
@@ -46,13 +46,13 @@ func TakenOver(live *unstructured.Unstructured, manager string, former []string)
 	return &unstructured.Unstructured{Object: out}
 }
 
-// takenOver returns live's managedFields with the entries of former merged into manager's Apply entry, and false where
-// former have none.
+// mergeEntries returns live's managedFields with the entries of the managers in from merged into manager's Apply entry, and
+// false if there is no such entry.
 //
 // One entry is of one version of the kind: manager's own where it has one, else the object's where some entry is of
 // that. Paths of other versions are taken as they stand: most versions of a kind agree, and a path that this one does
 // not have removes nothing.
-func takenOver(live *unstructured.Unstructured, manager string, former []string) (merged []any, ok bool) {
+func mergeEntries(live *unstructured.Unstructured, manager string, from []string) (merged []any, ok bool) {
 	var into map[string]any
 	var theirs []map[string]any
 	for _, item := range managedFields(live) {
@@ -63,7 +63,7 @@ func takenOver(live *unstructured.Unstructured, manager string, former []string)
 			merged = append(merged, item)
 		case name == manager && operation == "Apply":
 			into = e
-		case name != manager && slices.Contains(former, name):
+		case name != manager && slices.Contains(from, name):
 			theirs = append(theirs, e)
 		default:
 			merged = append(merged, item)

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTakenOver merges entries without a server: which ones, into which, and what comes of the fields.
-func TestTakenOver(t *testing.T) {
+// TestWithFieldsTakenOver merges entries without a server: which ones, into which, and what comes of the fields.
+func TestWithFieldsTakenOver(t *testing.T) {
 	for _, test := range []struct{ reason, have, want string }{
 		{"nothing of theirs", `[{manager: other, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:a': {}}}]`, ``},
 		{"theirs becomes ours", `[{manager: helm, operation: Update, apiVersion: v1, time: t1, fieldsType: FieldsV1, fieldsV1: {'f:a': {}}}]`,
@@ -42,7 +42,7 @@ func TestTakenOver(t *testing.T) {
 				return &u
 			}
 			live := object(test.have)
-			got := TakenOver(live, "operator", []string{"helm", "kubectl", "operator"})
+			got := WithFieldsTakenOver(live, "operator", []string{"helm", "kubectl", "operator"})
 			if diff := cmp.Diff(object(test.have).Object, live.Object); diff != "" {
 				t.Errorf("the object was changed: %s", diff)
 			}

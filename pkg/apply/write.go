@@ -67,7 +67,7 @@ func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, res
 	}
 	out, failed := c.apply(ctx, o, t, document(t, obj, uid, resourceVersion), dryRun)
 	if failed != nil {
-		return nil, c.settle(ctx, t, uid, failed)
+		return nil, c.explainConflict(ctx, t, uid, failed)
 	}
 	return out, nil
 }

@@ -55,7 +55,7 @@ func (r *run) carryOut(o pipeline.Outcome) error {
 		return r.apply(o, d)
 	case pipeline.ActionDelete, pipeline.ActionRelease:
 		r.remove(o)
-	case pipeline.ActionSettle:
+	case pipeline.ActionCompare:
 		return r.settle(o, d)
 	}
 	return nil
@@ -70,7 +70,7 @@ func (r *run) apply(o pipeline.Outcome, d *pipeline.Downstream) error {
 	s, live, manager := &standing{}, (*drift.Live)(nil), r.Pipeline.Config.Conventions.FieldManager
 	if o.Action == pipeline.ActionApply {
 		s = r.at(d, o.Target)
-		s.object = apply.TakenOver(s.object, manager, d.View.Former())
+		s.object = apply.WithFieldsTakenOver(s.object, manager, d.View.TakeoverManagers())
 		live = r.live(d, s)
 	}
 	document, err := r.document(o, live)
@@ -139,7 +139,7 @@ func (r *run) settle(o pipeline.Outcome, d *pipeline.Downstream) error {
 	would := r.live(d, &standing{object: answer})
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
 	v := &r.verdicts[o.Downstream]
-	if v.Settled = &same; !same {
+	if v.SameByDryRun = &same; !same {
 		applied, _ := drift.Project(answer, manager)
 		v.Contenders = drift.Explain(drift.Changed(applied, before, &d.View))
 	}
@@ -159,7 +159,7 @@ func (r *run) observe() bool {
 		var object, taken *unstructured.Unstructured
 		if o.Action == pipeline.ActionApply {
 			object = r.at(d, o.Target).object
-			taken = apply.TakenOver(object, r.Pipeline.Config.Conventions.FieldManager, d.View.Former())
+			taken = apply.WithFieldsTakenOver(object, r.Pipeline.Config.Conventions.FieldManager, d.View.TakeoverManagers())
 			live = r.live(d, &standing{object: taken})
 		}
 		document, err := r.document(o, live)

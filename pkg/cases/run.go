@@ -93,7 +93,7 @@ func (r *run) hasOurFinalizer() bool {
 // gather puts together what the decision depends on.
 func (r *run) gather() pipeline.Input {
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.wish, Selected: r.selected, HasFinalizer: r.hasOurFinalizer(),
-		FormerFinalizer: r.hasFinalizer(r.Pipeline.FormerFinalizer()), Now: r.now}
+		HasPreviousFinalizer: r.hasFinalizer(r.Pipeline.PreviousFinalizer()), Now: r.now}
 	if !r.selected {
 		in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.owned(), r.recorded)
 		return in
@@ -214,7 +214,7 @@ func (r *run) note(d pipeline.Decision) {
 
 // changes tells an outcome that writes from one that asks or does nothing.
 func changes(o pipeline.Outcome) bool {
-	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionSettle
+	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionCompare
 }
 
 // report is what the status says after the look.

@@ -106,19 +106,19 @@ func (c *candidate) record(note string) {
 		"%s", note)
 }
 
-// guarded returns the configurations for what the operators do and for events.
-func (c *candidate) guarded(cfg *rest.Config) (operators, events *rest.Config) {
+// fence returns the configurations for the operators and for events, whose writes fail while this process does not lead.
+func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
 	if c == nil {
 		return cfg, cfg
 	}
-	return c.Guard(cfg), c.GuardEvents(cfg)
+	return c.Fence(cfg), c.FenceEvents(cfg)
 }
 
 // engineOptions are how the engine runs.
 func (c *candidate) engineOptions(workers int, namespace string, logger logr.Logger) engine.Options {
 	o := engine.Options{Workers: workers, Namespace: namespace, Log: logger}
 	if c != nil {
-		o.Elected, o.Succeeds, o.MayWrite = c.Elected(), c.Succeeds, c.Wait
+		o.Elected, o.HadOtherLeader, o.MayWrite = c.Elected(), c.HadOtherLeader, c.Wait
 	}
 	return o
 }

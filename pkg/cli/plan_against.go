@@ -162,7 +162,7 @@ func (t *transition) changes(was, is *reconcile.Standing, f *reconcile.Finding) 
 	}
 	for _, c := range f.Changes {
 		before, after := t.asked(was, c), is.Documents[c.Index]
-		caused := drift.Digest(before) != drift.Digest(after) || t.takesOver(c)
+		caused := drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
 		if c.Leftover {
 			caused = t.wasTarget(was, c.Live)
 		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
@@ -193,15 +193,15 @@ func (t *transition) asked(was *reconcile.Standing, c reconcile.Change) map[stri
 	return nil
 }
 
-// takesOver tells whether an object is written because the new config has another field manager, or takes over or adopts what the
+// takesOverFields tells whether an object is written because the new config has another field manager, or takes over or adopts what the
 // old one did not: what is asked for is the same, but it is not under that manager yet.
-func (t *transition) takesOver(c reconcile.Change) bool {
-	if c.Live == nil || c.Live.Managed && !c.Live.Former || c.Action != reconcile.ChangeUpdate && c.Action != reconcile.ChangeRepair {
+func (t *transition) takesOverFields(c reconcile.Change) bool {
+	if c.Live == nil || c.Live.Managed && !c.Live.NeedsTakeover || c.Action != reconcile.ChangeUpdate && c.Action != reconcile.ChangeRepair {
 		return false
 	}
 	d := t.new.Pipeline().Downstreams[c.Index]
 	return slices.ContainsFunc(t.old.Pipeline().Downstreams, func(was *pipeline.Downstream) bool {
-		return was.Name == d.Name && (was.View.Manager != d.View.Manager || !slices.Equal(was.View.Former(), d.View.Former()) ||
+		return was.Name == d.Name && (was.View.Manager != d.View.Manager || !slices.Equal(was.View.TakeoverManagers(), d.View.TakeoverManagers()) ||
 			was.Config.AdoptionPolicy != d.Config.AdoptionPolicy)
 	})
 }

@@ -188,7 +188,7 @@ func finalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 	case pipeline.FinalizerRemove:
 		return name + " to be removed"
 	case pipeline.FinalizerSwap:
-		return name + " to replace " + pl.FormerFinalizer()
+		return name + " to replace " + pl.PreviousFinalizer()
 	}
 	return ""
 }

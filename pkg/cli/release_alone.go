@@ -61,8 +61,8 @@ func (a *alone) during(ctx context.Context, cfg *rest.Config, w io.Writer, work 
 	if err := a.scaleDown(ctx, cfg, w); err != nil {
 		return err
 	}
-	guarded := h.Guard(cfg)
-	err = h.during(ctx, func(ctx context.Context) error { return work(ctx, guarded, h.Wait) })
+	fenced := h.Fence(cfg)
+	err = h.during(ctx, func(ctx context.Context) error { return work(ctx, fenced, h.Wait) })
 	if err != nil || a.deployment == "" {
 		return err
 	}

@@ -128,7 +128,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	operators, events := part.guarded(cfg)
+	operators, events := part.fence(cfg)
 	mgr, err := o.newManager(events, logger)
 	if err != nil {
 		return err

@@ -73,8 +73,8 @@ func made(t *testing.T, ns string, c *golden.Case) {
 	}
 }
 
-// settle runs operators until they have nothing to do any more.
-func settle(t *testing.T, ns string, configs ...string) {
+// runUntilIdle runs operators until they have nothing to do any more.
+func runUntilIdle(t *testing.T, ns string, configs ...string) {
 	t.Helper()
 	args := []string{"run", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}
 	plan := []string{"plan", "--no-diff"}
@@ -112,7 +112,7 @@ func TestSurveyCommands(t *testing.T) {
 		applyAll(t, ns, section("before.yaml"))
 		if section("before.yaml") != "" {
 			configs, _ := filepath.Glob("operator*.yaml")
-			settle(t, ns, configs...)
+			runUntilIdle(t, ns, configs...)
 		}
 		applyAll(t, ns, section("after.yaml"))
 		made(t, ns, c)

@@ -14,7 +14,7 @@ import (
 )
 
 // holder tells whose an object is that stands in the way of a downstream: who writes it, and what owns it. Whoever is to
-// settle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
+// runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
 func (w *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconcile.Change, line func(string, ...any)) {
 	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return

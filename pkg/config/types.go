@@ -225,24 +225,24 @@ type Conventions struct {
 	Pause *Pause `json:"pause,omitempty"`
 	// Reconcile names what makes Corollary look at an upstream now; `corollary reconcile` writes it.
 	Reconcile *Reconcile `json:"reconcile,omitempty"`
-	// Previous are the names that this config used before: what bears them is carried over.
+	// Previous are names that this config used earlier. Objects that still use them are updated to the current names.
 	Previous *Previous `json:"previous,omitempty"`
 }
 
-// Finalizers are those that upstreams may bear: the one of now and the one of before, as far as the config names them.
+// Finalizers lists the finalizers that upstreams may have: the current and the previous one, if set.
 func (c *Conventions) Finalizers() []string {
 	return c.withPrevious(c.Finalizer, func(p *Previous) string { return p.Finalizer })
 }
 
-// FieldManagers are those that may own fields of downstreams: the one of now and the one of before.
+// FieldManagers lists the managers that may own fields of downstreams: the current and the previous one, if set.
 func (c *Conventions) FieldManagers() []string {
 	return c.withPrevious(c.FieldManager, func(p *Previous) string { return p.FieldManager })
 }
 
-func (c *Conventions) withPrevious(now string, before func(*Previous) string) []string {
-	names := []string{now}
+func (c *Conventions) withPrevious(current string, previous func(*Previous) string) []string {
+	names := []string{current}
 	if c.Previous != nil {
-		names = append(names, before(c.Previous))
+		names = append(names, previous(c.Previous))
 	}
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }

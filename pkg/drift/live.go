@@ -44,7 +44,7 @@ type Live struct {
 
 	// Deleting: the object has a deletionTimestamp.
 	Deleting bool
-	// Managed: our manager has applied to the object, or the one before it, if ours has not yet.
+	// Managed: our manager has applied to the object, or the previous one has.
 	Managed bool
 	// CoOwned: a field that we own is owned by another manager too, so that leaving it out would not remove it.
 	CoOwned bool
@@ -54,10 +54,10 @@ type Live struct {
 	Extra bool
 	// StatusWritten: somebody has written the object's status.
 	StatusWritten bool
-	// Former: a manager of View.Former has an entry for the object itself, which is to become ours before the next apply.
-	Former bool
-	// Outdated: the object bears a name of View.Previous.
-	Outdated bool
+	// TakeoverManagers: a manager of View.Former has an entry for the object itself, which is to become ours before the next apply.
+	NeedsTakeover bool
+	// HasPreviousNames: the object uses a name of View.Previous.
+	HasPreviousNames bool
 }
 
 // OwnerRef is one of metadata.ownerReferences, as far as it is needed: ownership goes by uid.
@@ -86,7 +86,7 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 	}
 	l.Generation, _ = metadata["generation"].(int64)
 	l.OwnerMark = cmp.Or(Key{Annotation: v.OwnerAnnotation}.read(metadata), Key{Annotation: v.Previous.OwnerAnnotation}.read(metadata))
-	l.Outdated = v.Previous.marks(metadata)
+	l.HasPreviousNames = v.Previous.presentIn(metadata)
 	v.readFields(l, u)
 	l.Status, l.StatusMessage = statusOf(u)
 	l.Kept = v.kept(u.Object)
@@ -101,7 +101,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	if our < 0 && v.Previous.Manager != "" {
 		our = split(es, v.Previous.Manager)
 	}
-	v.readFormer(l, es)
+	v.readTakeover(l, es)
 	v.readMarks(l, u, es)
 	l.StatusWritten = slices.ContainsFunc(es, entry.writesStatus)
 	var owned fields

@@ -31,23 +31,23 @@ type View struct {
 	// Words are all that differences show of an object that can hold values of a Secret; nil: they show it. They change
 	// nothing of what is kept, and are no part of the ID.
 	Words redact.Words
-	// Previous are the names that this view had before somebody changed them.
+	// Previous are the names of conventions.previous.
 	Previous Previous
 }
 
-// Previous are names that objects of ours may bear from before the config was changed; each may be empty. None of them
-// is one that the view itself has.
+// Previous are the names of conventions.previous, which objects of ours may still use. Each may be empty; none is a current
+// name of the view.
 type Previous struct {
-	// Manager was the field manager.
+	// Manager is the previous field manager.
 	Manager string
-	// Hash is where the hash rode.
+	// Hash is the previous key of the hash.
 	Hash Key
-	// OwnerAnnotation is the annotation that named the owner.
+	// OwnerAnnotation is the previous key of the owner annotation.
 	OwnerAnnotation string
 }
 
-// Former lists the field managers whose entries are to become ours.
-func (v *View) Former() []string {
+// TakeoverManagers lists the field managers whose fields we take over.
+func (v *View) TakeoverManagers() []string {
 	if v.Previous.Manager == "" {
 		return v.Adopt
 	}

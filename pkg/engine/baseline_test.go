@@ -54,7 +54,7 @@ func TestBaselineIsRecorded(t *testing.T) {
 				}
 				before := testkit.Get(t, object.gvr, ns, "a")
 				counter.Reset()
-				succeedBy(t, how, r, counter, name, conf)
+				replaceBy(t, how, r, counter, name, conf)
 				quiet(t, counter)
 				if n := counter.Total(func(r testkit.Request) bool { return r.Resource != "widgets" || r.Mutating() }); n > 0 {
 					t.Errorf("a %s takes %d requests: %v", how, n, counter.Snapshot())
@@ -74,8 +74,8 @@ func keyOf(cm map[string]any) (pointer, value string) {
 	return "/data/key", value
 }
 
-// succeedBy puts another process, or another config, in the place of r.
-func succeedBy(t *testing.T, how string, r *running, counter *testkit.Counter, name, conf string) {
+// replaceBy puts another process, or another config, in the place of r.
+func replaceBy(t *testing.T, how string, r *running, counter *testkit.Counter, name, conf string) {
 	t.Helper()
 	switch how {
 	case "restart":
@@ -86,7 +86,7 @@ func succeedBy(t *testing.T, how string, r *running, counter *testkit.Counter, n
 	case "takeover":
 		elected := make(chan struct{})
 		startWith(t, counter.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
-			o.Elected, o.Succeeds = elected, func() bool { return true }
+			o.Elected, o.HadOtherLeader = elected, func() bool { return true }
 		}, conf).ready()
 		r.halt()
 		close(elected)

@@ -54,7 +54,7 @@ func compare(b *testing.B, start func(t testing.TB, cfg *rest.Config, ns string)
 		testkit.Apply(b, ns, widget(fmt.Sprintf("w-%04d", i), "{data: {"+settings(i)+"}}"))
 	}
 	idle := start(b, testkit.Config(), empty) // what a process takes that has nothing to do
-	settle(b, func() int { return 0 })
+	waitIdle(b, func() int { return 0 })
 	fixed := heapInUse()
 	idle()
 	before := heapInUse()
@@ -75,7 +75,7 @@ func compare(b *testing.B, start func(t testing.TB, cfg *rest.Config, ns string)
 	testkit.Eventually(b, 2*time.Minute, func() (bool, string) {
 		return writes.Load() >= 2*benchObjects, fmt.Sprintf("%d writes", writes.Load())
 	})
-	settle(b, func() int { return int(writes.Load()) })
+	waitIdle(b, func() int { return int(writes.Load()) })
 	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/benchObjects, "cpu-µs/object")
 	b.ReportMetric(float64(writes.Load())/benchObjects, "writes/object")
 	b.ReportMetric(float64(heapInUse()-before-fixed)/benchObjects, "heap-B/object")
@@ -98,8 +98,8 @@ func settings(i int) string {
 	return strings.Join(parts, ", ")
 }
 
-// settle waits until the events of the last writes have been worked on.
-func settle(b *testing.B, writes func() int) {
+// waitIdle waits until the events of the last writes have been worked on.
+func waitIdle(b *testing.B, writes func() int) {
 	last, since := writes(), time.Now()
 	testkit.Eventually(b, patience, func() (bool, string) {
 		if n := writes(); n != last {

@@ -49,7 +49,7 @@ func killedAtChanges(t *testing.T, binary string) {
 	p.killAgainAndAgain(12)
 	end()
 	p.run()
-	testkit.Eventually(t, 2*patience, func() (bool, string) { return settled(t, story, ns, other, name) })
+	testkit.Eventually(t, 2*patience, func() (bool, string) { return allInPlace(t, story, ns, other, name) })
 }
 
 // program is the real binary with a config.
@@ -150,8 +150,8 @@ func churn(t *testing.T, random *rand.Rand, ns, other string, stop chan struct{}
 	}
 }
 
-// settled tells whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget.
-func settled(t *testing.T, s *story, ns, other, name string) (bool, string) {
+// allInPlace tells whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget.
+func allInPlace(t *testing.T, s *story, ns, other, name string) (bool, string) {
 	made := map[string]unstructured.Unstructured{}
 	for _, namespace := range []string{ns, other} {
 		for _, cm := range testkit.List(t, configMaps, namespace, selector(name)) {

@@ -34,9 +34,9 @@ type Options struct {
 	Namespace string
 	// Elected is closed once this process may write; by default when the manager is elected.
 	Elected <-chan struct{}
-	// Succeeds tells, once Elected is closed, whether another process wrote before while this one stood by: its watches may be
-	// behind what that one has acted upon. By default none did.
-	Succeeds func() bool
+	// HadOtherLeader reports, once Elected is closed, whether another process was the leader while this one was a standby: the
+	// watches may lag behind what that process acted on. By default none was.
+	HadOtherLeader func() bool
 	// MayWrite waits until this process may write, which an elected one may not at every moment; it returns false once ctx
 	// is done. By default it does not wait. What is refused nevertheless fails as if there were no API server.
 	MayWrite func(ctx context.Context) bool
@@ -65,8 +65,8 @@ type Engine struct {
 	strays []string
 	// missing are the errors of files whose operators could not start.
 	missing []missingConfigError
-	// settled is true from when all was ready for the first time.
-	settled atomic.Bool
+	// allInPlace is true from when all was ready for the first time.
+	wasReady atomic.Bool
 }
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
@@ -115,8 +115,8 @@ func withDefaults(o Options) Options {
 	if o.Namespace == "" {
 		o.Namespace = "default"
 	}
-	if o.Succeeds == nil {
-		o.Succeeds = func() bool { return false }
+	if o.HadOtherLeader == nil {
+		o.HadOtherLeader = func() bool { return false }
 	}
 	if o.MayWrite == nil {
 		o.MayWrite = func(context.Context) bool { return true }

@@ -47,8 +47,8 @@ type GuardSum struct {
 
 // Take takes in one finding.
 func (s *GuardSum) Take(f *reconcile.Finding) {
-	s.Add(f.Guarded)
-	if f.Guarded.Changed == 0 {
+	s.Add(f.GuardCount)
+	if f.GuardCount.Changed == 0 {
 		return
 	}
 	if s.changes == nil {

@@ -181,7 +181,7 @@ func TestGuardCounts(t *testing.T) {
 		{"all get another field manager", "fieldManager: NAME", "fieldManager: NAME-two", true},
 		{"all get their hash under another name", "NAME.example.com/hash", "NAME.example.com/digest", true},
 		{"all are marked under another name", "owner: {annotation: NAME.example.com/owner}", "owner: {reference: false, annotation: NAME.example.com/owner}", true},
-		{"all are carried over to another field manager", "fieldManager: NAME", "previous: {fieldManager: NAME}\n  fieldManager: NAME-two", true},
+		{"all get another field manager", "fieldManager: NAME", "previous: {fieldManager: NAME}\n  fieldManager: NAME-two", true},
 		{"rules refuse all: what stands is left alone", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", false},
 		{"templates fail for all: what stands is left alone", "data: {{ .spec.data }}", "data: {{ .spec.data.missing | upper }}", false},
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},

@@ -143,7 +143,7 @@ func (o *operator) waiting() condition {
 
 // isNew tells whether an operator has not worked yet, while all others have: a process that is ready stays so, whatever is added
 // to it. The operator's lock is held.
-func (o *operator) isNew() bool { return o.engine.settled.Load() && !o.current.established }
+func (o *operator) isNew() bool { return o.engine.wasReady.Load() && !o.current.established }
 
 // showing is how the operator as a whole is doing: where it works, what keeps a changed config from work is the news.
 func (o *operator) showing() condition {
@@ -204,7 +204,7 @@ func (e *Engine) Ready(*http.Request) error {
 		problems = append(problems, fmt.Errorf("%s: %w", reasonConfigRefused, err))
 	}
 	if len(problems) == 0 {
-		e.settled.Store(true)
+		e.wasReady.Store(true)
 	}
 	return errors.Join(problems...)
 }

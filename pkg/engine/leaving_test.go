@@ -130,7 +130,7 @@ func TestStandbyKeepsNothing(t *testing.T) {
 	leader := start(t, testkit.Config(), conf).ready()
 	elected := make(chan struct{})
 	standby := startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) {
-		o.Elected, o.Succeeds = elected, func() bool { return true }
+		o.Elected, o.HadOtherLeader = elected, func() bool { return true }
 	}, conf).ready()
 	objects := []string{"a", "b", "c", "d", "e", "f"}
 	applyChosen(t, ns, other, objects...)

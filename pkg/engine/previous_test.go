@@ -42,8 +42,8 @@ func (c conventions) in(conf, name string) string {
 	return conf
 }
 
-// carry is a change of conventions, and what it costs.
-type carry struct {
+// previousCase is a change of conventions, and what it costs.
+type previousCase struct {
 	name, reason string
 	// near tells that downstreams stand in the upstream's namespace, where a reference is legal.
 	near bool
@@ -61,10 +61,10 @@ const (
 	writeStatus     = "PATCH widgets/status"
 )
 
-func carries() []carry {
+func previousCases() []previousCase {
 	none := func(*conventions, string) {}
 	one := map[string]int{writeDownstream: 1}
-	return []carry{
+	return []previousCase{
 		{name: "manager", reason: "one patch of managedFields, one apply; and the status gets to be the new manager's, and is no longer the old one's", before: none, after: func(c *conventions, _ string) {
 			c.previous, c.fieldManager = "fieldManager: "+c.fieldManager, c.fieldManager+"-new"
 		}, requests: map[string]int{readDownstream: 1, writeDownstream: 2, writeStatus: 2}},
@@ -97,7 +97,7 @@ func carries() []carry {
 }
 
 // configs returns the config before, after, and after a rollback.
-func (c carry) configs(name, ns, other string) (before, after, back string, was, is conventions) {
+func (c previousCase) configs(name, ns, other string) (before, after, back string, was, is conventions) {
 	domain := name + ".example.com/"
 	conf := fill(widgetConfig, ns, name)
 	if !c.near {
@@ -120,14 +120,14 @@ func (c carry) configs(name, ns, other string) (before, after, back string, was,
 	return was.in(conf, name), is.in(conf, name), swapped.in(conf, name), was, is
 }
 
-const carriedObjects = 8
+const previousObjects = 8
 
-// TestCarriedOver changes each convention alone, and all of them at once, over objects that stand: by a restart, and
+// TestPreviousNames changes each convention alone, and all of them at once, over objects that stand: by a restart, and
 // while the process runs; and back again. Every object is the same one afterwards, bears nothing of before, is ours
 // alone, and costs nothing more.
-func TestCarriedOver(t *testing.T) {
+func TestPreviousNames(t *testing.T) {
 	t.Parallel()
-	for _, c := range carries() {
+	for _, c := range previousCases() {
 		for _, live := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, live %v", c.name, live), func(t *testing.T) {
 				t.Parallel()
@@ -140,11 +140,11 @@ func TestCarriedOver(t *testing.T) {
 				}
 				counter := testkit.NewCounter()
 				r := start(t, counter.Wrap(testkit.Config()), before).ready()
-				for i := range carriedObjects {
+				for i := range previousObjects {
 					testkit.Apply(t, ns, widget(named(i), `{namespace: `+at+`, data: {key: value}}`))
 				}
 				uids := map[string]string{}
-				for i := range carriedObjects {
+				for i := range previousObjects {
 					uids[named(i)] = string(waitData(t, at, named(i), "key", "value").GetUID())
 					waitCondition(t, widgets, ns, named(i), "Ready", "True")
 				}
@@ -160,7 +160,7 @@ func TestCarriedOver(t *testing.T) {
 						r.halt()
 						r = start(t, counter.Wrap(testkit.Config()), step.conf).ready()
 					}
-					checkCarried(t, ns, at, step.of, step.not, uids)
+					checkPreviousReplaced(t, ns, at, step.of, step.not, uids)
 					quiet(t, counter)
 					checkRequests(t, counter, c)
 					counter.Reset()
@@ -176,8 +176,8 @@ func TestCarriedOver(t *testing.T) {
 	}
 }
 
-// checkCarried waits until every object is of conventions and bears nothing of the others.
-func checkCarried(t *testing.T, ns, at string, of, not conventions, uids map[string]string) {
+// checkPreviousReplaced waits until every object is of conventions and bears nothing of the others.
+func checkPreviousReplaced(t *testing.T, ns, at string, of, not conventions, uids map[string]string) {
 	t.Helper()
 	for name, uid := range uids {
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -237,13 +237,13 @@ func bears(u *unstructured.Unstructured, key string) bool {
 	return label || annotation
 }
 
-func checkRequests(t *testing.T, counter *testkit.Counter, c carry) {
+func checkRequests(t *testing.T, counter *testkit.Counter, c previousCase) {
 	t.Helper()
 	got := counter.Snapshot()
-	t.Logf("%s: %v for %d objects", c.name, got, carriedObjects)
+	t.Logf("%s: %v for %d objects", c.name, got, previousObjects)
 	for _, kind := range []string{readDownstream, writeDownstream, writeUpstream, writeStatus} {
-		if got[kind] > c.requests[kind]*carriedObjects {
-			t.Errorf("%s (%s): %d %s for %d objects, want %d for each", c.name, c.reason, got[kind], kind, carriedObjects, c.requests[kind])
+		if got[kind] > c.requests[kind]*previousObjects {
+			t.Errorf("%s (%s): %d %s for %d objects, want %d for each", c.name, c.reason, got[kind], kind, previousObjects, c.requests[kind])
 		}
 	}
 }
@@ -347,7 +347,7 @@ func TestManagerRenamedUntold(t *testing.T) {
 }
 
 // What is made once gets the marks of now, and is not applied again.
-func TestCarriedOnce(t *testing.T) {
+func TestPreviousOfCreateOnly(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
@@ -383,7 +383,7 @@ func TestCarriedOnce(t *testing.T) {
 }
 
 // An initial field that only the manager of before owned keeps the value that it has.
-func TestCarriedInitialFields(t *testing.T) {
+func TestPreviousInitialFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
@@ -404,7 +404,7 @@ func TestCarriedInitialFields(t *testing.T) {
 }
 
 // A mark of before that somebody else owns too is taken off all the same, and asked for once.
-func TestCarriedCoOwned(t *testing.T) {
+func TestPreviousCoOwned(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()

@@ -50,11 +50,11 @@ func TestPatchIsDeletion(t *testing.T) {
 	waitGone(t, configMaps, ns, "theirs")
 }
 
-// TestTakeoverKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over what
+// TestElectedKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over what
 // the process before has recorded of an object that was made again; in the end the status names the object that is there.
-func TestTakeoverKeepsTheNewerRecord(t *testing.T) {
+func TestElectedKeepsTheNewerRecord(t *testing.T) {
 	t.Parallel()
-	s := succeed(t, "a")
+	s := startElectionTest(t, "a")
 	before := testkit.Get(t, configMaps, s.ns, "a").GetUID()
 	testkit.Delete(t, configMaps, s.ns, "a")
 	var now string

@@ -104,7 +104,7 @@ func TestReloadToObserveAndBack(t *testing.T) {
 	}
 }
 
-// A manager that is renamed at a reload, with previous, is carried over by one takeover each while objects come and go.
+// A manager that is renamed at a reload, with previous, costs one takeover of fields for each object while objects come and go.
 func TestReloadRenamesTheManager(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -208,7 +208,7 @@ func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
 	}
 	refuses(renamed)
 	takes(observing(carrying))
-	refuses(observing(renamed)) // nothing has been carried over yet
+	refuses(observing(renamed)) // nothing has been renamed yet
 	takes(conf)
 	takes(carrying)
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)

@@ -285,7 +285,7 @@ func TestReloadWhileAllChanges(t *testing.T) {
 				return false, cm.GetName() + " is of version " + version
 			}
 		}
-		return settled(t, story, ns, other, name)
+		return allInPlace(t, story, ns, other, name)
 	})
 	r.ready()
 }

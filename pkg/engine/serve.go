@@ -93,7 +93,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForSync(live) {
 		return endReason(ctx, live)
 	}
-	if s.follow(last); !s.passGuard(live) || !s.succeed() {
+	if s.follow(last); !s.passGuard(live) || !s.becomeCurrent() {
 		return endReason(ctx, live)
 	}
 	s.reconciler.ShowShared()
@@ -102,7 +102,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 		return endReason(ctx, live)
 	}
 	if before {
-		s.takeOver(live)
+		s.startAsLeader(live)
 	}
 	s.say(atWork(s.pipeline), "")
 	s.work(live)

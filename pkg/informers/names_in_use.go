@@ -39,7 +39,7 @@ func dropped(had, has []string) []string {
 func (c *Cache) countManaged(current bool) int {
 	managed := map[types.UID]bool{} // downstreams of one kind see the same objects
 	for _, live := range c.Downstreams() {
-		if current && live.Managed && !live.Former || !current && live.Former && live.Outdated {
+		if current && live.Managed && !live.NeedsTakeover || !current && live.NeedsTakeover && live.HasPreviousNames {
 			managed[live.UID] = true
 		}
 	}

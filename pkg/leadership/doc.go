@@ -2,7 +2,7 @@
 // for that one: because it was frozen, because its machine was suspended, or because the API server cannot be reached.
 //
 // Election campaigns for a Lease and renews it with client-go's elector. Beside that elector it keeps a tenure: writing
-// is allowed until the renew deadline has passed since the last successful renewal was sent. Guard holds the requests of a
+// is allowed until the renew deadline has passed since the last successful renewal was sent. Fence holds the requests of a
 // client to that, where a request is made and once more where its bytes go to the network.
 //
 // A process that uses it either stands by with warm caches and then leads for as long as it runs, or has one thing to do

@@ -85,31 +85,31 @@ func newElection(o Options, self string, leases, watching coordinationclient.Lea
 // Elected is closed when this process has become the leader.
 func (e *Election) Elected() <-chan struct{} { return e.tenure.elected }
 
-// Succeeds tells, once this process leads, whether another one was seen to lead before.
-func (e *Election) Succeeds() bool { return e.standby.met }
+// HadOtherLeader reports, once this process leads, whether it saw another leader before.
+func (e *Election) HadOtherLeader() bool { return e.standby.met }
 
 // Wait returns true as soon as this process may write: at once while it leads, and while it is unsure whether it still
 // does, when it is sure again. It returns false once ctx is done.
 func (e *Election) Wait(ctx context.Context) bool { return e.tenure.wait(ctx) }
 
-// Guard returns a configuration whose clients write only while this process leads: outside of that a write fails with a
+// Fence returns a configuration whose clients write only while this process leads: outside of that a write fails with a
 // *RefusedError, as if the API server could not be reached. Reads and dry runs always pass. Connections that a write may
 // be on are cut when the renew deadline passes. The Lease itself needs a client without it.
-func (e *Election) Guard(cfg *rest.Config) *rest.Config { return e.guard(cfg, false) }
+func (e *Election) Fence(cfg *rest.Config) *rest.Config { return e.fence(cfg, false) }
 
-// GuardEvents is Guard for what a standby may write, too, though not a process whose lead is over.
-func (e *Election) GuardEvents(cfg *rest.Config) *rest.Config { return e.guard(cfg, true) }
+// FenceEvents is Fence for what a standby may write too, but not a process that has lost the lead.
+func (e *Election) FenceEvents(cfg *rest.Config) *rest.Config { return e.fence(cfg, true) }
 
-func (e *Election) guard(cfg *rest.Config, early bool) *rest.Config {
+func (e *Election) fence(cfg *rest.Config, early bool) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Dial = e.tenure.dialing(cfg)
 	above := cfg.WrapTransport
 	cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
-		var guarded http.RoundTripper = &gate{tenure: e.tenure, next: next, early: early}
+		var fenced http.RoundTripper = &gate{tenure: e.tenure, next: next, early: early}
 		if above != nil {
-			guarded = above(guarded)
+			fenced = above(fenced)
 		}
-		return guarded
+		return fenced
 	}
 	return cfg
 }

@@ -155,8 +155,8 @@ func TestTenureTellsOnce(t *testing.T) {
 	}
 }
 
-// guardedClient returns a client of a server that counts, and that answers a request for /hang only when the test ends.
-func guardedClient(t *testing.T, tenure *tenure, dial dialer) (client *http.Client, url string, count func() map[string]int) {
+// fencedClient returns a client of a server that counts, and that answers a request for /hang only when the test ends.
+func fencedClient(t *testing.T, tenure *tenure, dial dialer) (client *http.Client, url string, count func() map[string]int) {
 	t.Helper()
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -171,7 +171,7 @@ func guardedClient(t *testing.T, tenure *tenure, dial dialer) (client *http.Clie
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(ended) })
-	client, err := rest.HTTPClientFor((&Election{tenure: tenure}).Guard(&rest.Config{Host: server.URL, Dial: dial}))
+	client, err := rest.HTTPClientFor((&Election{tenure: tenure}).Fence(&rest.Config{Host: server.URL, Dial: dial}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func send(t *testing.T, client *http.Client, method, url string) error {
 
 func TestGuard(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
-	client, url, count := guardedClient(t, tenure, nil)
+	client, url, count := fencedClient(t, tenure, nil)
 	steps := []struct {
 		before  func()
 		refused bool
@@ -237,7 +237,7 @@ func TestGuard(t *testing.T) {
 func TestGuardCutsWhatIsOnItsWay(t *testing.T) {
 	const left = 100 * time.Millisecond
 	tenure := newTenure("apps/lease", time.Hour, logr.Discard())
-	client, url, count := guardedClient(t, tenure, nil)
+	client, url, count := fencedClient(t, tenure, nil)
 	tenure.renew(now())
 	var arrived time.Time
 	var waiting sync.WaitGroup
@@ -318,7 +318,7 @@ func TestGuardBelowRetries(t *testing.T) {
 	}))
 	defer server.Close()
 	e := &Election{tenure: tenure}
-	client, err := dynamic.NewForConfig(e.Guard(&rest.Config{Host: server.URL}))
+	client, err := dynamic.NewForConfig(e.Fence(&rest.Config{Host: server.URL}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestGuardBelowRetries(t *testing.T) {
 // deadline has passed, is not sent on one that is made for it; nor does a read suffer from that once the write has failed.
 func TestGuardHoldsWhatWaitsForAConnection(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
-	client, url, count := guardedClient(t, tenure, func(ctx context.Context, network, address string) (net.Conn, error) {
+	client, url, count := fencedClient(t, tenure, func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		clocks.turn(11*time.Second, 11*time.Second)
 		return c, err

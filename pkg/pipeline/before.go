@@ -134,7 +134,7 @@ func (p *Pipeline) BeforePassed(r *status.Recorded) bool {
 	return false
 }
 
-// HasOurFinalizer tells whether a live object of deletion.before bears the config's finalizer, or the one that it named before.
+// HasOurFinalizer reports whether a deletion.before object has the config's finalizer, current or previous.
 func (p *Pipeline) HasOurFinalizer(live *drift.Live) bool {
 	return live != nil && slices.ContainsFunc(p.Config.Conventions.Finalizers(), func(name string) bool {
 		return slices.Contains(KeptFinalizers(live), any(name))

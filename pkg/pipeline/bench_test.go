@@ -16,7 +16,7 @@ import (
 // What one event costs besides requests: the decision where nothing changed, and the desired state where the upstream did.
 
 func BenchmarkDecideInSync(b *testing.B) {
-	p, in := onePipeline(nil), inSync()
+	p, in := onePipeline(nil), inSyncInput()
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := p.Decide(in); d.Pending() {

@@ -26,10 +26,10 @@ func (c *compiler) downstream(i int) {
 	d.failed = c.readyRules(d, path+".ready.failed", cfg.Ready.Failed, "failed, since")
 	switch cfg.Ready.ObservedGeneration {
 	case config.ObservedRequired:
-		d.observed = true
+		d.hasObservedGeneration = true
 	case config.ObservedOptional:
 	default:
-		d.observed = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGeneration)
+		d.hasObservedGeneration = d.Kind.Schema != nil && d.Kind.HasStatus && status.Probe(d.Kind.Schema).Stores(observedGenerationPath)
 	}
 	if cfg.Ready.MessageFrom != "" {
 		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {

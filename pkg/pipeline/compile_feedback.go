@@ -52,7 +52,7 @@ func statusPaths(reads func(string) ([][]string, bool)) [][]string {
 	return list
 }
 
-const settlesNot = "a value that changes with each write is written for ever, at growing intervals (Contested)"
+const neverSettles = "a value that changes with each write is written for ever, at growing intervals (Contested)"
 
 // feedback warns of what reads what this operator writes itself. Whether that settles only running tells.
 func (c *compiler) feedback() {
@@ -64,7 +64,7 @@ func (c *compiler) feedback() {
 			if !named(d.statusReads) {
 				continue
 			}
-			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+settlesNot, "it is made from %s, which %s writes", part.path, part.name)
+			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+neverSettles, "it is made from %s, which %s writes", part.path, part.name)
 			if d.when != nil && named(statusPaths(d.when.Reads)) {
 				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Mend, "it reads %s, which %s writes", part.path, part.name)
 			} else if file, line := c.statusHole(d, part); line > 0 {
@@ -75,7 +75,7 @@ func (c *compiler) feedback() {
 		for i := range c.validations() {
 			reads := func(variable string) ([][]string, bool) { return c.p.validator.ReadsOf(i, rules.PartRule, variable) }
 			if named(statusPaths(reads)) {
-				c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+settlesNot, "it reads %s, which %s writes", part.path, part.name))
+				c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+neverSettles, "it reads %s, which %s writes", part.path, part.name))
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (c *compiler) ownInputs() {
 			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly || !c.sameObject(s, d) || !c.makes(k, d) {
 				continue
 			}
-			c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+settlesNot,
+			c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+neverSettles,
 				"input %s is what downstream %s makes, and that is made from it", s.Name, d.Name))
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// observedGeneration is where a kind's own controller says which generation it has seen.
-const observedGeneration = ".status.observedGeneration"
+// observedGenerationPath is where a kind's own controller says which generation it has seen.
+const observedGenerationPath = ".status.observedGeneration"
 
 // views tells the caches what to keep of live downstreams: what ready and status expressions read, and no more.
 func (c *compiler) views() {
@@ -20,7 +20,7 @@ func (c *compiler) views() {
 			keep(&v, r.program, "downstream", "")
 		}
 		keep(&v, d.messageFrom, "downstream", "")
-		if d.observed {
+		if d.hasObservedGeneration {
 			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
 		}
 		for _, f := range c.p.fields {

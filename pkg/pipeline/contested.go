@@ -5,7 +5,7 @@ import "fmt"
 // writes tells whether an action calls for a request for which those before it may have been in vain.
 func (a Action) writes() bool {
 	switch a {
-	case ActionCreate, ActionApply, ActionDelete, ActionRelease, ActionRemark:
+	case ActionCreate, ActionApply, ActionDelete, ActionRelease, ActionReplaceMarks:
 		return true
 	}
 	return false
@@ -23,7 +23,7 @@ func (s *subject) spaced(o Outcome) Outcome {
 		message = fmt.Sprintf("each write to %s changes what it shall be, so writes are spaced out: %s", target, s.facts.Feedback)
 	case o.Action == ActionCreate:
 		message = fmt.Sprintf("somebody keeps deleting or changing %s; it is made again with growing delay", target)
-	case o.Carried:
+	case o.ReplacesPrevious:
 		message = o.Message + ", and somebody keeps putting them back"
 	default:
 		message = withContenders(fmt.Sprintf("another writer keeps undoing what is applied to %s; repairs are spaced out", target), s.facts)

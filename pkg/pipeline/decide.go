@@ -23,10 +23,10 @@ type Input struct {
 	Facts []Facts
 	// Leftovers are objects that bear this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
-	// HasFinalizer tells whether the upstream bears the config's finalizer, or the one that it named before.
+	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
-	// FormerFinalizer tells whether it bears the one that the config named before.
-	FormerFinalizer bool
+	// PreviousFinalizer tells whether it bears the one that the config named before.
+	HasPreviousFinalizer bool
 	// FinalizerSpaced is how long the next change of the finalizer must wait, since those before did not settle; zero: not
 	// at all.
 	FinalizerSpaced time.Duration
@@ -80,8 +80,8 @@ type Facts struct {
 type Verdict struct {
 	// Immutable: an apply of this desired state was refused, and a dry-run create of it under another name was accepted.
 	Immutable bool
-	// Settled: a dry-run apply of this desired state would change nothing of the live object.
-	Settled *bool
+	// SameByDryRun: a dry-run apply of this desired state would change nothing of the live object.
+	SameByDryRun *bool
 	// Foreign describes an object at the target that is not ours and that the watch cannot see.
 	Foreign string
 	// Contenders describes who undoes our repairs, and where.
@@ -104,7 +104,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 	p.decideLeftovers(in, &out)
 	out.Finalizer = p.finalizerAction(in, &out)
 	p.spaceFinalizer(in, &out)
-	if out.Finalizer == FinalizerLeave && in.FormerFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {
+	if out.Finalizer == FinalizerLeave && in.HasPreviousFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {
 		out.Finalizer = FinalizerSwap
 	}
 	return out
@@ -128,7 +128,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, carried, createOnly, settled, refused, updated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, createOnly, inSync, refused, updated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -206,7 +206,7 @@ func absent(s *subject) (Outcome, bool) {
 }
 
 // finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
-// stands, it is the name that tells one piece of work from another, not the hash: a changed template, or a new version of
+// inPlace, it is the name that tells one piece of work from another, not the hash: a changed template, or a new version of
 // the canonical form, would do all work again that was ever done.
 func finishedBefore(s *subject) Outcome {
 	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "completed; will not be recreated"}
@@ -270,8 +270,8 @@ func createOnly(s *subject) (Outcome, bool) {
 	return Outcome{State: StateInSync, Message: "it exists, and updatePolicy is CreateOnly"}, true
 }
 
-// settled is the promise: in sync without a request.
-func settled(s *subject) (Outcome, bool) {
+// inSync finds without any request that the object is what was applied.
+func inSync(s *subject) (Outcome, bool) {
 	live, b := s.facts.Live, s.facts.Baseline
 	asReturned := b != nil && live.P == *b // keys beyond ours included, which then are the API server's own
 	if live.Hash != s.wish.Hash || (!asReturned && (live.P != s.wish.Sum || live.Extra)) {
@@ -305,12 +305,12 @@ func drifted(s *subject) (Outcome, bool) {
 	case config.DriftIgnore:
 		return Outcome{State: StateInSync, Message: "drift is ignored"}, true
 	case config.DriftReport:
-		switch v := s.facts.Verdict.Settled; {
+		switch v := s.facts.Verdict.SameByDryRun; {
 		case v == nil && s.Observing():
 			return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s is not literally what would be applied; whether more than the API server's own spelling takes a dry run to tell, "+
 				"which mode Observe does not make", target)}, true
 		case v == nil:
-			return Outcome{State: StateWaiting, Action: ActionSettle, Message: fmt.Sprintf("asking whether %s has drifted", target)}, true
+			return Outcome{State: StateWaiting, Action: ActionCompare, Message: fmt.Sprintf("asking whether %s has drifted", target)}, true
 		case *v:
 			return Outcome{State: StateInSync}, true
 		}

@@ -70,8 +70,8 @@ func forged(in *Input) {
 	in.Facts[0].Live.Owners[0].Applied = false
 }
 
-// inSync is the input of an upstream whose downstream is what it asks for.
-func inSync() Input {
+// inSyncInput is the input of an upstream whose downstream is what it asks for.
+func inSyncInput() Input {
 	return Input{
 		Upstream: upstreamObject(), Selected: true, Now: now,
 		Desired: &Desired{Downstreams: []DesiredDownstream{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
@@ -220,11 +220,11 @@ func TestDecide(t *testing.T) {
 		{name: "drift ignored", reason: "policy Ignore", config: ignore,
 			change: func(in *Input) { in.Facts[0].Live.P = other }, state: StateInSync, message: "ignored"},
 		{name: "drift to settle", reason: "policy Report asks by dry run first", config: report,
-			change: func(in *Input) { in.Facts[0].Live.P = other }, state: StateWaiting, action: ActionSettle},
+			change: func(in *Input) { in.Facts[0].Live.P = other }, state: StateWaiting, action: ActionCompare},
 		{name: "drift settled", reason: "a dry run that changes nothing is no drift", config: report,
-			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.Settled = &yes }, state: StateInSync},
+			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.SameByDryRun = &yes }, state: StateInSync},
 		{name: "drift reported", reason: "policy Report writes nothing", config: report,
-			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.Settled = &no }, state: StateDrifted},
+			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.SameByDryRun = &no }, state: StateDrifted},
 		{name: "update under Report", reason: "Report is about drift; a changed wish is applied", config: report,
 			change: func(in *Input) { in.Facts[0].RecordedHash = "v1-old"; in.Facts[0].Live.Hash = "v1-old" }, state: StateUpdate, action: ActionApply},
 		{name: "contested", reason: "a writer that undid three repairs is not fought at full speed",
@@ -260,7 +260,7 @@ func TestDecide(t *testing.T) {
 			}, state: StateUpdate, action: ActionApply},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in := inSync()
+			in := inSyncInput()
 			if row.change != nil {
 				row.change(&in)
 			}
@@ -293,7 +293,7 @@ func TestDecideTheirs(t *testing.T) {
 			func(in *Input, _ *Pipeline) { in.Facts[0].Live.Owners[0].UID = "up-2" }, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in, p := inSync(), onePipeline(nil)
+			in, p := inSyncInput(), onePipeline(nil)
 			pause(&in)
 			row.change(&in, p)
 			if o := p.Decide(in).Outcomes[0]; o.Theirs != row.theirs || o.State != StatePaused {
@@ -360,7 +360,7 @@ func TestDecideLeftovers(t *testing.T) {
 			}, state: StateSuperseded},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in := inSync()
+			in := inSyncInput()
 			in.Leftovers = []Owned{{Live: old(), Certain: true}}
 			if row.change != nil {
 				row.change(&in)
@@ -410,7 +410,7 @@ func TestDecideFinalizer(t *testing.T) {
 			}, want: FinalizerLeave},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in := inSync()
+			in := inSyncInput()
 			if row.change != nil {
 				row.change(&in)
 			}

@@ -288,7 +288,7 @@ func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, p := range []*Pipeline{beforePipeline(t, nil), onePipeline(func(op *config.Operator) { op.Deletion.Wait = true })} {
-				in := inSync()
+				in := inSyncInput()
 				if row.change != nil {
 					row.change(&in)
 				}

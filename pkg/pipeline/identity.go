@@ -74,7 +74,7 @@ func (p *Pipeline) Marks(owner types.UID, i int) Marks {
 	if key := p.Config.Conventions.Owner.Annotation; key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
-	before := p.FormerMarks(i)
+	before := p.PreviousMarks(i)
 	m.Labels, m.Annotations = append(m.Labels, before.Labels...), append(m.Annotations, before.Annotations...)
 	m.Managers = before.Managers
 	sort.Strings(m.Labels)

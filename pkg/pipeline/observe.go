@@ -14,8 +14,8 @@ import (
 // Observing tells whether the config asks to decide and report, and to write nothing.
 func (p *Pipeline) Observing() bool { return p.Config.Mode == config.ModeObserve }
 
-// observed tells of an outcome that something would be done, or would have to be asked, if it were not for the mode.
-func observed(o Outcome) bool {
+// observedGeneration tells of an outcome that something would be done, or would have to be asked, if it were not for the mode.
+func heldByObserve(o Outcome) bool {
 	return o.Action != ActionNone || o.State == StateWaiting && o.Theirs
 }
 

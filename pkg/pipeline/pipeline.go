@@ -83,10 +83,10 @@ type Downstream struct {
 	ready       []readyRule
 	failed      []readyRule
 	messageFrom *rules.Program
-	// observed is true where status.observedGeneration is asked for: its controller says there what it has seen.
-	observed  bool
-	initial   []fieldpath.Path
-	exclusive []fieldpath.Path
+	// observedGeneration is true where status.observedGenerationPath is asked for: its controller says there what it has seen.
+	hasObservedGeneration bool
+	initial               []fieldpath.Path
+	exclusive             []fieldpath.Path
 }
 
 type textEntry struct {
@@ -146,7 +146,7 @@ func (p *Pipeline) BelievesStatus() bool {
 
 // referenceLegal tells whether an owner reference from a downstream at target to the upstream is legal and wanted:
 // a namespaced owner may own in its own namespace only, a cluster-scoped one anywhere. What shall outlive its upstream
-// bears no reference, since the garbage collector would take it.
+// hasKey no reference, since the garbage collector would take it.
 func (p *Pipeline) referenceLegal(d *Downstream, upstreamNamespace string, target Ref) bool {
 	if r := p.Config.Conventions.Owner.Reference; r != nil && !*r {
 		return false

@@ -45,7 +45,7 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 	case r.Outcome.Finished:
 		f.Ready = true
 		return f
-	case p.Observing() && observed(r.Outcome):
+	case p.Observing() && heldByObserve(r.Outcome):
 		f.Progressing, f.Reason = true, status.ReasonObserved
 		return f
 	}
@@ -112,7 +112,7 @@ func (d *Downstream) unseen(live *drift.Live) string {
 	s, _ := live.Kept["status"].(map[string]any)
 	_, ok := s["observedGeneration"]
 	switch {
-	case !d.observed || ok:
+	case !d.hasObservedGeneration || ok:
 		return ""
 	case d.Config.Ready.ObservedGeneration == config.ObservedRequired:
 		return "its controller has not seen it yet: status.observedGeneration is not set"

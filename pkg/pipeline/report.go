@@ -86,12 +86,12 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 }
 
 func (p *Pipeline) summary(upstream *unstructured.Unstructured) status.Summary {
-	return status.Summary{Generation: p.observed(upstream), Types: status.Types(p.Config.Status.Conditions)}
+	return status.Summary{Generation: p.observedGeneration(upstream), Types: status.Types(p.Config.Status.Conditions)}
 }
 
-// observed is the generation that the status speaks of; zero, which is left out, where a status write would itself be
+// observedGeneration is the generation that the status is about; zero, which is left out, where a status write would itself be
 // a new generation: that would be chased for ever.
-func (p *Pipeline) observed(upstream *unstructured.Unstructured) int64 {
+func (p *Pipeline) observedGeneration(upstream *unstructured.Unstructured) int64 {
 	if !p.Upstream.HasStatus {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (p *Pipeline) statusOf(report *Report, upstream *unstructured.Unstructured,
 	haveConditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	merged := status.Merge(haveConditions, report.Conditions, p.ownTypes(), now)
 	content := map[string]any{"conditions": merged}
-	if generation := p.observed(upstream); generation != 0 {
+	if generation := p.observedGeneration(upstream); generation != 0 {
 		content["observedGeneration"] = generation
 	}
 	p.setRecorded(content, recorded)

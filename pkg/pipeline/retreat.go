@@ -20,12 +20,12 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		current := outcomes[own.Downstream]
 		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
 		switch {
-		case !own.Certain && !p.kindSettled(own.Downstream, outcomes):
+		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind stands"
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.retreat(own)
-		case stands(current):
+		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has taken its place", current.Target)
 			o.Action = p.retreat(own)
 		case in.Desired.unknown(own.Downstream):
@@ -41,14 +41,14 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	}
 }
 
-func stands(o Outcome) bool {
+func inPlace(o Outcome) bool {
 	return o.State == StateInSync || o.State == StateDrifted || (o.State == StateContested && o.Live != nil)
 }
 
-func (p *Pipeline) kindSettled(i int, outcomes []Outcome) bool {
+func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {
 	gk := p.Downstreams[i].GVK().GroupKind()
 	for j, d := range p.Downstreams {
-		if d.GVK().GroupKind() == gk && !stands(outcomes[j]) && outcomes[j].State != StateUnwanted {
+		if d.GVK().GroupKind() == gk && !inPlace(outcomes[j]) && outcomes[j].State != StateUnwanted {
 			return false
 		}
 	}
@@ -173,7 +173,7 @@ func (w *Desired) unknown(i int) bool {
 // finalizerAction asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
 // the config does not let go without more ado.
 func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
-	if p.Config.Conventions.Finalizer == "" && !in.FormerFinalizer {
+	if p.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer {
 		return FinalizerLeave
 	}
 	for i, o := range out.Outcomes {

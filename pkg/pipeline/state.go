@@ -82,12 +82,11 @@ const (
 	ActionDelete Action = "Delete"
 	// ActionRelease takes our marks off and leaves the object.
 	ActionRelease Action = "Release"
-	// ActionRemark gives the object the marks that the config names now, for those that it named before, and changes
-	// nothing else of it.
-	ActionRemark Action = "Remark"
-	// ActionSettle makes a dry-run apply to learn whether a mismatch is drift or the API server's own spelling; the
-	// answer comes back as Verdict.Settled.
-	ActionSettle Action = "Settle"
+	// ActionReplaceMarks replaces the previous marks of the object by the current ones, and changes nothing else.
+	ActionReplaceMarks Action = "ReplaceMarks"
+	// ActionCompare makes a dry-run apply to learn whether a difference is drift or the API server's own normalization; the
+	// answer comes back as Verdict.SameByDryRun.
+	ActionCompare Action = "Compare"
 	// ActionRecord writes what is told of deletion.before into the upstream's status, before anything goes on.
 	ActionRecord Action = "Record"
 	// ActionFree takes our finalizer off the object of deletion.before.
@@ -112,8 +111,8 @@ type Outcome struct {
 	Theirs bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
-	// Carried is true where Live still uses names from conventions.previous: an update that ought to be the only one.
-	Carried bool
+	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.
+	ReplacesPrevious bool
 	// Finished is true where the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool
 }
@@ -158,8 +157,7 @@ const (
 	FinalizerAdd
 	// FinalizerRemove: nothing that needs it stands any more.
 	FinalizerRemove
-	// FinalizerSwap: the upstream bears the finalizer that the config named before; the one that it names now takes its
-	// place.
+	// FinalizerSwap: the upstream has the previous finalizer; the current one replaces it.
 	FinalizerSwap
 )
 

@@ -46,7 +46,7 @@ func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Dec
 	}
 	slices.Sort(messages[1:])
 	ready := metav1.Condition{Type: p.Config.Status.Conditions.Ready, Status: metav1.ConditionFalse, Reason: status.ReasonNotSelected,
-		Message: strings.Join(messages, "; "), ObservedGeneration: p.observed(upstream)}
+		Message: strings.Join(messages, "; "), ObservedGeneration: p.observedGeneration(upstream)}
 	report.Conditions = []metav1.Condition{ready}
 	if t := p.Config.Status.Conditions.Reconciling; t != "" && len(out.Leftovers) > 0 {
 		ready.Type, ready.Status = t, metav1.ConditionTrue

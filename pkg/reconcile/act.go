@@ -51,10 +51,10 @@ func (l *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 		err = l.remove(ctx, o)
 	case pipeline.ActionRelease:
 		err = l.release(ctx, o)
-	case pipeline.ActionRemark:
-		err = l.remark(ctx, o, in)
-	case pipeline.ActionSettle:
-		err = l.settle(ctx, o)
+	case pipeline.ActionReplaceMarks:
+		err = l.replaceMarks(ctx, o, in)
+	case pipeline.ActionCompare:
+		err = l.compareByDryRun(ctx, o)
 	}
 	if err != nil {
 		l.fail(o, err)
@@ -135,7 +135,7 @@ func (l *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 // appliesBlindly tells whether nothing of an object of downstream i need be known for an apply.
 func (l *reconciliation) appliesBlindly(i int) bool {
 	d := l.Pipeline.Downstreams[i]
-	return len(d.Config.Drift.InitialFields) == 0 && d.Config.UpdatePolicy != config.UpdateCreateOnly && len(d.View.Former()) == 0
+	return len(d.Config.Drift.InitialFields) == 0 && d.Config.UpdatePolicy != config.UpdateCreateOnly && len(d.View.TakeoverManagers()) == 0
 }
 
 // unclear tells of a failed request that it may have been carried out all the same.
@@ -160,7 +160,7 @@ func (l *reconciliation) rememberResponse(i int, obj *unstructured.Unstructured)
 // apply brings an object that stands to what is wanted.
 func (l *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	o, taken, err := l.takeOver(ctx, o)
+	o, taken, err := l.takeOverFields(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -332,8 +332,8 @@ func (l *reconciliation) letGo(o pipeline.Outcome) {
 	l.removals.write(madeAt{o.Downstream, o.Target}, l.spacing(), l.now)
 }
 
-// settle asks by a dry run whether an apply would change anything, and if so, who changed what.
-func (l *reconciliation) settle(ctx context.Context, o pipeline.Outcome) error {
+// compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed what.
+func (l *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
 	doc, err := l.document(l.record.desired, i, o.Live)
 	if err != nil {
@@ -349,7 +349,7 @@ func (l *reconciliation) settle(ctx context.Context, o pipeline.Outcome) error {
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
 	t := &l.record.targets[i]
-	t.settled = &settled{whetherSettled(o.Live, l.record.desired.Downstreams[i].Hash), same}
+	t.dryRunAnswer = &dryRunAnswer{dryRunQuestionOf(o.Live, l.record.desired.Downstreams[i].Hash), same}
 	if same {
 		return nil
 	}

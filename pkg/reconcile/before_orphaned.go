@@ -106,7 +106,7 @@ func (l *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 // has from the beginning.
 func (s *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
 	held := func(name string) bool { return slices.Contains(s.Pipeline.Config.Conventions.Finalizers(), name) }
-	return s.Pipeline.BearsHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
+	return s.Pipeline.HasHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
 }
 
 func (s *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {

@@ -42,7 +42,7 @@ func (c *contest) asked(cause drift.Sum, what string) bool {
 	return c.cause != cause && c.wrote != what
 }
 
-// settled tells that the last write was in place for so long that the next one begins anew. Where the same is to be written
+// dryRunAnswer tells that the last write was in place for so long that the next one begins anew. Where the same is to be written
 // once more, somebody undid it, who may take his time. Where it is something else, our own write called for it: that shows
 // at once, and what comes later is only progress.
 func (c *contest) settled(what string, s spacing, now time.Time) bool {

@@ -94,13 +94,13 @@ func (l *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeli
 	if l.findStanding(ctx, d) {
 		d = l.Pipeline.Decide(l.gather(ctx))
 	}
-	supposed, settled := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
+	supposed, assumed := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
 		if o := &supposed.Outcomes[i]; l.isDoubtful(*o) && !l.wouldRepair(ctx, *o) {
-			o.State, o.Action, settled = pipeline.StateInSync, pipeline.ActionNone, true
+			o.State, o.Action, assumed = pipeline.StateInSync, pipeline.ActionNone, true
 		}
 	}
-	if settled {
+	if assumed {
 		d = l.Pipeline.Decide(l.gather(ctx))
 	}
 	return d, l.countIn(supposed)
@@ -199,30 +199,30 @@ func rewrites(o pipeline.Outcome) bool {
 // another form, or nothing of our manager's, does for certain.
 func (l *reconciliation) isDoubtful(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
-		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.Former && pipeline.Marked(o.Live, l.upstream.GetUID())
+		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && pipeline.Marked(o.Live, l.upstream.GetUID())
 }
 
 // wouldRepair tells whether a repair would change anything of ours, or take anything away. The answer is remembered as if
 // the repair had been made, so that one which changes nothing costs no request later. Where it cannot be told, it would.
 func (l *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, question := &l.record.targets[i], whetherSettled(live, l.record.desired.Downstreams[i].Hash)
+	t, question := &l.record.targets[i], dryRunQuestionOf(live, l.record.desired.Downstreams[i].Hash)
 	switch b := l.predecessorBaseline(i, live.UID); {
 	case b != nil && *b == live.P && live.Hash == question.hash:
-		t.settled = &settled{question, true}
-	case t.settled == nil || t.settled.question != question:
+		t.dryRunAnswer = &dryRunAnswer{question, true}
+	case t.dryRunAnswer == nil || t.dryRunAnswer.question != question:
 		same, err := l.wouldStay(ctx, o)
 		if err != nil {
 			l.Log.Info("whether a repair would change anything cannot be told, and it is counted", "upstream", l.ref.String(), "target", o.Target.String(), "error", err.Error())
 			return true
 		}
-		t.settled = &settled{question, same}
+		t.dryRunAnswer = &dryRunAnswer{question, same}
 	}
-	if t.settled.same {
+	if t.dryRunAnswer.same {
 		sum := live.P
 		l.record.setBaseline(i, live.UID, &sum, false)
 	}
-	return !t.settled.same
+	return !t.dryRunAnswer.same
 }
 
 // wouldStay asks by dry runs whether an apply, and the removal of what others added to exclusive fields, would leave our

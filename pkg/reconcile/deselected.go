@@ -117,9 +117,9 @@ func (s *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duratio
 		return 0
 	}
 	if err == nil {
-		settled := l.Pipeline.SaysNotSelected(l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
+		done := l.Pipeline.SaysNotSelected(l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
 		l.releaseSlot()
-		if s.forget(ref); settled {
+		if s.forget(ref); done {
 			s.deselected.forget(ref)
 			return 0
 		}

@@ -28,8 +28,8 @@ type Finding struct {
 	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted has
 	// leftovers only.
 	Changes []Change
-	// Guarded is what the config's guard counts of it; zero where there is none.
-	Guarded GuardCount
+	// GuardCount is what the config's guard counts of it; zero if there is no guard.
+	GuardCount GuardCount
 	// guardDigest is of what would be changed or deleted.
 	GuardDigest drift.Sum
 	// Forgotten are objects that the status records, that stand, and that no downstream of the config looks at.
@@ -124,7 +124,7 @@ func actionOf(o pipeline.Outcome) ChangeAction {
 		return ChangeCreate
 	case o.Action == pipeline.ActionApply && o.State == pipeline.StateRepair:
 		return ChangeRepair
-	case o.Action == pipeline.ActionApply, o.Action == pipeline.ActionRemark:
+	case o.Action == pipeline.ActionApply, o.Action == pipeline.ActionReplaceMarks:
 		return ChangeUpdate
 	case o.Action == pipeline.ActionRelease, o.State == pipeline.StateRelease:
 		return ChangeRelease

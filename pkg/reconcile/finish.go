@@ -120,7 +120,7 @@ func (l *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	case wait > 0:
 		after = sooner(after, wait)
 	default:
-		l.record.retry.succeed()
+		l.record.retry.reset()
 		l.record.unable = ""
 	}
 	if l.spaced > 0 {
@@ -195,7 +195,7 @@ func (l *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	if !l.hasNews(report) || l.record.retry.wait(l.record.asked, l.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
-	if l.statusOutdated(ctx) {
+	if l.statusMustWait(ctx) {
 		return report, false
 	}
 	because, saying := cause(), l.saying(report.Status)
@@ -232,10 +232,10 @@ func (l *reconciliation) hasNews(report pipeline.Report) bool {
 	return report.Status != nil && (report.Changed || l.previousInStatus())
 }
 
-// statusOutdated tells whether the status must not be written yet: the upstream may be older than what another process
-// recorded in it.
-func (l *reconciliation) statusOutdated(ctx context.Context) bool {
-	after, err := l.outdated(ctx, &pipeline.Decision{})
+// statusMustWait reports whether the status must not be written yet, because the cached upstream is older than what another
+// process recorded in it.
+func (l *reconciliation) statusMustWait(ctx context.Context) bool {
+	after, err := l.ensureLatest(ctx, &pipeline.Decision{})
 	if err != nil {
 		l.reportFailure("reading the upstream", err)
 		l.upstreamFailed = true

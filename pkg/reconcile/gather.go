@@ -20,7 +20,7 @@ func (l *reconciliation) gather(ctx context.Context) pipeline.Input {
 	l.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	l.trustedUntil = time.Time{}
 	l.record.confirm(func(m madeAt) bool { return l.Cache.Live(m.downstream, m.at) != nil })
-	in := pipeline.Input{Upstream: l.upstream, Desired: l.record.desired, Selected: l.selected, HasFinalizer: l.hasFinalizer(), FormerFinalizer: l.hasFormerFinalizer(),
+	in := pipeline.Input{Upstream: l.upstream, Desired: l.record.desired, Selected: l.selected, HasFinalizer: l.hasFinalizer(), HasPreviousFinalizer: l.hasPreviousFinalizer(),
 		FinalizerSpaced: l.record.finalizerContest.wait(l.record.asked, l.finalizerChange(), l.spacing(), l.now), Now: l.now}
 	recorded := l.recorded()
 	if !l.selected {
@@ -181,10 +181,10 @@ func (l *reconciliation) owned() []*drift.Live {
 	return all
 }
 
-// hasFinalizer tells whether the upstream bears the config's finalizer, or the one that it named before.
+// hasFinalizer reports whether the upstream has the config's finalizer, current or previous.
 func (l *reconciliation) hasFinalizer() bool {
 	f := l.Pipeline.Config.Conventions.Finalizer
-	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f) || l.hasFormerFinalizer()
+	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f) || l.hasPreviousFinalizer()
 }
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }

@@ -63,9 +63,9 @@ func (w *lostWatches) any() bool {
 // startOverAfter is when a reconciliation begins anew that went by what is no longer so, where no event comes before.
 const startOverAfter = time.Second
 
-// outdated makes sure, before anything is written for an upstream that may lag, that it is the latest one: once, by one
-// request. Where it is not, the reconciliation is to begin anew after the time that is returned.
-func (l *reconciliation) outdated(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
+// ensureLatest makes sure, before the first write for an upstream that may be stale, that the cache has the latest version:
+// once, by one request. If it has not, the reconciliation starts over after the returned time.
+func (l *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
 	lost := l.lost.any()
 	if l.Pipeline.Observing() || !lost && !l.mayBeCollected(d) && (l.record.newest || !l.handover.mayLag(l.upstream)) {
 		return 0, nil

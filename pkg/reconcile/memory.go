@@ -68,8 +68,8 @@ type record struct {
 	// reported is what events have said already about the state that lasts; looked is false before the first reconciliation.
 	reported string
 	looked   bool
-	// observed is what was said last of actions that mode Observe does not carry out.
-	observed []string
+	// heldByObserve are the actions last logged that mode Observe does not carry out.
+	heldByObserve []string
 	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
 	// finalizer cleans up.
 	made []madeAt
@@ -120,8 +120,8 @@ type target struct {
 	// verdict is what probes answered about uid at version for hash.
 	verdict    pipeline.Verdict
 	verdictFor verdictKey
-	// settled is what a dry run last told of drift; nil where none was made.
-	settled *settled
+	// dryRunAnswer is what the last dry run found about drift; nil if none was made.
+	dryRunAnswer *dryRunAnswer
 	// contest is about the writes to what the downstream makes, whatever object that is.
 	contest contest
 	// retry spaces out attempts that failed; failure is why, as long as they wait.
@@ -138,14 +138,14 @@ type verdictKey struct {
 	version, hash string
 }
 
-// settled is whether a dry run found that nothing would change. It is about our fields alone: what else happens to the
+// dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: what else happens to the
 // object raises no question.
-type settled struct {
-	question settledQuestion
+type dryRunAnswer struct {
+	question dryRunQuestion
 	same     bool
 }
 
-type settledQuestion struct {
+type dryRunQuestion struct {
 	uid            types.UID
 	p              drift.Sum
 	liveHash, hash string
@@ -391,14 +391,14 @@ func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
 	if t.verdictFor == (verdictKey{live.UID, live.ResourceVersion, hash}) {
 		v = t.verdict
 	}
-	if t.settled != nil && t.settled.question == whetherSettled(live, hash) {
-		v.Settled = &t.settled.same
+	if t.dryRunAnswer != nil && t.dryRunAnswer.question == dryRunQuestionOf(live, hash) {
+		v.SameByDryRun = &t.dryRunAnswer.same
 	}
 	return v
 }
 
-func whetherSettled(live *drift.Live, hash string) settledQuestion {
-	return settledQuestion{live.UID, live.P, live.Hash, hash, live.Extra}
+func dryRunQuestionOf(live *drift.Live, hash string) dryRunQuestion {
+	return dryRunQuestion{live.UID, live.P, live.Hash, hash, live.Extra}
 }
 
 // knows takes note that the object of that uid is ours. What is remembered of another one is forgotten.

@@ -52,7 +52,7 @@ func (l *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in p
 		}
 	}
 	if !news {
-		l.logObserved(d)
+		l.logHeldByObserve(d)
 	}
 	return news
 }
@@ -70,7 +70,7 @@ func (l *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	if err != nil || obj.GetUID() != o.UID {
 		return false // the watch tells of it
 	}
-	taken := apply.TakenOver(obj, l.Pipeline.Config.Conventions.FieldManager, view.Former())
+	taken := apply.WithFieldsTakenOver(obj, l.Pipeline.Config.Conventions.FieldManager, view.TakeoverManagers())
 	live, err := view.Live(taken)
 	if err != nil {
 		return false
@@ -83,8 +83,8 @@ func (l *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	return true
 }
 
-// logObserved logs what would be done, once for each change of it.
-func (l *reconciliation) logObserved(d *pipeline.Decision) {
+// logHeldByObserve logs what would be done, once for each change of it.
+func (l *reconciliation) logHeldByObserve(d *pipeline.Decision) {
 	var lines []string
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
 		if o.Action == pipeline.ActionNone {
@@ -92,10 +92,10 @@ func (l *reconciliation) logObserved(d *pipeline.Decision) {
 		}
 		name := l.Pipeline.Downstreams[o.Downstream].Name
 		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
-		if lines = append(lines, line); !slices.Contains(l.record.observed, line) {
+		if lines = append(lines, line); !slices.Contains(l.record.heldByObserve, line) {
 			l.Log.Info("observing: an action is not carried out", "upstream", l.ref.String(), "downstream", name,
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}
-	l.record.observed = lines
+	l.record.heldByObserve = lines
 }

@@ -78,7 +78,7 @@ func (t *dryRun) walk(ctx context.Context) {
 		t.overlay(&in)
 		d := t.Pipeline.Decide(in)
 		if round == 0 {
-			d = t.guarded(ctx, d)
+			d = t.countForGuard(ctx, d)
 			t.finding.Decision = pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
 		}
 		if d.Finalizer != pipeline.FinalizerLeave {
@@ -96,13 +96,13 @@ func (t *dryRun) walk(ctx context.Context) {
 	}
 }
 
-// guarded counts what the config's guard does, with the questions that it asks. It returns the decision as it is then.
-func (t *dryRun) guarded(ctx context.Context, d pipeline.Decision) pipeline.Decision {
+// countForGuard counts what the config's guard counts, with the same dry runs. It returns the decision after them.
+func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	if t.Pipeline.Config.Guard == nil {
 		return d
 	}
 	d, c := t.count(ctx, d)
-	t.finding.Guarded, t.finding.GuardDigest = c.GuardCount, c.Digest
+	t.finding.GuardCount, t.finding.GuardDigest = c.GuardCount, c.Digest
 	return d
 }
 

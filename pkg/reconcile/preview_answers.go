@@ -20,8 +20,8 @@ func (t *dryRun) learn(ctx context.Context, d pipeline.Decision, in pipeline.Inp
 		case o.Action == pipeline.ActionNone || t.acts[o.Downstream] != nil && t.acts[o.Downstream].Failure != nil:
 		case t.failures[o.Downstream] != nil:
 			news = t.refusedBy(at, o, in) || news
-		case o.Action == pipeline.ActionSettle:
-			t.settledAs(o, t.answers.Answer(at))
+		case o.Action == pipeline.ActionCompare:
+			t.noteReportedDrift(o, t.answers.Answer(at))
 		case o.Action == pipeline.ActionDelete:
 			t.recreated(ctx, at, o, in)
 			news = true
@@ -47,10 +47,10 @@ func (t *dryRun) answered(o pipeline.Outcome, answer *unstructured.Unstructured,
 	if err != nil {
 		return // there is an answer, so there is an object
 	}
-	live.Former, live.Outdated = false, false
+	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
 	t.stands[i], t.acts[i] = live, c
-	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.Former && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
+	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
 		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server spells it in its own way; an apply would change nothing"
 		return
 	}
@@ -69,8 +69,8 @@ func (t *dryRun) explain(c *Change, answer *unstructured.Unstructured) {
 	c.Drift = drift.Changed(desired, c.Before, &t.Pipeline.Downstreams[c.Index].View)
 }
 
-// settledAs notes what drift.policy: Report leaves alone.
-func (t *dryRun) settledAs(o pipeline.Outcome, answer *unstructured.Unstructured) {
+// noteReportedDrift notes drift that drift.policy Report leaves alone.
+func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unstructured) {
 	if answer == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Inpu
 	}
 	delete(t.failures, i)
 	c := t.change(o, actionOf(o))
-	if o.Live != nil && o.Live.Former {
+	if o.Live != nil && o.Live.NeedsTakeover {
 		note += "; what of the fields that are taken over would go is not shown"
 	}
 	c.Note, c.Document = note, t.document(o, in)

@@ -103,7 +103,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		if !decision.Pending() {
 			break
 		}
-		if after, err := l.outdated(ctx, &decision); err != nil {
+		if after, err := l.ensureLatest(ctx, &decision); err != nil {
 			return s.readFailed(ref, err)
 		} else if after > 0 {
 			return after
@@ -267,10 +267,10 @@ func (s *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	if !same {
 		return false
 	}
-	if s.Pipeline.BearsOwner(up) {
+	if s.Pipeline.HasOwnerMark(up) {
 		return true
 	}
-	if !s.Pipeline.BearsHash(up) && !s.bearsLabels(up) {
+	if !s.Pipeline.HasHash(up) && !s.bearsLabels(up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {

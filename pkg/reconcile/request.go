@@ -28,6 +28,6 @@ func (l *reconciliation) handleReconcileRequest() {
 // startOver forgets what keeps a downstream from being worked on, and nothing of what is known of the object.
 func (t *target) startOver() {
 	t.retry, t.failure = retryState{}, nil
-	t.contest.unsettled, t.settled = 0, nil
+	t.contest.unsettled, t.dryRunAnswer = 0, nil
 	t.verdict, t.verdictFor = pipeline.Verdict{}, verdictKey{}
 }

@@ -34,7 +34,7 @@ func (r *retryState) wait(digest drift.Sum, now time.Time) time.Duration {
 	return r.until.Sub(now)
 }
 
-func (r *retryState) succeed() { *r = retryState{} }
+func (r *retryState) reset() { *r = retryState{} }
 
 // sooner is the earlier of two delays, where zero is none.
 func sooner(a, b time.Duration) time.Duration {

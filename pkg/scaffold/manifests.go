@@ -26,15 +26,15 @@ func (u *Upstream) Read(paths []string, stdin io.Reader, source kinds.Source) (*
 	nameDownstreams(list, u.kind.Kind)
 	m := &Manifests{upstream: u, list: list}
 	for _, one := range list {
-		if err := m.settle(one, source); err != nil {
+		if err := m.resolveNamespace(one, source); err != nil {
 			return nil, err
 		}
 	}
 	return m, m.distinct()
 }
 
-// settle finds the namespace that a downstream goes to.
-func (m *Manifests) settle(one *source, source kinds.Source) error {
+// resolveNamespace finds the namespace that a downstream goes to.
+func (m *Manifests) resolveNamespace(one *source, source kinds.Source) error {
 	upstream := m.upstream
 	if one.kind.GroupKind() == upstream.kind.GroupKind() {
 		return fmt.Errorf("%s: it is of kind %s itself: name manifests of what is to follow from that", one.where, one.kind.Kind)

@@ -12,71 +12,71 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// TestDecideCarried is about objects that bear names, or a kind of mark, that the config has left.
-func TestDecideCarried(t *testing.T) {
+// TestDecidePrevious is about objects that bear names, or a kind of mark, that the config has left.
+func TestDecidePrevious(t *testing.T) {
 	once := func(op *config.Operator) { op.Downstreams[0].UpdatePolicy = config.UpdateCreateOnly }
 	report := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftReport }
 	ignore := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftIgnore }
-	outdated := func(in *Input) { in.Facts[0].Live.Outdated = true }
+	previousNames := func(in *Input) { in.Facts[0].Live.HasPreviousNames = true }
 	annotated := func(in *Input) {
 		in.Facts[0].Live.Owners, in.Facts[0].Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
 	}
 	drifted := func(in *Input) { in.Facts[0].Live.P = other }
 	for _, row := range []struct {
-		name    string
-		reason  string
-		config  func(*config.Operator)
-		change  []func(*Input)
-		state   State
-		action  Action
-		carried bool
+		name     string
+		reason   string
+		config   func(*config.Operator)
+		change   []func(*Input)
+		state    State
+		action   Action
+		replaces bool
 	}{
-		{name: "outdated", reason: "one write gives it the names of now", change: []func(*Input){outdated}, state: StateUpdate, action: ActionApply, carried: true},
-		{name: "outdated, drift reported", reason: "the names of before will not be known for ever", config: report,
-			change: []func(*Input){outdated}, state: StateUpdate, action: ActionApply, carried: true},
-		{name: "outdated, drift ignored", reason: "likewise", config: ignore, change: []func(*Input){outdated, drifted}, state: StateUpdate, action: ActionApply, carried: true},
-		{name: "outdated, made once", reason: "what was made once is not applied again: it gets the marks alone", config: once,
-			change: []func(*Input){outdated, drifted}, state: StateUpdate, action: ActionRemark, carried: true},
-		{name: "outdated, terminating", reason: "it is going", change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Live.Deleting = true }}, state: StateWaiting},
-		{name: "outdated, not ours", reason: "names of before do not make somebody else's object ours",
-			change: []func(*Input){outdated, func(in *Input) {
+		{name: "previous names", reason: "one write gives it the names of now", change: []func(*Input){previousNames}, state: StateUpdate, action: ActionApply, replaces: true},
+		{name: "previous names, drift reported", reason: "the names of before will not be known for ever", config: report,
+			change: []func(*Input){previousNames}, state: StateUpdate, action: ActionApply, replaces: true},
+		{name: "previous names, drift ignored", reason: "likewise", config: ignore, change: []func(*Input){previousNames, drifted}, state: StateUpdate, action: ActionApply, replaces: true},
+		{name: "previous names, made once", reason: "what was made once is not applied again: it gets the marks alone", config: once,
+			change: []func(*Input){previousNames, drifted}, state: StateUpdate, action: ActionReplaceMarks, replaces: true},
+		{name: "previous names, terminating", reason: "it is going", change: []func(*Input){previousNames, func(in *Input) { in.Facts[0].Live.Deleting = true }}, state: StateWaiting},
+		{name: "previous names, not ours", reason: "names of before do not make somebody else's object ours",
+			change: []func(*Input){previousNames, func(in *Input) {
 				in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Owners[0].Name = "up-2", "else"
 				in.Facts[0].Trusted = false
 			}}, state: StateConflict},
-		{name: "outdated, forged", reason: "names of before do not make a mark ours",
-			change: []func(*Input){outdated, forged}, state: StateConflict},
-		{name: "outdated, from a crash", reason: "the entry of the manager of before is ours as well",
-			change: []func(*Input){outdated, unrecorded}, state: StateUpdate, action: ActionApply, carried: true},
-		{name: "outdated, somebody puts it back", reason: "two operators with each other's names would write for ever",
-			change: []func(*Input){outdated, func(in *Input) { in.Facts[0].Spaced = time.Second }}, state: StateContested},
+		{name: "previous names, forged", reason: "names of before do not make a mark ours",
+			change: []func(*Input){previousNames, forged}, state: StateConflict},
+		{name: "previous names, from a crash", reason: "the entry of the manager of before is ours as well",
+			change: []func(*Input){previousNames, unrecorded}, state: StateUpdate, action: ActionApply, replaces: true},
+		{name: "previous names, somebody puts it back", reason: "two operators with each other's names would write for ever",
+			change: []func(*Input){previousNames, func(in *Input) { in.Facts[0].Spaced = time.Second }}, state: StateContested},
 		{name: "annotation where a reference is wanted", reason: "without the reference nothing would clean up once the finalizer is gone", config: ignore,
-			change: []func(*Input){annotated, drifted}, state: StateUpdate, action: ActionApply, carried: true},
+			change: []func(*Input){annotated, drifted}, state: StateUpdate, action: ActionApply, replaces: true},
 		{name: "annotation beside the reference, applied already", reason: "somebody else owns the annotation too: once more would not help",
 			change: []func(*Input){func(in *Input) { in.Facts[0].Live.OwnerMark = "apps/web/" + string(upstreamUID) }}, state: StateInSync},
 		{name: "reference where the annotation is wanted", reason: "the collector would take what shall stay", config: ignore,
-			change: []func(*Input){drifted, func(in *Input) { in.Desired.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionApply, carried: true},
+			change: []func(*Input){drifted, func(in *Input) { in.Desired.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionApply, replaces: true},
 		{name: "reference where the annotation is wanted, made once", reason: "marks alone", config: once,
-			change: []func(*Input){func(in *Input) { in.Desired.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionRemark, carried: true},
+			change: []func(*Input){func(in *Input) { in.Desired.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionReplaceMarks, replaces: true},
 		{name: "made once", reason: "what bears the marks of now needs nothing", config: once, change: []func(*Input){drifted}, state: StateInSync},
 		{name: "drift", reason: "is no matter of names", change: []func(*Input){drifted}, state: StateRepair, action: ActionApply},
 		{name: "entries to adopt", reason: "they go with the next apply and ask for none: who still writes would be fought",
-			change: []func(*Input){func(in *Input) { in.Facts[0].Live.Former = true }}, state: StateInSync},
+			change: []func(*Input){func(in *Input) { in.Facts[0].Live.NeedsTakeover = true }}, state: StateInSync},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in, p := inSync(), onePipeline(row.config)
+			in, p := inSyncInput(), onePipeline(row.config)
 			for _, change := range row.change {
 				change(&in)
 			}
 			o := p.Decide(in).Outcomes[0]
-			if o.State != row.state || o.Action != row.action || o.Carried != row.carried {
-				t.Errorf("%s: got %s/%q carried %v (%s), want %s/%q", row.reason, o.State, o.Action, o.Carried, o.Message, row.state, row.action)
+			if o.State != row.state || o.Action != row.action || o.ReplacesPrevious != row.replaces {
+				t.Errorf("%s: got %s/%q replaces previous %v (%s), want %s/%q", row.reason, o.State, o.Action, o.ReplacesPrevious, o.Message, row.state, row.action)
 			}
 		})
 	}
 }
 
-// TestDecideObserved: what would be done is said, what would have to be asked is told from what is known.
-func TestDecideObserved(t *testing.T) {
+// TestDecidePreviousObserve: what would be done is said, what would have to be asked is told from what is known.
+func TestDecidePreviousObserve(t *testing.T) {
 	observe := func(op *config.Operator) { op.Mode = config.ModeObserve }
 	recreate := func(op *config.Operator) { observe(op); op.Downstreams[0].UpdatePolicy = config.UpdateRecreate }
 	report := func(op *config.Operator) { observe(op); op.Downstreams[0].Drift.Policy = config.DriftReport }
@@ -116,13 +116,13 @@ func TestDecideObserved(t *testing.T) {
 			change: func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}} }, state: StateConflict},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in, p := inSync(), onePipeline(row.config)
+			in, p := inSyncInput(), onePipeline(row.config)
 			row.change(&in)
 			o := p.Decide(in).Outcomes[0]
 			if o.State != row.state || o.Action != row.action || !strings.Contains(o.Message, row.message) {
 				t.Errorf("%s: got %s/%q (%s), want %s/%q (%s)", row.reason, o.State, o.Action, o.Message, row.state, row.action, row.message)
 			}
-			if o.Action == ActionSettle {
+			if o.Action == ActionCompare {
 				t.Errorf("%s: a probe is asked for", row.reason)
 			}
 		})
@@ -150,8 +150,8 @@ func TestDecideSwap(t *testing.T) {
 		{"unselected", "it goes with what it guarded", func(in *Input, _ *config.Operator) { in.Selected = false }, FinalizerRemove},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			in := inSync()
-			in.HasFinalizer, in.FormerFinalizer = true, true
+			in := inSyncInput()
+			in.HasFinalizer, in.HasPreviousFinalizer = true, true
 			p := onePipeline(func(op *config.Operator) { row.change(&in, op) })
 			if d := p.Decide(in); d.Finalizer != row.want {
 				t.Errorf("%s: got %d, want %d", row.reason, d.Finalizer, row.want)
@@ -193,8 +193,8 @@ func TestPreviousOf(t *testing.T) {
 	}
 }
 
-// TestRemarked: what is made once keeps what we own of it, gets the marks of now, and the hash of what was made.
-func TestRemarked(t *testing.T) {
+// TestWithCurrentMarks: what is made once keeps what we own of it, gets the marks of now, and the hash of what was made.
+func TestWithCurrentMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) {
 		op.Conventions.Owner.Annotation, op.Conventions.FieldManager = "now/owner", "now"
 	})
@@ -212,7 +212,7 @@ func TestRemarked(t *testing.T) {
 			"f:metadata": map[string]any{"f:labels": map[string]any{"f:before/hash": map[string]any{}}, "f:annotations": map[string]any{"f:before/owner": map[string]any{}, "f:kept": map[string]any{}}},
 		}}},
 	}}}
-	got, off := p.Remarked(doc, 0, upstreamUID, obj, "v1-made")
+	got, off := p.WithCurrentMarks(doc, 0, upstreamUID, obj, "v1-made")
 	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "made"}, "metadata": map[string]any{"name": "a",
 		"labels": map[string]any{"now/app": "a"}, "annotations": map[string]any{"now/hash": "v1-made", "kept": "x"}, "ownerReferences": reference}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -222,7 +222,7 @@ func TestRemarked(t *testing.T) {
 		t.Error(diff)
 	}
 	delete(doc["metadata"].(map[string]any), "ownerReferences")
-	if got, off = p.Remarked(doc, 0, upstreamUID, obj, ""); asMap(asMap(got["metadata"])["annotations"])["now/hash"] != "v1-new" || off.OwnerUID != upstreamUID {
+	if got, off = p.WithCurrentMarks(doc, 0, upstreamUID, obj, ""); asMap(asMap(got["metadata"])["annotations"])["now/hash"] != "v1-new" || off.OwnerUID != upstreamUID {
 		t.Errorf("without a reference: %v, %v", got, off)
 	}
 }
@@ -246,7 +246,7 @@ func TestBearsMarks(t *testing.T) {
 		u := upstreamObject()
 		u.SetAnnotations(row.annotations)
 		u.SetLabels(row.labels)
-		if owner, hash := p.BearsOwner(u), p.BearsHash(u); owner != row.owner || hash != row.hash {
+		if owner, hash := p.HasOwnerMark(u), p.HasHash(u); owner != row.owner || hash != row.hash {
 			t.Errorf("annotations %v, labels %v: owner %v, hash %v", row.annotations, row.labels, owner, hash)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
-// succession is a leader, and a standby whose watch of Widgets is held back from some moment on.
-type succession struct {
+// electionTest is a leader, and a standby whose watch of Widgets is held back from some moment on.
+type electionTest struct {
 	ns      string
 	leader  *running
 	counter *testkit.Counter // of the standby's requests
@@ -19,9 +19,9 @@ type succession struct {
 	elect   func()
 }
 
-func succeed(t *testing.T, objects ...string) *succession {
+func startElectionTest(t *testing.T, objects ...string) *electionTest {
 	t.Helper()
-	s := &succession{ns: testkit.Namespace(t), counter: testkit.NewCounter()}
+	s := &electionTest{ns: testkit.Namespace(t), counter: testkit.NewCounter()}
 	conf := watched(fill(widgetConfig, s.ns, testkit.Unique(t)), "labelSelector: {matchExpressions: [{key: unserved, operator: DoesNotExist}]}")
 	s.leader = start(t, testkit.Config(), conf).ready()
 	for _, object := range objects {
@@ -30,7 +30,7 @@ func succeed(t *testing.T, objects ...string) *succession {
 	}
 	watches, elected := &held{resource: "widgets"}, make(chan struct{})
 	startWith(t, watches.wrap(s.counter.Wrap(testkit.Config())), func(_ *config.Operator, o *engine.Options) {
-		o.Elected, o.Succeeds = elected, func() bool { return true }
+		o.Elected, o.HadOtherLeader = elected, func() bool { return true }
 	}, conf).ready()
 	s.release = watches.hold()
 	s.elect = func() {
@@ -41,11 +41,11 @@ func succeed(t *testing.T, objects ...string) *succession {
 	return s
 }
 
-// TestTakeoverWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an older
+// TestElectedWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an older
 // desired. Where nothing is to be done, or an upstream came later, nothing is read.
-func TestTakeoverWithALaggingWatch(t *testing.T) {
+func TestElectedWithALaggingWatch(t *testing.T) {
 	t.Parallel()
-	s := succeed(t, "changed", "same")
+	s := startElectionTest(t, "changed", "same")
 	testkit.Patch(t, widgets, s.ns, "changed", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 	waitData(t, s.ns, "changed", "key", "new")
 	waitCondition(t, widgets, s.ns, "changed", "Ready", "True")
@@ -66,10 +66,10 @@ func TestTakeoverWithALaggingWatch(t *testing.T) {
 	waitData(t, s.ns, "changed", "key", "new")
 }
 
-// TestTakeoverOfWhatIsGone: nothing is made for an upstream that is gone, though the watch shows it.
-func TestTakeoverOfWhatIsGone(t *testing.T) {
+// TestElectedWhenAnUpstreamIsGone: nothing is made for an upstream that is gone, though the watch shows it.
+func TestElectedWhenAnUpstreamIsGone(t *testing.T) {
 	t.Parallel()
-	s := succeed(t, "gone")
+	s := startElectionTest(t, "gone")
 	testkit.Delete(t, widgets, s.ns, "gone")
 	waitGone(t, configMaps, s.ns, "gone")
 	s.elect()
@@ -83,10 +83,10 @@ func TestTakeoverOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfWhatIsNotSelected: what lost its label, with nobody there to see it, is cleaned up after all the same.
-func TestTakeoverOfWhatIsNotSelected(t *testing.T) {
+// TestElectedWhenAnUpstreamIsNotSelected: what lost its label, with nobody there to see it, is cleaned up after all the same.
+func TestElectedWhenAnUpstreamIsNotSelected(t *testing.T) {
 	t.Parallel()
-	s := succeed(t, "lost", "kept")
+	s := startElectionTest(t, "lost", "kept")
 	s.leader.halt()
 	s.release()
 	testkit.Patch(t, widgets, s.ns, "lost", "somebody", `{"metadata":{"labels":{"unserved":"yes"}}}`)

@@ -20,9 +20,9 @@ func (e *Engine) electedAlready() bool {
 // versionWait bounds how long the version is waited for: nothing is done meanwhile.
 const versionWait = 5 * time.Second
 
-// takeOver is called when this process has been elected, by a session that was there before.
-func (s *session) takeOver(ctx context.Context) {
-	if !s.engine.options.Succeeds() {
+// startAsLeader is called by a session that existed before this process was elected.
+func (s *session) startAsLeader(ctx context.Context) {
+	if !s.engine.options.HadOtherLeader() {
 		return
 	}
 	s.reconciler.Follow("")

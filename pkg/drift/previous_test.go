@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestFormer is about what other names than ours tell of an object: entries to take over, and marks of before.
-func TestFormer(t *testing.T) {
+// TestPrevious is about what other names than ours tell of an object: entries to take over, and marks of before.
+func TestPrevious(t *testing.T) {
 	const object1 = "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {LABELS}, annotations: {ANNOTATIONS}, managedFields: [ENTRIES]}, " +
 		"data: {a: x, b: y}}"
 	entry := func(manager, operation, more string) string {
@@ -23,8 +23,8 @@ func TestFormer(t *testing.T) {
 		Previous: drift.Previous{Manager: "before", Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"},
 	}
 	type facts struct {
-		Hash, OwnerMark                             string
-		Managed, Former, Outdated, CoOwned, Foreign bool
+		Hash, OwnerMark                                            string
+		Managed, NeedsTakeover, HasPreviousNames, CoOwned, Foreign bool
 	}
 	for _, test := range []struct {
 		reason, labels, annotations, entries string
@@ -32,20 +32,20 @@ func TestFormer(t *testing.T) {
 	}{
 		{"all is of now", "", "now/hash: h, now/owner: o", entry("now", "Apply", both), facts{Hash: "h", OwnerMark: "o", Managed: true}},
 		{"all is of before", "before/hash: h", "before/owner: o", entry("before", "Apply", both),
-			facts{Hash: "h", OwnerMark: "o", Managed: true, Former: true, Outdated: true}},
+			facts{Hash: "h", OwnerMark: "o", Managed: true, NeedsTakeover: true, HasPreviousNames: true}},
 		{"what is of now counts where both are", "before/hash: h1", "now/hash: h2, before/owner: o1, now/owner: o2", entry("now", "Apply", both),
-			facts{Hash: "h2", OwnerMark: "o2", Managed: true, Outdated: true}},
+			facts{Hash: "h2", OwnerMark: "o2", Managed: true, HasPreviousNames: true}},
 		{"the key of the hash alone was renamed", "before/hash: h", "now/owner: o", entry("now", "Apply", both),
-			facts{Hash: "h", OwnerMark: "o", Managed: true, Outdated: true}},
+			facts{Hash: "h", OwnerMark: "o", Managed: true, HasPreviousNames: true}},
 		{"the annotation of the owner alone was renamed", "", "now/hash: h, before/owner: o", entry("now", "Apply", both),
-			facts{Hash: "h", OwnerMark: "o", Managed: true, Outdated: true}},
+			facts{Hash: "h", OwnerMark: "o", Managed: true, HasPreviousNames: true}},
 		{"the manager of before is no stranger beside ours", "", "", entry("now", "Apply", onlyA) + ", " + entry("before", "Apply", both),
-			facts{Managed: true, Former: true, Outdated: true}},
+			facts{Managed: true, NeedsTakeover: true, HasPreviousNames: true}},
 		{"an Update by the manager of before is taken over, too, though it is no apply of ours", "", "", entry("before", "Update", onlyA),
-			facts{Former: true, Outdated: true, Foreign: true}},
+			facts{NeedsTakeover: true, HasPreviousNames: true, Foreign: true}},
 		{"a manager to adopt from is another one until then, and no name of before", "", "", entry("now", "Apply", onlyA) + ", " +
 			entry("helm", "Update", both),
-			facts{Managed: true, Former: true, CoOwned: true, Foreign: true}},
+			facts{Managed: true, NeedsTakeover: true, CoOwned: true, Foreign: true}},
 		{"an entry for a subresource is left to its writer", "", "", entry("now", "Apply", both) + ", " +
 			entry("helm", "Update", ", subresource: status"+both) +
 			", " + entry("before", "Apply", ", subresource: status"+both), facts{Managed: true, CoOwned: true}},
@@ -59,7 +59,7 @@ func TestFormer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := facts{l.Hash, l.OwnerMark, l.Managed, l.Former, l.Outdated, l.CoOwned, l.Foreign}
+			got := facts{l.Hash, l.OwnerMark, l.Managed, l.NeedsTakeover, l.HasPreviousNames, l.CoOwned, l.Foreign}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -68,13 +68,13 @@ func TestFormer(t *testing.T) {
 	nothing := drift.View{Manager: "now"}
 	l, err := nothing.Live(object(t, strings.NewReplacer("LABELS", "", "ANNOTATIONS", "", "ENTRIES",
 		entry("''", "Apply", both)).Replace(object1)))
-	if err != nil || l.Former || l.Outdated || !l.Foreign || l.Hash != "" || l.OwnerMark != "" {
+	if err != nil || l.NeedsTakeover || l.HasPreviousNames || !l.Foreign || l.Hash != "" || l.OwnerMark != "" {
 		t.Errorf("a view without former names finds some: %+v, %v", l, err)
 	}
 }
 
-// TestFormerInitial: an initial field that the manager of before set alone was set by us.
-func TestFormerInitial(t *testing.T) {
+// TestTakeoverInitialFields: an initial field that the manager of before set alone was set by us.
+func TestTakeoverInitialFields(t *testing.T) {
 	view := drift.View{Manager: "now", Previous: drift.Previous{Manager: "before"},
 		Initial: []fieldpath.Path{fieldpath.MustParse(".spec.replicas")}}
 	l, err := view.Live(object(t,
@@ -89,7 +89,7 @@ func TestFormerInitial(t *testing.T) {
 	}
 }
 
-func TestFormerManagers(t *testing.T) {
+func TestTakeoverManagers(t *testing.T) {
 	for reason, test := range map[string]struct {
 		view drift.View
 		want []string
@@ -99,7 +99,7 @@ func TestFormerManagers(t *testing.T) {
 		"before":            {drift.View{Previous: drift.Previous{Manager: "before"}}, []string{"before"}},
 		"before and others": {drift.View{Adopt: []string{"helm"}, Previous: drift.Previous{Manager: "before"}}, []string{"before", "helm"}},
 	} {
-		if diff := cmp.Diff(test.want, test.view.Former()); diff != "" {
+		if diff := cmp.Diff(test.want, test.view.TakeoverManagers()); diff != "" {
 			t.Errorf("%s: %s", reason, diff)
 		}
 	}

@@ -102,9 +102,9 @@ func (o *operator) withdrawNext() {
 	o.next = nil
 }
 
-// succeed makes g the config that the operator works by. The one before is withdrawn, and has finished what it was
+// startElectionTest makes g the config that the operator works by. The one before is withdrawn, and has finished what it was
 // working on when before is closed; it is nil where there was none. ok is false where g is no longer wanted.
-func (o *operator) succeed(g *generation) (before *generation, ok bool) {
+func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -123,10 +123,10 @@ func (o *operator) succeed(g *generation) (before *generation, ok bool) {
 	return before, true
 }
 
-// succeed waits for its turn: the config that worked before finishes what it is working on, while this one's watches have
+// startElectionTest waits for its turn: the config that worked before finishes what it is working on, while this one's watches have
 // begun, so that those which both need go on. What the one before remembers of its own writes is kept.
-func (s *session) succeed() bool {
-	before, ok := s.operator.succeed(s.generation)
+func (s *session) becomeCurrent() bool {
+	before, ok := s.operator.makeCurrent(s.generation)
 	if before == nil {
 		return ok
 	}

@@ -1,0 +1,23 @@
+package drift
+
+import "slices"
+
+// presentIn reports whether an object has the hash or the owner annotation under its previous key.
+func (p Previous) presentIn(metadata map[string]any) bool {
+	return p.Hash.read(metadata) != "" || Key{Annotation: p.OwnerAnnotation}.read(metadata) != ""
+}
+
+// readTakeover looks for managedFields entries that have to become ours. Those of a subresource stay with their writers.
+func (v *View) readTakeover(l *Live, es []entry) {
+	if v.Previous.Manager == "" && len(v.Adopt) == 0 {
+		return
+	}
+	for i := range es {
+		if es[i].subresource != "" {
+			continue
+		}
+		previous := v.Previous.Manager != "" && es[i].manager == v.Previous.Manager
+		l.HasPreviousNames = l.HasPreviousNames || previous
+		l.NeedsTakeover = l.NeedsTakeover || previous || slices.Contains(v.Adopt, es[i].manager)
+	}
+}

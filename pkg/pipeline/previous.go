@@ -1,0 +1,169 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// previousOf returns the names of conventions.previous, without those that the config uses now.
+func previousOf(conv *config.Conventions) drift.Previous {
+	var out drift.Previous
+	previous := conv.Previous
+	if previous == nil {
+		return out
+	}
+	if previous.FieldManager != conv.FieldManager {
+		out.Manager = previous.FieldManager
+	}
+	if h := previous.Hash; h != nil {
+		if key := (drift.Key{Annotation: h.Annotation, Label: h.Label}); key != (drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}) && !isCurrentKey(conv, key) {
+			out.Hash = key
+		}
+	}
+	if o := previous.Owner; o != nil && o.Annotation != conv.Owner.Annotation && !isCurrentKey(conv, drift.Key{Annotation: o.Annotation}) {
+		out.OwnerAnnotation = o.Annotation
+	}
+	return out
+}
+
+// isCurrentKey reports whether the conventions use the key now, for something else: then it proves nothing about the past.
+func isCurrentKey(conv *config.Conventions, key drift.Key) bool {
+	_, label := conv.Labels[key.Label]
+	_, annotation := conv.Annotations[key.Annotation]
+	return label || annotation || key.Annotation != "" && (key.Annotation == conv.Hash.Annotation || key.Annotation == conv.Owner.Annotation) ||
+		key.Label != "" && key.Label == conv.Hash.Label
+}
+
+// usesPreviousNames decides on an object of ours that has names of conventions.previous, or the owner mark that the config
+// no longer uses. It gets the current ones whatever drift.policy is, since conventions.previous will be removed one day. With
+// updatePolicy CreateOnly it gets only the marks.
+func usesPreviousNames(s *subject) (Outcome, bool) {
+	live := s.facts.Live
+	once := s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly
+	if !live.HasPreviousNames && !s.hasOtherOwnerMark(once) {
+		return Outcome{}, false
+	}
+	message := fmt.Sprintf("%s still uses names from conventions.previous", s.wish.Target)
+	if once {
+		return Outcome{State: StateUpdate, Action: ActionReplaceMarks, Message: message, ReplacesPrevious: true}, true
+	}
+	return Outcome{State: StateUpdate, Action: ActionApply, Message: message, ReplacesPrevious: true}, true
+}
+
+// hasOtherOwnerMark reports whether the object has an owner reference where the config wants the annotation, or the other
+// way round. An apply that left it so is not repeated: then another manager owns that mark too.
+func (s *subject) hasOtherOwnerMark(once bool) bool {
+	live, uid := s.facts.Live, s.in.Upstream.GetUID()
+	if _, ok := inSync(s); ok && !once {
+		return false
+	}
+	if !s.wish.Reference {
+		return slices.ContainsFunc(live.Owners, func(o drift.OwnerRef) bool { return o.UID == uid && o.Controller })
+	}
+	_, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ok && marked == string(uid)
+}
+
+// PreviousMarks returns the previous names of the marks that make an object of downstream i ours.
+func (p *Pipeline) PreviousMarks(i int) Marks {
+	var m Marks
+	previous := p.Downstreams[i].View.Previous
+	if previous.Manager != "" {
+		m.Managers = []string{previous.Manager}
+	}
+	if previous.Hash.Label != "" {
+		m.Labels = append(m.Labels, previous.Hash.Label)
+	}
+	for _, key := range []string{previous.Hash.Annotation, previous.OwnerAnnotation} {
+		if key != "" {
+			m.Annotations = append(m.Annotations, key)
+		}
+	}
+	return m
+}
+
+// PreviousManager returns the field manager of conventions.previous, or "".
+func (p *Pipeline) PreviousManager() string { return p.previous.Manager }
+
+// PreviousFinalizer returns the finalizer of conventions.previous, or "".
+func (p *Pipeline) PreviousFinalizer() string {
+	conv := p.Config.Conventions
+	if conv.Previous == nil || conv.Previous.Finalizer == conv.Finalizer {
+		return ""
+	}
+	return conv.Previous.Finalizer
+}
+
+// HasOwnerMark reports whether an object has the owner annotation, under its current or its previous key.
+func (p *Pipeline) HasOwnerMark(u *unstructured.Unstructured) bool {
+	return hasKey(u, drift.Key{Annotation: p.Config.Conventions.Owner.Annotation}) || hasKey(u, drift.Key{Annotation: p.previous.OwnerAnnotation})
+}
+
+// HasHash reports whether an object has a hash, under its current or its previous key.
+func (p *Pipeline) HasHash(u *unstructured.Unstructured) bool {
+	return hasKey(u, p.hashKey) || hasKey(u, p.previous.Hash)
+}
+
+func hasKey(u *unstructured.Unstructured, key drift.Key) bool {
+	return key.Annotation != "" && u.GetAnnotations()[key.Annotation] != "" || key.Label != "" && u.GetLabels()[key.Label] != ""
+}
+
+// WithCurrentMarks returns what to apply to an object with updatePolicy CreateOnly so that it has the current marks instead of
+// the previous ones: the fields that our manager owns, unchanged, and the marks of doc, the document of downstream i. The live
+// object keeps its hash, which is the hash of what was created. off are the marks to remove.
+func (p *Pipeline) WithCurrentMarks(doc map[string]any, i int, owner types.UID, obj *unstructured.Unstructured, hash string) (out map[string]any, off Marks) {
+	now, off := p.Marks(owner, i), p.PreviousMarks(i)
+	owned, _ := drift.Project(obj, p.Config.Conventions.FieldManager)
+	out = maps.Clone(owned)
+	if out == nil {
+		out = map[string]any{}
+	}
+	meta, docMeta := maps.Clone(asMap(out["metadata"])), asMap(doc["metadata"])
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["name"], out["metadata"] = obj.GetName(), meta
+	if ns := obj.GetNamespace(); ns != "" {
+		meta["namespace"] = ns
+	}
+	out["apiVersion"], out["kind"] = doc["apiVersion"], doc["kind"]
+	if refs, ok := docMeta["ownerReferences"]; ok {
+		meta["ownerReferences"] = refs
+		off.Annotations = append(off.Annotations, p.Config.Conventions.Owner.Annotation)
+	} else {
+		delete(meta, "ownerReferences")
+		off.OwnerUID = owner
+	}
+	meta["labels"] = replaceKeys(meta["labels"], docMeta["labels"], now.Labels, off.Labels)
+	meta["annotations"] = replaceKeys(meta["annotations"], docMeta["annotations"], now.Annotations, off.Annotations)
+	if hash != "" && p.hashKey.Label != "" {
+		setText(meta, "labels", p.hashKey.Label, hash)
+	} else if hash != "" {
+		setText(meta, "annotations", p.hashKey.Annotation, hash)
+	}
+	return out, off
+}
+
+// replaceKeys returns a copy of have without the keys in off, and with want's values of keys.
+func replaceKeys(have, want any, keys, off []string) map[string]any {
+	out := maps.Clone(asMap(have))
+	if out == nil {
+		out = map[string]any{}
+	}
+	for _, key := range off {
+		delete(out, key)
+	}
+	for _, key := range keys {
+		if s, ok := asMap(want)[key].(string); ok {
+			out[key] = s
+		}
+	}
+	return out
+}
