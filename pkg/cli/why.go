@@ -111,17 +111,17 @@ func (o *whyOptions) teller(asked objectRef) teller {
 }
 
 // open surveys one operator, in one namespace where its upstreams have one.
-func (w *explanation) open(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
-	f := w.options.surveyFlags
+func (e *explanation) open(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
+	f := e.options.surveyFlags
 	f.connection.overrides.Context.Namespace = namespace
-	s, line, err := f.surveyor(w.cfg, survey.Options{Documents: true})
+	s, line, err := f.surveyor(e.cfg, survey.Options{Documents: true})
 	if err != nil {
 		return nil, err
 	}
 	defer line.clear()
-	if !w.noted[n] {
-		noteMode(w.files[n], line.note)
-		w.noted[n] = true
+	if !e.noted[n] {
+		noteMode(e.files[n], line.note)
+		e.noted[n] = true
 	}
-	return s.Open(ctx, w.files[n])
+	return s.Open(ctx, e.files[n])
 }

@@ -41,36 +41,36 @@ type origin struct {
 }
 
 // explain tells of what the object follows from, level by level, and then of what follows from it.
-func (w *explanation) explain(ctx context.Context, k *namedKind, object *unstructured.Unstructured) error {
-	chain := w.up(ctx, k, object)
+func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstructured.Unstructured) error {
+	chain := e.up(ctx, k, object)
 	related := false
 	for i := len(chain) - 1; i >= 0; i-- {
 		o := chain[i]
-		found, err := w.upstream(ctx, o.operator, o.at)
+		found, err := e.upstream(ctx, o.operator, o.at)
 		if err != nil {
 			return err
 		}
 		related = related || found
 	}
-	found, err := w.down(ctx, k.gvk.GroupKind(), w.asked.at)
+	found, err := e.down(ctx, k.gvk.GroupKind(), e.asked.at)
 	if err != nil {
 		return err
 	}
 	known := related || found
-	met, err := w.stranger(ctx, k, !known)
+	met, err := e.stranger(ctx, k, !known)
 	if err == nil && !known && !met {
-		w.teller.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it",
-			w.asked))
+		e.teller.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it",
+			e.asked))
 	}
 	return err
 }
 
 // up lists what an object follows from, the nearest first, by the marks that it bears.
-func (w *explanation) up(ctx context.Context, k *namedKind, object *unstructured.Unstructured) []origin {
+func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured.Unstructured) []origin {
 	var chain []origin
 	seen := map[string]bool{}
 	for object != nil {
-		o, ok := w.owner(k, object)
+		o, ok := e.owner(k, object)
 		key := fmt.Sprint(o)
 		if !ok || seen[key] {
 			return chain
@@ -78,7 +78,7 @@ func (w *explanation) up(ctx context.Context, k *namedKind, object *unstructured
 		seen[key] = true
 		chain = append(chain, o)
 		// One that is gone, or cannot be read, ends the chain; that it is gone is told where it is looked at.
-		parent, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: o.kind.gvr, Namespace: o.at.Namespace, Name: o.at.Name})
+		parent, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: o.kind.gvr, Namespace: o.at.Namespace, Name: o.at.Name})
 		if err != nil {
 			return chain
 		}
@@ -88,12 +88,12 @@ func (w *explanation) up(ctx context.Context, k *namedKind, object *unstructured
 }
 
 // owner finds the operator and the upstream that an object's marks name.
-func (w *explanation) owner(k *namedKind, object *unstructured.Unstructured) (origin, bool) {
-	for n, f := range w.files {
+func (e *explanation) owner(k *namedKind, object *unstructured.Unstructured) (origin, bool) {
+	for n, f := range e.files {
 		if !hasDownstream(f, k) {
 			continue
 		}
-		kind := w.kindOf(f.Watch.APIVersion, f.Watch.Kind)
+		kind := e.kindOf(f.Watch.APIVersion, f.Watch.Kind)
 		if kind == nil {
 			continue
 		}
@@ -125,8 +125,8 @@ func hasDownstream(f *config.File, k *namedKind) bool {
 	return b != nil && k.is(b.APIVersion, b.Kind)
 }
 
-func (w *explanation) kindOf(apiVersion, kind string) *namedKind {
-	for _, k := range w.names.served {
+func (e *explanation) kindOf(apiVersion, kind string) *namedKind {
+	for _, k := range e.names.served {
 		if k.is(apiVersion, kind) {
 			return k
 		}
@@ -135,13 +135,13 @@ func (w *explanation) kindOf(apiVersion, kind string) *namedKind {
 }
 
 // upstream explains one upstream, as far as it is a link to the object in question. It tells whether there was anything to tell.
-func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (bool, error) {
+func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (bool, error) {
 	key := fmt.Sprint(n, at)
-	if w.told[key] {
+	if e.told[key] {
 		return true, nil
 	}
-	w.told[key] = true
-	v, err := w.open(ctx, n, at.Namespace)
+	e.told[key] = true
+	v, err := e.open(ctx, n, at.Namespace)
 	if err != nil {
 		return false, err
 	}
@@ -151,31 +151,31 @@ func (w *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return false, err
 	}
 	if finding == nil {
-		return true, w.unseen(ctx, n, v, at)
+		return true, e.unseen(ctx, n, v, at)
 	}
-	w.written = v.LastWrite(ctx, at)
-	w.print(ctx, v.Pipeline(), finding, true)
+	e.written = v.LastWrite(ctx, at)
+	e.print(ctx, v.Pipeline(), finding, true)
 	return true, nil
 }
 
 // down explains what follows from an object, and what follows from that.
-func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
+func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
 	found := false
-	for n, f := range w.files {
-		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || w.told[fmt.Sprint(n, at)] {
+	for n, f := range e.files {
+		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || e.told[fmt.Sprint(n, at)] {
 			continue
 		}
-		w.told[fmt.Sprint(n, at)] = true
-		v, err := w.open(ctx, n, at.Namespace)
+		e.told[fmt.Sprint(n, at)] = true
+		v, err := e.open(ctx, n, at.Namespace)
 		if err != nil {
 			return found, err
 		}
 		finding, err := v.Preview(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
-			found, err = true, w.unseen(ctx, n, v, at)
+			found, err = true, e.unseen(ctx, n, v, at)
 		}
-		w.written = v.LastWrite(ctx, at)
+		e.written = v.LastWrite(ctx, at)
 		v.Close()
 		if err != nil {
 			return found, err
@@ -184,12 +184,12 @@ func (w *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 			continue
 		}
 		found = true
-		w.print(ctx, p, finding, false)
+		e.print(ctx, p, finding, false)
 		for _, c := range finding.Changes {
 			if c.Target.Name == "" || c.Action == reconcile.ChangeCreate {
 				continue
 			}
-			if _, err := w.down(ctx, c.Kind.GroupKind(), c.Target); err != nil {
+			if _, err := e.down(ctx, c.Kind.GroupKind(), c.Target); err != nil {
 				return found, err
 			}
 		}

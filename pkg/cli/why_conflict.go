@@ -15,11 +15,11 @@ import (
 
 // holder tells whose an object is that stands in the way of a downstream: who writes it, and what owns it. Whoever is to
 // runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
-func (w *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconcile.Change, line func(string, ...any)) {
+func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconcile.Change, line func(string, ...any)) {
 	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return
 	}
-	object, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,
+	object, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,
 		Name: c.Target.Name})
 	if err != nil {
 		return

@@ -17,32 +17,32 @@ import (
 )
 
 // print tells of one upstream. In brief, only what it has to do with the object that was asked about.
-func (w *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
-	w.teller.upstream(f.Operator, upstreamOf(p, f))
-	w.upstreamState(ctx, p, f)
+func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
+	e.teller.upstream(f.Operator, upstreamOf(p, f))
+	e.upstreamState(ctx, p, f)
 	recorded := map[string]string{}
 	for _, r := range p.Recorded(f.Upstream) {
 		recorded[r.Name] = r.State
 	}
 	for _, c := range f.Changes {
-		w.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
+		e.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
 	}
 	for _, r := range f.Forgotten {
-		w.teller.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of "+
+		e.teller.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of "+
 			"another kind", forgottenRef(r), r.Name))
 	}
 }
 
 // upstreamState tells what concerns all downstreams of an upstream.
-func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding) {
+func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding) {
 	line := func(format string, args ...any) {
-		w.teller.about(fmt.Sprintf(format, args...))
+		e.teller.about(fmt.Sprintf(format, args...))
 	}
 	switch {
 	case f.Upstream.GetDeletionTimestamp() != nil:
 		line("it is being deleted")
 	case !f.Selected:
-		w.deselected(ctx, f, line)
+		e.deselected(ctx, f, line)
 	}
 	if p.Paused(f.Upstream) {
 		line("it is paused by annotation %s", p.Config.Conventions.Pause.Annotation)
@@ -55,8 +55,8 @@ func (w *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 	for _, text := range conditionTexts(p.Config.Status.Conditions, f.Upstream) {
 		line("%s", text)
 	}
-	if !w.written.IsZero() {
-		line("the operator last wrote to it at %s", w.written.UTC().Format(time.RFC3339))
+	if !e.written.IsZero() {
+		line("the operator last wrote to it at %s", e.written.UTC().Format(time.RFC3339))
 	}
 	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() && f.Upstream.GetDeletionTimestamp() == nil {
 		observed, found, _ := unstructured.NestedInt64(f.Upstream.Object, "status", "observedGeneration")
@@ -95,23 +95,23 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 }
 
 // downstream explains one object. What the status says of it stands beside what is decided now.
-func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
+func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
 	brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
-	asked := item.object.gvk.GroupKind() == w.asked.gvk.GroupKind() && item.object.at == w.asked.at
-	w.teller.object(item, asked)
+	asked := item.object.gvk.GroupKind() == e.asked.gvk.GroupKind() && item.object.at == e.asked.at
+	e.teller.object(item, asked)
 	if brief && !asked { // a link of the chain that is not the one in question
 		return
 	}
 	line := func(format string, args ...any) {
-		w.teller.detail(fmt.Sprintf(format, args...))
+		e.teller.detail(fmt.Sprintf(format, args...))
 	}
-	w.when(p, f, c, line)
-	w.holder(ctx, p, c, line)
+	e.when(p, f, c, line)
+	e.holder(ctx, p, c, line)
 	if c.Live != nil && c.Live.Status != kstatus.CurrentStatus {
 		line("its own status: %s: %s", c.Live.Status, p.StatusMessage(c.Index, c.Live))
 	}
-	w.notReady(p, f, c, line)
+	e.notReady(p, f, c, line)
 	if recorded != "" && recorded != string(c.State) {
 		line("the upstream's status says %s", recorded)
 	}
@@ -122,7 +122,7 @@ func (w *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *r
 		line("(%s)", c.Note)
 	}
 	if len(item.diffs) > 0 {
-		w.teller.fields(nextWrite(c), item)
+		e.teller.fields(nextWrite(c), item)
 	}
 }
 
@@ -141,7 +141,7 @@ func nextWrite(c reconcile.Change) string {
 const always = "true"
 
 // when tells what the condition of a downstream gave.
-func (w *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
+func (e *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Index >= len(f.Desired.Downstreams) {
 		return
 	}

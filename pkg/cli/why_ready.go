@@ -12,7 +12,7 @@ import (
 
 // notReady tells why an object that stands as it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
-func (w *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
+func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StatePaused
 	if !applied || !standing(c) {
 		return
@@ -25,7 +25,7 @@ func (w *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 		}
 		if h.Rule != "" {
 			mend = "fix the object or the rule"
-			word += ", says " + w.place(f.Operator, h.Rule)
+			word += ", says " + e.place(f.Operator, h.Rule)
 		}
 		line("%s: %s", word, h.Message)
 	}
@@ -48,8 +48,8 @@ func hindrances(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) 
 }
 
 // place is the file and line of a text in an operator's config.
-func (w *explanation) place(operator, path string) string {
-	for _, f := range w.files {
+func (e *explanation) place(operator, path string) string {
+	for _, f := range e.files {
 		if f.Metadata.Name == operator {
 			file, line := f.TextPos(path)
 			return fmt.Sprintf("%s:%d", file, line)

@@ -14,18 +14,18 @@ const readersTold = 10
 // stranger tells what an object that bears no mark has to do with the operators: as an input it is read, and where nothing
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
-func (w *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
+func (e *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
 	concerned := false
-	for n, f := range w.files {
+	for n, f := range e.files {
 		target, narrow := inTheWay && hasDownstream(f, k), staysInNamespace(f, k)
 		if !target && !hasInput(f, k) {
 			continue
 		}
 		namespace := ""
 		if narrow {
-			namespace = w.asked.at.Namespace
+			namespace = e.asked.at.Namespace
 		}
-		found, err := w.strangerTo(ctx, n, namespace, target)
+		found, err := e.strangerTo(ctx, n, namespace, target)
 		if err != nil {
 			return concerned, err
 		}
@@ -35,8 +35,8 @@ func (w *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool)
 }
 
 // strangerTo is stranger for one operator.
-func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, target bool) (bool, error) {
-	v, err := w.open(ctx, n, namespace)
+func (e *explanation) strangerTo(ctx context.Context, n int, namespace string, target bool) (bool, error) {
+	v, err := e.open(ctx, n, namespace)
 	if err != nil {
 		return false, err
 	}
@@ -48,30 +48,30 @@ func (w *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 			return nil
 		}
 		for i, ref := range p.InputRefs(ctx, f.Upstream) {
-			if ref.At != w.asked.at || p.Inputs[i].Kind.GVK.GroupKind() != w.asked.gvk.GroupKind() {
+			if ref.At != e.asked.at || p.Inputs[i].Kind.GVK.GroupKind() != e.asked.gvk.GroupKind() {
 				continue
 			}
 			if readers++; readers <= readersTold {
-				w.teller.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", w.asked, p.Inputs[i].Name, upstreamOf(p, f), p.Name))
+				e.teller.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.asked, p.Inputs[i].Name, upstreamOf(p, f), p.Name))
 			}
 		}
-		if key := fmt.Sprint(n, f.Ref); target && !w.told[key] && w.targets(f) {
-			w.told[key], found = true, true
-			w.written = v.LastWrite(ctx, f.Ref)
-			w.print(ctx, p, f, true)
+		if key := fmt.Sprint(n, f.Ref); target && !e.told[key] && e.targets(f) {
+			e.told[key], found = true, true
+			e.written = v.LastWrite(ctx, f.Ref)
+			e.print(ctx, p, f, true)
 		}
 		return nil
 	})
 	if readers > readersTold {
-		w.teller.remark(fmt.Sprintf("%s is input of %d more (operator %s)", w.asked, readers-readersTold, p.Name))
+		e.teller.remark(fmt.Sprintf("%s is input of %d more (operator %s)", e.asked, readers-readersTold, p.Name))
 	}
 	return found || readers > 0, err
 }
 
 // targets tells whether the object in question stands where an upstream's downstream is to be.
-func (w *explanation) targets(f *reconcile.Finding) bool {
+func (e *explanation) targets(f *reconcile.Finding) bool {
 	for _, c := range f.Changes {
-		if c.Target == w.asked.at && c.Kind.GroupKind() == w.asked.gvk.GroupKind() {
+		if c.Target == e.asked.at && c.Kind.GroupKind() == e.asked.gvk.GroupKind() {
 			return true
 		}
 	}

@@ -20,30 +20,30 @@ import (
 
 // unseen tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
 // and at its namespace tells what of the config's watch passes it over.
-func (w *explanation) unseen(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
+func (e *explanation) unseen(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
-	w.teller.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
-	upstream, err := apply.New(w.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
+	e.teller.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
+	upstream, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		w.teller.about("nothing follows from it: it does not exist")
+		e.teller.about("nothing follows from it: it does not exist")
 		return nil
 	case err != nil:
 		return err
 	}
-	reasons := w.passedOver(ctx, w.files[n], upstream)
+	reasons := e.passedOver(ctx, e.files[n], upstream)
 	if len(reasons) == 0 {
 		reasons = []string{"it was made by this very operator, which makes nothing of what it has made"}
 	}
 	for _, reason := range reasons {
-		w.teller.about("nothing follows from it: " + reason)
+		e.teller.about("nothing follows from it: " + reason)
 	}
 	return nil
 }
 
 // passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
 // its place in the config; none where it satisfies all.
-func (w *explanation) passedOver(ctx context.Context, f *config.File, upstream *unstructured.Unstructured) []string {
+func (e *explanation) passedOver(ctx context.Context, f *config.File, upstream *unstructured.Unstructured) []string {
 	var reasons []string
 	watch, ns := f.Watch, upstream.GetNamespace()
 	place := func(path string) string {
@@ -59,7 +59,7 @@ func (w *explanation) passedOver(ctx context.Context, f *config.File, upstream *
 	if ns == "" || watch.NamespaceSelector == nil {
 		return reasons
 	}
-	have, err := w.namespaceLabels(ctx, ns)
+	have, err := e.namespaceLabels(ctx, ns)
 	if err != nil {
 		return append(reasons, fmt.Sprintf("%s may not fit namespace %s, which cannot be read: %s", place("watch.namespaceSelector"), ns,
 			apply.Classify(err).Message))
@@ -71,8 +71,8 @@ func (w *explanation) passedOver(ctx context.Context, f *config.File, upstream *
 }
 
 // namespaceLabels reads the labels of a namespace by a list of it alone, which takes no more rights than to watch it.
-func (w *explanation) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
-	list, err := w.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+func (e *explanation) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	list, err := e.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
 		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil || len(list.Items) == 0 {
 		return nil, err
@@ -104,9 +104,9 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 }
 
 // deselected tells why an upstream that has downstreams is not selected any more.
-func (w *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
-	i := slices.IndexFunc(w.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
-	reasons := w.passedOver(ctx, w.files[i], f.Upstream)
+func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
+	i := slices.IndexFunc(e.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
+	reasons := e.passedOver(ctx, e.files[i], f.Upstream)
 	for _, reason := range reasons {
 		line("the config does not select it (any more): %s", reason)
 	}

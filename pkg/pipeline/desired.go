@@ -140,9 +140,9 @@ func (p *Pipeline) refuseSharedTargets(w *Desired) {
 }
 
 // Forget drops the rendered documents, which are large; Document renders again.
-func (w *Desired) Forget() *Desired {
-	for i := range w.Downstreams {
-		w.Downstreams[i].document = nil
+func (d *Desired) Forget() *Desired {
+	for i := range d.Downstreams {
+		d.Downstreams[i].document = nil
 	}
-	return w
+	return d
 }

@@ -165,9 +165,9 @@ func (p *Pipeline) keeps(own Owned) bool {
 func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 
 // unknown tells whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
-func (w *Desired) unknown(i int) bool {
-	wish := wishOf(w, i)
-	return w != nil && (len(w.Invalid) > 0 || wish != nil && wish.Err != nil)
+func (d *Desired) unknown(i int) bool {
+	wish := wishOf(d, i)
+	return d != nil && (len(d.Invalid) > 0 || wish != nil && wish.Err != nil)
 }
 
 // finalizerAction asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
@@ -202,6 +202,6 @@ func (p *Pipeline) needsFinalizer(w *DesiredDownstream) bool {
 
 // inDoubt tells whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
 // describe guards it; what is made beside it may need a guard all the same.
-func (w *Desired) inDoubt() bool {
-	return w != nil && slices.ContainsFunc(w.Downstreams, func(d DesiredDownstream) bool { return d.Err != nil })
+func (d *Desired) inDoubt() bool {
+	return d != nil && slices.ContainsFunc(d.Downstreams, func(one DesiredDownstream) bool { return one.Err != nil })
 }

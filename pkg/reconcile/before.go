@@ -38,14 +38,14 @@ type beforeMemory struct {
 }
 
 // gatherBefore puts together what is known of the object of deletion.before.
-func (l *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
-	m, p := &l.record.before, l.Pipeline
-	f := pipeline.BeforeFacts{Record: p.RecordedBefore(l.upstream), Made: m.made, Inputs: l.inputsRead()}
+func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
+	m, p := &r.record.before, r.Pipeline
+	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Inputs: r.inputsRead()}
 	var err error
 	if p.BeforePassed(f.Record) {
 		if !m.gone && f.Record.ObjectName != "" {
-			f.Live, err = l.beforeAt(ctx, refOfRecord(f), f.Record.UID)
-			if f.Record.UID == "" && f.Live != nil && !l.isOwnBefore(f.Live) {
+			f.Live, err = r.beforeAt(ctx, refOfRecord(f), f.Record.UID)
+			if f.Record.UID == "" && f.Live != nil && !r.isOwnBefore(f.Live) {
 				f.Live = nil // it was never made, and this is somebody else's
 			}
 			m.gone = err == nil && f.Live == nil
@@ -53,38 +53,38 @@ func (l *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 		return f, err
 	}
 	if uid := madeUID(f); uid != "" {
-		if f.Live, err = l.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
+		if f.Live, err = r.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
 			return f, err
 		}
 		// Nothing but a read tells an object that was removed from one that has done its work: the cache may lag behind
 		// our own record.
-		if err := l.readUpstream(ctx); err != nil {
+		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
-		return l.gatherBefore(ctx)
+		return r.gatherBefore(ctx)
 	}
-	return l.gatherUnmadeBefore(ctx, f)
+	return r.gatherUnmadeBefore(ctx, f)
 }
 
 // gatherUnmadeBefore is gatherBefore where nothing is known to have been made.
-func (l *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.BeforeFacts) (pipeline.BeforeFacts, error) {
-	if m := &l.record.before; !m.certain {
-		if err := l.readUpstream(ctx); err != nil {
+func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.BeforeFacts) (pipeline.BeforeFacts, error) {
+	if m := &r.record.before; !m.certain {
+		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
-		return l.gatherBefore(ctx)
+		return r.gatherBefore(ctx)
 	}
-	m := &l.record.before
+	m := &r.record.before
 	if m.desired != nil && m.desired.Target == refOfRecord(f) {
 		f.Desired = *m.desired
 	} else {
-		f.Desired = l.Pipeline.DesiredBefore(l.upstream, f.Inputs)
+		f.Desired = r.Pipeline.DesiredBefore(r.upstream, f.Inputs)
 	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
 		if at != f.Desired.Target { // the template says something else by now: was anything made before it did?
-			live, err := l.beforeAt(ctx, at, "")
-			if err != nil || live != nil && l.isOwnBefore(live) {
+			live, err := r.beforeAt(ctx, at, "")
+			if err != nil || live != nil && r.isOwnBefore(live) {
 				f.Live = live
 				return f, err
 			}
@@ -92,25 +92,25 @@ func (l *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.Befo
 	}
 	var err error
 	if f.Desired.Err == nil {
-		f.Live, err = l.occupant(ctx, f.Desired.Target)
+		f.Live, err = r.occupant(ctx, f.Desired.Target)
 	}
 	return f, err
 }
 
 // occupant finds what stands where the object is to be made: as just read, or, where a create met somebody
 // else's object, as read once the wait after that is over; else as the cache has it.
-func (l *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
-	m := &l.record.before
-	read, until := l.record.lastBeforeRead()
+func (r *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	m := &r.record.before
+	read, until := r.record.lastBeforeRead()
 	switch {
-	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(l.now.Add(freshFor)):
+	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(freshFor)):
 		return read, nil
 	case m.foreign != at:
-		return l.Cache.Live(pipeline.BeforeIndex, at), nil
-	case read != nil && m.retry.wait(l.record.asked, l.now) > 0:
+		return r.Cache.Live(pipeline.BeforeIndex, at), nil
+	case read != nil && m.retry.wait(r.record.asked, r.now) > 0:
 		return read, nil
 	}
-	live, err := l.readBefore(ctx, at)
+	live, err := r.readBefore(ctx, at)
 	if err == nil && live == nil {
 		m.foreign = pipeline.Ref{}
 	}
@@ -118,8 +118,8 @@ func (l *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.
 }
 
 // isOwnBefore tells whether an object was made by deletion.before for this upstream.
-func (l *reconciliation) isOwnBefore(live *drift.Live) bool {
-	return pipeline.MadeForDeletion(live, l.upstream.GetUID())
+func (r *reconciliation) isOwnBefore(live *drift.Live) bool {
+	return pipeline.MadeForDeletion(live, r.upstream.GetUID())
 }
 
 func madeUID(f pipeline.BeforeFacts) types.UID {
@@ -138,99 +138,99 @@ func refOfRecord(f pipeline.BeforeFacts) pipeline.Ref {
 
 // beforeAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
 // request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
-func (l *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
-	read, until := l.record.lastBeforeRead()
+	read, until := r.record.lastBeforeRead()
 	if read != nil && at.Name == "" {
 		at = pipeline.Ref{Namespace: read.Namespace, Name: read.Name}
 	}
-	cached := l.Cache.Live(pipeline.BeforeIndex, at)
-	if is(read) && l.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
+	cached := r.Cache.Live(pipeline.BeforeIndex, at)
+	if is(read) && r.now.Before(until) && (!is(cached) || Newer(read.ResourceVersion, cached.ResourceVersion)) {
 		if !is(cached) {
-			l.trustUntil(until)
+			r.trustUntil(until)
 		}
 		return read, nil
 	}
 	if is(cached) {
 		// What has lost its mark, as by kubectl delete --cascade=orphan, does not call for a reconciliation when it changes.
-		l.unwatched = l.unwatched || !pipeline.Marked(cached, l.upstream.GetUID())
+		r.unwatched = r.unwatched || !pipeline.Marked(cached, r.upstream.GetUID())
 		return cached, nil
 	}
-	live, err := l.readBefore(ctx, at)
+	live, err := r.readBefore(ctx, at)
 	if err != nil || !is(live) {
 		return nil, err
 	}
-	l.unwatched = true
+	r.unwatched = true
 	return live, nil
 }
 
 // beforeRead reads what stands at a place; nil where nothing does, be it since the kind is gone.
-func (l *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
-	if k := l.Pipeline.Before.Object.Kind; k.Missing != nil {
-		return nil, l.Host.Absent(ctx, k.GVK)
+func (r *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
+	if k := r.Pipeline.Before.Object.Kind; k.Missing != nil {
+		return nil, r.Host.Absent(ctx, k.GVK)
 	}
-	obj, err := l.client.Get(ctx, l.beforeTarget(at))
+	obj, err := r.client.Get(ctx, r.beforeTarget(at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.rememberBefore(obj)
+	return r.rememberBefore(obj)
 }
 
 // rememberBefore takes in what a request about the object returned.
-func (l *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.Live, error) {
-	live, err := l.Pipeline.Before.Object.View.Live(obj)
+func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.Live, error) {
+	live, err := r.Pipeline.Before.Object.View.Live(obj)
 	if err != nil {
 		return nil, err
 	}
-	l.record.rememberBefore(live, l.now)
+	r.record.rememberBefore(live, r.now)
 	return live, nil
 }
 
-func (s *Reconciler) beforeTarget(at pipeline.Ref) apply.Target {
-	return apply.Target{GVR: s.Pipeline.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
+func (r *Reconciler) beforeTarget(at pipeline.Ref) apply.Target {
+	return apply.Target{GVR: r.Pipeline.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
 // readUpstream replaces the upstream by what the API server has. A process that has just started, or just been elected,
 // may have an older one in its cache, without what another process recorded.
-func (l *reconciliation) readUpstream(ctx context.Context) error {
-	up, err := l.client.Get(ctx, l.UpstreamTarget(l.ref))
+func (r *reconciliation) readUpstream(ctx context.Context) error {
+	up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref))
 	switch {
 	case err != nil:
 		return err
-	case up.GetUID() != l.upstream.GetUID():
+	case up.GetUID() != r.upstream.GetUID():
 		return apply.ErrGone
 	}
-	l.upstream = withoutManagedFields(up)
-	l.record.wrote(up, false)
-	l.record.before.certain = true
+	r.upstream = withoutManagedFields(up)
+	r.record.wrote(up, false)
+	r.record.before.certain = true
 	return nil
 }
 
 // actBefore carries out what was decided about the object of deletion.before. It tells whether that was done.
-func (l *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
-	o, m := *d.Before, &l.record.before
-	if o.Action != pipeline.ActionRecord && m.retry.wait(l.record.asked, l.now) > 0 {
+func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	o, m := *d.Before, &r.record.before
+	if o.Action != pipeline.ActionRecord && m.retry.wait(r.record.asked, r.now) > 0 {
 		return false
 	}
-	countOutcome(l.Name, pipeline.BeforeName, string(o.State))
-	l.Log.V(1).Info("acting", "upstream", l.ref.String(), "downstream", pipeline.BeforeName,
+	countOutcome(r.Name, pipeline.BeforeName, string(o.State))
+	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 	var err error
 	switch o.Action {
 	case pipeline.ActionRecord:
-		return l.recordBefore(ctx, d, in)
+		return r.recordBefore(ctx, d, in)
 	case pipeline.ActionCreate:
-		err = l.createBefore(ctx, o, in)
+		err = r.createBefore(ctx, o, in)
 	case pipeline.ActionFree:
-		err = l.freeBefore(ctx, o.Live)
+		err = r.freeBefore(ctx, o.Live)
 	case pipeline.ActionDelete:
-		err = l.deleteBefore(ctx, o)
+		err = r.deleteBefore(ctx, o)
 	}
 	if err != nil {
-		l.failBefore(o, err)
+		r.failBefore(o, err)
 		return false
 	}
 	m.retry, m.failure = retryState{}, nil
@@ -238,68 +238,68 @@ func (l *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in
 }
 
 // recordBefore writes the status and makes sure that it says what was decided, before anything goes on.
-func (l *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
-	l.reportDeletion(ctx, *d)
-	have, want := l.Pipeline.RecordedBefore(l.upstream), l.Pipeline.BeforeRecord(*d.Before)
-	if l.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
+func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	r.reportDeletion(ctx, *d)
+	have, want := r.Pipeline.RecordedBefore(r.upstream), r.Pipeline.BeforeRecord(*d.Before)
+	if r.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
 	if d.Before.State == pipeline.StateCreate {
-		l.record.before.desired = &in.Before.Desired
+		r.record.before.desired = &in.Before.Desired
 	}
-	l.eventDeletion(*d)
+	r.eventDeletion(*d)
 	return true
 }
 
 // createBefore makes the object, where nothing of that name stands. What does is looked at in the next round.
-func (l *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
-	m, t := &l.record.before, l.beforeTarget(o.Target)
+func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+	m, t := &r.record.before, r.beforeTarget(o.Target)
 	m.desired = nil // what fails may be rendered otherwise the next time
-	resp, err := l.client.Create(ctx, t, l.Pipeline.BeforeDocument(&in.Before.Desired))
+	resp, err := r.client.Create(ctx, t, r.Pipeline.BeforeDocument(&in.Before.Desired))
 	switch {
 	case errors.Is(err, apply.ErrExists):
-		live, err := l.readBefore(ctx, o.Target)
-		if err == nil && live != nil && !l.isOwnBefore(live) {
+		live, err := r.readBefore(ctx, o.Target)
+		if err == nil && live != nil && !r.isOwnBefore(live) {
 			m.foreign = o.Target
 		}
 		return err
 	case err != nil:
 		return err
 	}
-	if _, err := l.rememberBefore(resp); err != nil {
+	if _, err := r.rememberBefore(resp); err != nil {
 		return err
 	}
 	m.made, m.foreign = resp.GetUID(), pipeline.Ref{}
-	l.eventBeforeCreated(o)
+	r.eventBeforeCreated(o)
 	return nil
 }
 
 // freeBefore takes our finalizer off the object.
-func (l *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error {
-	resp, err := l.removeOurFinalizer(ctx, live)
+func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error {
+	resp, err := r.removeOurFinalizer(ctx, live)
 	switch {
 	case err != nil:
 		return err
 	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
-		l.record.before.gone = true
+		r.record.before.gone = true
 		return nil
 	}
-	_, err = l.rememberBefore(resp)
+	_, err = r.rememberBefore(resp)
 	return err
 }
 
 // removeOurFinalizer takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
-func (s *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
+func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
 		"finalizers": pipeline.KeptFinalizers(live),
 	}}}
-	t := s.beforeTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
-	resp, err := s.Client.RemoveFinalizer(ctx, t, obj, s.Pipeline.Config.Conventions.Finalizers()...)
+	t := r.beforeTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+	resp, err := r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
 	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
 		resp = nil
-		if obj, err = s.Client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
-			resp, err = s.Client.RemoveFinalizer(ctx, t, obj, s.Pipeline.Config.Conventions.Finalizers()...)
+		if obj, err = r.Client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
+			resp, err = r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
 		}
 	}
 	if errors.Is(err, apply.ErrGone) {
@@ -309,13 +309,13 @@ func (s *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 }
 
 // deleteBefore deletes the object where no owner reference does.
-func (l *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
-	propagation := metav1.DeletionPropagation(l.Pipeline.Config.Deletion.Propagation)
-	err := l.client.Delete(ctx, l.beforeTarget(o.Target), o.UID, propagation)
+func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
+	propagation := metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
+	err := r.client.Delete(ctx, r.beforeTarget(o.Target), o.UID, propagation)
 	if err != nil && !errors.Is(err, apply.ErrReplaced) {
 		return err
 	}
-	l.record.before.gone = true
+	r.record.before.gone = true
 	return nil
 }
 
@@ -329,12 +329,12 @@ func (m *beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 }
 
 // failBefore notes a failed request about the object. It is tried again with growing delay.
-func (l *reconciliation) failBefore(o pipeline.Outcome, err error) {
-	f, m := classify(l.Pipeline.Before.Object, err), &l.record.before
-	l.atLeast = max(l.atLeast, f.RetryAfter)
+func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
+	f, m := classify(r.Pipeline.Before.Object, err), &r.record.before
+	r.atLeast = max(r.atLeast, f.RetryAfter)
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
-	l.delay(&m.retry)
-	CountFailure(l.Name, pipeline.BeforeName, f.Reason)
-	l.Log.Info("an action failed and is tried again", "upstream", l.ref.String(), "downstream", pipeline.BeforeName,
+	r.delay(&m.retry)
+	CountFailure(r.Name, pipeline.BeforeName, f.Reason)
+	r.Log.Info("an action failed and is tried again", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,
 		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
 }

@@ -18,8 +18,8 @@ type cascades struct {
 }
 
 // Deleting takes in an upstream that is being deleted as a watch brings it, with its finalizers.
-func (s *Reconciler) Deleting(uid types.UID, finalizers []string) {
-	c := &s.cascades
+func (r *Reconciler) Deleting(uid types.UID, finalizers []string) {
+	c := &r.cascades
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
@@ -31,7 +31,7 @@ func (s *Reconciler) Deleting(uid types.UID, finalizers []string) {
 }
 
 // Gone takes in that an upstream is gone.
-func (s *Reconciler) Gone(uid types.UID) { s.cascades.forget(uid) }
+func (r *Reconciler) Gone(uid types.UID) { r.cascades.forget(uid) }
 
 // forget is for an upstream that is gone.
 func (c *cascades) forget(uid types.UID) {
@@ -48,43 +48,43 @@ func (c *cascades) of(uid types.UID) pipeline.Cascade {
 
 // awaitsDeletion tells whether an upstream is being deleted and its watch, which has it, has not told so yet. What an API
 // request answers, or the cache shows before the event is handled, may be without what the deletion asked for.
-func (l *reconciliation) awaitsDeletion() bool {
-	l.cascades.mu.Lock()
-	_, told := l.cascades.seen[l.upstream.GetUID()]
-	l.cascades.mu.Unlock()
+func (r *reconciliation) awaitsDeletion() bool {
+	r.cascades.mu.Lock()
+	_, told := r.cascades.seen[r.upstream.GetUID()]
+	r.cascades.mu.Unlock()
 	if told {
 		return false
 	}
-	return l.Cache.UpstreamUID(l.ref) == l.upstream.GetUID()
+	return r.Cache.UpstreamUID(r.ref) == r.upstream.GetUID()
 }
 
 // cascade is what the deletion of the upstream asks for.
-func (l *reconciliation) cascade() pipeline.Cascade {
-	if c := pipeline.CascadeOf(l.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
+func (r *reconciliation) cascade() pipeline.Cascade {
+	if c := pipeline.CascadeOf(r.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
 		return c
 	}
-	return l.cascades.of(l.upstream.GetUID())
+	return r.cascades.of(r.upstream.GetUID())
 }
 
 // propagation is how the downstreams of an upstream are deleted.
-func (l *reconciliation) propagation() metav1.DeletionPropagation {
-	if l.upstream.GetDeletionTimestamp() != nil && l.cascade() == pipeline.CascadeForeground {
+func (r *reconciliation) propagation() metav1.DeletionPropagation {
+	if r.upstream.GetDeletionTimestamp() != nil && r.cascade() == pipeline.CascadeForeground {
 		return metav1.DeletePropagationForeground
 	}
-	return metav1.DeletionPropagation(l.Pipeline.Config.Deletion.Propagation)
+	return metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
 }
 
 // mayBeCollected tells whether what is to be done may be about an upstream that is gone, so that it is read first. The
 // garbage collector's work may be heard of before the upstream's deletion: what it deleted would be made again, a Job run
 // again; and an owner reference that it took off with --cascade=orphan would, once given again, have the object deleted.
-func (l *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
+func (r *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
 		switch {
-		case !l.record.desired.Downstreams[o.Downstream].Reference || o.Theirs:
+		case !r.record.desired.Downstreams[o.Downstream].Reference || o.Theirs:
 			return false
 		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
-			return !l.hasFinalizer() && l.record.targets[o.Downstream].uid != ""
+			return !r.hasFinalizer() && r.record.targets[o.Downstream].uid != ""
 		}
-		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, l.upstream.GetUID())
+		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, r.upstream.GetUID())
 	})
 }

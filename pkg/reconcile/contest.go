@@ -24,8 +24,8 @@ const contestedAfter = 3
 // spacing is how a config spaces out writes that do not settle.
 type spacing struct{ minDelay, maxDelay time.Duration }
 
-func (s *Reconciler) spacing() spacing {
-	retry := s.Pipeline.Config.Retry
+func (r *Reconciler) spacing() spacing {
+	retry := r.Pipeline.Config.Retry
 	return spacing{time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay)}
 }
 

@@ -16,217 +16,217 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-func (l *reconciliation) addFinalizer(ctx context.Context) bool {
-	up, err := l.client.AddFinalizer(ctx, l.UpstreamTarget(l.ref), l.upstream, l.Pipeline.Config.Conventions.Finalizer)
+func (r *reconciliation) addFinalizer(ctx context.Context) bool {
+	up, err := r.client.AddFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
-		l.failUpstream("adding the finalizer", err)
+		r.failUpstream("adding the finalizer", err)
 		return false
 	}
-	l.wroteFinalizer()
-	l.upstream = withoutManagedFields(up)
-	l.record.wrote(up, false)
+	r.wroteFinalizer()
+	r.upstream = withoutManagedFields(up)
+	r.record.wrote(up, false)
 	return true
 }
 
 // finalizerChange is what can be done to the finalizer as the upstream is; wroteFinalizer counts that it was done.
-func (l *reconciliation) finalizerChange() string {
-	if l.hasFinalizer() {
+func (r *reconciliation) finalizerChange() string {
+	if r.hasFinalizer() {
 		return "remove"
 	}
 	return "add"
 }
 
-func (l *reconciliation) wroteFinalizer() {
-	l.record.finalizerContest.write(l.record.asked, l.finalizerChange(), l.spacing(), l.now)
+func (r *reconciliation) wroteFinalizer() {
+	r.record.finalizerContest.write(r.record.asked, r.finalizerChange(), r.spacing(), r.now)
 }
 
 // retireFinalizer takes the finalizer off an upstream that no longer needs it. What the status names and the cache does
 // not show is read first: the cache may lag, and after this nothing would hold the upstream for it. What is found is left
 // to the next round.
-func (l *reconciliation) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
+func (r *reconciliation) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
 	known := in.Leftovers
 	for i, f := range in.Facts {
 		if f.Live != nil {
 			known = append(known, pipeline.Owned{Downstream: i, Live: f.Live})
 		}
 	}
-	if l.findUnserved(ctx); len(l.failures) > 0 {
+	if r.findUnserved(ctx); len(r.failures) > 0 {
 		return false
 	}
-	unseen, err := l.readRecorded(ctx, known)
+	unseen, err := r.readRecorded(ctx, known)
 	switch {
 	case err != nil:
-		l.failUpstream("reading what the status names", err)
+		r.failUpstream("reading what the status names", err)
 		return false
 	case len(unseen) > 0:
-		l.unseen = append(l.unseen, unseen...)
+		r.unseen = append(r.unseen, unseen...)
 		return true
 	}
-	return l.removeFinalizer(ctx)
+	return r.removeFinalizer(ctx)
 }
 
 // removeFinalizer takes the finalizer off, if it is there. An upstream that has gone meanwhile has no finalizer either.
-func (l *reconciliation) removeFinalizer(ctx context.Context) bool {
-	up, err := l.client.RemoveFinalizer(ctx, l.UpstreamTarget(l.ref), l.upstream, l.Pipeline.Config.Conventions.Finalizers()...)
+func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
+	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return true
 	case err != nil:
-		l.failUpstream("removing the finalizer", err)
+		r.failUpstream("removing the finalizer", err)
 		return false
 	}
-	l.wroteFinalizer()
-	l.upstream = withoutManagedFields(up)
-	l.record.wrote(up, false)
+	r.wroteFinalizer()
+	r.upstream = withoutManagedFields(up)
+	r.record.wrote(up, false)
 	return true
 }
 
 // finalize is about an upstream that is being deleted: first deletion.before, where the config has one; then what bears the
 // upstream's mark in the cache, and what its status names, is deleted or released; then the finalizer goes. For the
 // downstreams it needs neither template nor rule.
-func (l *reconciliation) finalize(ctx context.Context) time.Duration {
+func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
-	if !l.hasFinalizer() || l.record.finalized || l.Pipeline.Observing() {
-		l.record.unable = ""
-		l.countVerdict(l.record, deleting)
+	if !r.hasFinalizer() || r.record.finalized || r.Pipeline.Observing() {
+		r.record.unable = ""
+		r.countVerdict(r.record, deleting)
 		return 0
 	}
-	if l.awaitsDeletion() {
+	if r.awaitsDeletion() {
 		return startOverAfter
 	}
-	if wait := l.record.retry.wait(l.record.asked, l.now); wait > 0 {
+	if wait := r.record.retry.wait(r.record.asked, r.now); wait > 0 {
 		return wait
 	}
-	l.record.unable = ""
-	if r := l.Pipeline.RecordedBefore(l.upstream); r != nil {
-		l.reportedBefore = r.State
+	r.record.unable = ""
+	if recorded := r.Pipeline.RecordedBefore(r.upstream); recorded != nil {
+		r.reportedBefore = recorded.State
 	}
 	var d pipeline.Decision
 	for range maxRounds {
-		in, err := l.gatherDeletion(ctx)
+		in, err := r.gatherDeletion(ctx)
 		switch {
 		case errors.Is(err, apply.ErrGone):
-			l.forget(l.ref)
+			r.forget(r.ref)
 			return 0
 		case err != nil:
-			l.failUpstream("reading what the status names", err)
-			l.reportDeletion(ctx, pipeline.Decision{WaitsForBefore: true})
-			l.countVerdict(l.record, deleting)
-			return l.retryLater()
+			r.failUpstream("reading what the status names", err)
+			r.reportDeletion(ctx, pipeline.Decision{WaitsForBefore: true})
+			r.countVerdict(r.record, deleting)
+			return r.retryLater()
 		}
-		d = l.Pipeline.DecideDeletion(in)
-		acted := l.actDeletion(ctx, &d, in)
-		if l.finalized {
+		d = r.Pipeline.DecideDeletion(in)
+		acted := r.actDeletion(ctx, &d, in)
+		if r.finalized {
 			return 0
 		}
 		if !acted {
 			break
 		}
 	}
-	return l.stillThere(ctx, d)
+	return r.stillThere(ctx, d)
 }
 
 // gatherDeletion puts together what the decision about a deletion depends on. It reads what the status names and the
 // cache does not have, once the downstreams' turn has come.
-func (l *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
-	in := pipeline.Input{Upstream: l.upstream, HasFinalizer: true, Now: l.now, Cascade: l.cascade()}
-	l.unwatched = false
-	if l.Pipeline.Before != nil && !l.Pipeline.SkipsBefore(l.upstream, in.Cascade) {
+func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
+	in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+	r.unwatched = false
+	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
 		var err error
-		if in.Before, err = l.gatherBefore(ctx); err != nil {
+		if in.Before, err = r.gatherBefore(ctx); err != nil {
 			return in, err
 		}
-		if in.Upstream = l.upstream; !l.Pipeline.BeforePassed(in.Before.Record) {
+		if in.Upstream = r.upstream; !r.Pipeline.BeforePassed(in.Before.Record) {
 			return in, nil
 		}
 	}
-	in.Leftovers = l.Pipeline.Leftovers(l.upstream.GetUID(), nil, l.shownByDownstream(), l.recorded())
+	in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.shownByDownstream(), r.recorded())
 	for i := range in.Leftovers {
-		in.Leftovers[i].Asked = l.record.isGone(in.Leftovers[i].Live, l.now)
+		in.Leftovers[i].Asked = r.record.isGone(in.Leftovers[i].Live, r.now)
 	}
-	l.findUnserved(ctx)
-	missing, err := l.readRecorded(ctx, in.Leftovers)
+	r.findUnserved(ctx)
+	missing, err := r.readRecorded(ctx, in.Leftovers)
 	if err != nil {
 		return in, err
 	}
-	l.unwatched = l.unwatched || len(missing) > 0
+	r.unwatched = r.unwatched || len(missing) > 0
 	in.Leftovers = append(in.Leftovers, missing...)
 	return in, nil
 }
 
 // actDeletion carries out what was decided, the finalizer last. It tells whether anything was done, so that deciding again
 // may come to something new.
-func (l *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	if d.WaitsForBefore {
-		return d.Before.Action != pipeline.ActionNone && l.actBefore(ctx, d, in)
+		return d.Before.Action != pipeline.ActionNone && r.actBefore(ctx, d, in)
 	}
 	acted := false
 	for _, o := range d.Leftovers {
-		if o.Action != pipeline.ActionNone && l.failures[o.Downstream] == nil {
-			acted = l.carryOut(ctx, o, in) || acted
+		if o.Action != pipeline.ActionNone && r.failures[o.Downstream] == nil {
+			acted = r.carryOut(ctx, o, in) || acted
 		}
 	}
-	if len(l.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
-		return acted && len(l.failures) == 0
+	if len(r.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
+		return acted && len(r.failures) == 0
 	}
-	if d.Before != nil && d.Before.Action != pipeline.ActionNone && !l.actBefore(ctx, d, in) {
+	if d.Before != nil && d.Before.Action != pipeline.ActionNone && !r.actBefore(ctx, d, in) {
 		return false
 	}
-	if err := l.releaseBeforeOfOtherKind(ctx); err != nil {
-		l.failUpstream("letting go of what an earlier deletion.before made", err)
+	if err := r.releaseBeforeOfOtherKind(ctx); err != nil {
+		r.failUpstream("letting go of what an earlier deletion.before made", err)
 		return false
 	}
-	if !l.removeFinalizer(ctx) {
+	if !r.removeFinalizer(ctx) {
 		return false
 	}
 	// It is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
-	l.Log.Info("cleaned up after an upstream", "upstream", l.ref.String(), "objects", len(d.Leftovers))
-	l.finalized, l.record.finalized = true, true
+	r.Log.Info("cleaned up after an upstream", "upstream", r.ref.String(), "objects", len(d.Leftovers))
+	r.finalized, r.record.finalized = true, true
 	return true
 }
 
 // stillThere reports on an upstream that something keeps, and returns when to look again.
-func (l *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
-	l.countVerdict(l.record, l.reportDeletion(ctx, d))
-	l.eventDeletion(d)
-	if len(l.failures) > 0 || l.upstreamFailed {
-		return l.retryLater()
+func (r *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
+	r.countVerdict(r.record, r.reportDeletion(ctx, d))
+	r.eventDeletion(d)
+	if len(r.failures) > 0 || r.upstreamFailed {
+		return r.retryLater()
 	}
 	var after time.Duration
 	if h := d.Before; h != nil {
-		m := &l.record.before
-		l.countBefore(l.record, h.State)
-		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(l.record.asked, l.now) == 0 {
-			l.delay(&m.retry)
+		m := &r.record.before
+		r.countBefore(r.record, h.State)
+		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(r.record.asked, r.now) == 0 {
+			r.delay(&m.retry)
 		}
-		after = sooner(h.RequeueAfter, m.retry.wait(l.record.asked, l.now))
+		after = sooner(h.RequeueAfter, m.retry.wait(r.record.asked, r.now))
 	}
-	after = sooner(after, l.spaced)
-	if !l.trustedUntil.IsZero() {
-		after = sooner(after, l.trustedUntil.Sub(l.now))
+	after = sooner(after, r.spaced)
+	if !r.trustedUntil.IsZero() {
+		after = sooner(after, r.trustedUntil.Sub(r.now))
 	}
-	if len(d.Leftovers) == 0 && !l.unwatched {
+	if len(d.Leftovers) == 0 && !r.unwatched {
 		return after
 	}
-	wait := l.record.waiting.wait(l.record.asked, l.now)
+	wait := r.record.waiting.wait(r.record.asked, r.now)
 	if wait == 0 {
-		wait = l.delay(&l.record.waiting)
+		wait = r.delay(&r.record.waiting)
 	}
 	return sooner(after, wait)
 }
 
 // reportDeletion writes the status of an upstream that is being deleted, where it says something new, and returns what
 // Ready says.
-func (l *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
-	failed := make(map[int]*pipeline.Failure, len(l.failures)+1)
-	for i, f := range l.failures {
+func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
+	failed := make(map[int]*pipeline.Failure, len(r.failures)+1)
+	for i, f := range r.failures {
 		failed[i] = f
 	}
-	if f := l.record.before.failureOf(d.Before); f != nil {
+	if f := r.record.before.failureOf(d.Before); f != nil {
 		failed[pipeline.BeforeIndex] = f
 	}
-	report := l.Pipeline.ReportDeletion(l.upstream, d, failed, metav1.NewTime(l.now))
-	report, _ = l.writeReport(ctx, report, func() drift.Sum { return l.causeOfDeletion(report) })
+	report := r.Pipeline.ReportDeletion(r.upstream, d, failed, metav1.NewTime(r.now))
+	report, _ = r.writeReport(ctx, report, func() drift.Sum { return r.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	}
@@ -236,44 +236,44 @@ func (l *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 // readRecorded reads the objects that the status names and the cache does not have: a cache may lag, and what is
 // forgotten here is left behind for ever. Only an object that bears this upstream's mark is ours to clean up; one that
 // somebody else made under the name has another uid.
-func (l *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
+func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned
 	read := map[madeAt]*drift.Live{}
-	for _, rec := range l.recorded() {
-		i := slices.IndexFunc(l.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		if i < 0 || rec.UID == "" || l.failures[i] != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
+	for _, rec := range r.recorded() {
+		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
+		if i < 0 || rec.UID == "" || r.failures[i] != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
 			continue
 		}
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		live, err := l.readLive(ctx, i, at)
+		live, err := r.readLive(ctx, i, at)
 		if err != nil {
 			return nil, err
 		}
-		if read[madeAt{i, at}] = live; live != nil && (l.isOwn(live, rec.UID) || l.isOrphaned(live, rec.UID)) {
+		if read[madeAt{i, at}] = live; live != nil && (r.isOwn(live, rec.UID) || r.isOrphaned(live, rec.UID)) {
 			more = append(more, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
 	}
-	return l.readMade(ctx, known, more, read)
+	return r.readMade(ctx, known, more, read)
 }
 
 // readMade adds what this process made, or tried to, and neither the cache shows nor the status names. read has what was
 // just read; nil where nothing stands.
-func (l *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[madeAt]*drift.Live) ([]pipeline.Owned, error) {
-	for _, m := range l.record.made {
+func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[madeAt]*drift.Live) ([]pipeline.Owned, error) {
+	for _, m := range r.record.made {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}
-		if l.failures[m.downstream] != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
+		if r.failures[m.downstream] != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
 			continue
 		}
 		live, ok := read[m]
 		if !ok {
 			var err error
-			if live, err = l.readLive(ctx, m.downstream, m.at); err != nil {
+			if live, err = r.readLive(ctx, m.downstream, m.at); err != nil {
 				return nil, err
 			}
 		}
-		if live != nil && l.isOwn(live, "") && !l.record.isGone(live, l.now) {
+		if live != nil && r.isOwn(live, "") && !r.record.isGone(live, r.now) {
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		}
 	}
@@ -282,14 +282,14 @@ func (l *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 
 // findUnserved fails the downstreams of which objects may exist that nothing can find: their kind is not watched, and the API
 // server does not say that there are none. Objects of a kind that it does not serve are gone.
-func (l *reconciliation) findUnserved(ctx context.Context) {
-	for i, d := range l.Pipeline.Downstreams {
-		if d.Kind.Missing == nil || l.failures[i] != nil {
+func (r *reconciliation) findUnserved(ctx context.Context) {
+	for i, d := range r.Pipeline.Downstreams {
+		if d.Kind.Missing == nil || r.failures[i] != nil {
 			continue
 		}
-		if err := l.Host.Absent(ctx, d.Kind.GVK); err != nil {
-			l.fail(pipeline.Outcome{Downstream: i}, err)
-			f := l.failures[i]
+		if err := r.Host.Absent(ctx, d.Kind.GVK); err != nil {
+			r.fail(pipeline.Outcome{Downstream: i}, err)
+			f := r.failures[i]
 			f.Message = fmt.Sprintf("whether a %s of %s exists is not known: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
@@ -298,39 +298,39 @@ func (l *reconciliation) findUnserved(ctx context.Context) {
 // findUnseen reads what the status names as made for a target that is none any more, where the cache does not show it:
 // it may lag, or the object has lost the labels that the watch selects by. While the desired state cannot be told, or at the
 // target, there is no hurry: the status goes on naming it.
-func (l *reconciliation) findUnseen(ctx context.Context) {
-	if l.selected && (len(l.record.desired.Invalid) > 0 || l.Pipeline.Paused(l.upstream)) {
+func (r *reconciliation) findUnseen(ctx context.Context) {
+	if r.selected && (len(r.record.desired.Invalid) > 0 || r.Pipeline.Paused(r.upstream)) {
 		return
 	}
-	for _, rec := range l.recorded() {
-		i := slices.IndexFunc(l.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
+	for _, rec := range r.recorded() {
+		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if i < 0 || rec.UID == "" || l.failures[i] != nil || l.record.knownGone(rec.UID, l.now) {
+		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.record.knownGone(rec.UID, r.now) {
 			continue
 		}
-		if l.selected && (l.record.desired.Downstreams[i].Err != nil || l.isTarget(i, at)) {
+		if r.selected && (r.record.desired.Downstreams[i].Err != nil || r.isTarget(i, at)) {
 			continue
 		}
-		if cached := l.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
+		if cached := r.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
 			continue
 		}
-		live, err := l.readOwn(ctx, i, at, rec.UID)
+		live, err := r.readOwn(ctx, i, at, rec.UID)
 		switch {
 		case err != nil:
-			l.fail(pipeline.Outcome{Downstream: i, Target: at}, err)
+			r.fail(pipeline.Outcome{Downstream: i, Target: at}, err)
 		case live == nil:
-			l.record.forgetObject(rec.UID, l.now)
+			r.record.forgetObject(rec.UID, r.now)
 		default:
-			l.unseen = append(l.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true})
+			r.unseen = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
 	}
 }
 
 // isTarget tells whether any downstream of the kind of downstream i is wanted at that place.
-func (l *reconciliation) isTarget(i int, at pipeline.Ref) bool {
-	gk := l.Pipeline.Downstreams[i].GVK().GroupKind()
-	for j, w := range l.record.desired.Downstreams {
-		if w.Wanted && w.Target == at && l.Pipeline.Downstreams[j].GVK().GroupKind() == gk {
+func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
+	gk := r.Pipeline.Downstreams[i].GVK().GroupKind()
+	for j, w := range r.record.desired.Downstreams {
+		if w.Wanted && w.Target == at && r.Pipeline.Downstreams[j].GVK().GroupKind() == gk {
 			return true
 		}
 	}
@@ -338,40 +338,40 @@ func (l *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 }
 
 // readOwn reads an object and returns it if it is the upstream's own, with that uid.
-func (l *reconciliation) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
-	live, err := l.readLive(ctx, i, at)
-	if live == nil || !l.isOwn(live, uid) {
+func (r *reconciliation) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
+	live, err := r.readLive(ctx, i, at)
+	if live == nil || !r.isOwn(live, uid) {
 		return nil, err
 	}
 	return live, nil
 }
 
 // isOwn tells whether an object is the upstream's: the one of that uid, which the status records, or any where uid is empty.
-func (l *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
+func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 	if uid == "" {
-		return pipeline.Applied(live, l.upstream.GetUID())
+		return pipeline.Applied(live, r.upstream.GetUID())
 	}
-	return live.UID == uid && pipeline.Marked(live, l.upstream.GetUID()) && (l.Pipeline.BelievesStatus() || pipeline.Applied(live, l.upstream.GetUID()))
+	return live.UID == uid && pipeline.Marked(live, r.upstream.GetUID()) && (r.Pipeline.BelievesStatus() || pipeline.Applied(live, r.upstream.GetUID()))
 }
 
 // isOrphaned tells whether an object is the one that was recorded, and bears no mark any more since the garbage collector
 // took its owner references off: the other marks are to follow.
-func (l *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
-	return live.UID == uid && l.Pipeline.Upstream.HasStatus && live.Managed && l.upstream.GetDeletionTimestamp() != nil &&
-		l.cascade() == pipeline.CascadeOrphan && !l.record.knownGone(uid, l.now)
+func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
+	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
+		r.cascade() == pipeline.CascadeOrphan && !r.record.knownGone(uid, r.now)
 }
 
 // readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.
-func (l *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
-	if k := l.Pipeline.Downstreams[i].Kind; k.Missing != nil {
-		return nil, l.Host.Absent(ctx, k.GVK)
+func (r *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
+	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
+		return nil, r.Host.Absent(ctx, k.GVK)
 	}
-	obj, err := l.client.Get(ctx, l.target(i, at))
+	obj, err := r.client.Get(ctx, r.target(i, at))
 	if errors.Is(err, apply.ErrGone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.Pipeline.Downstreams[i].View.Live(obj)
+	return r.Pipeline.Downstreams[i].View.Live(obj)
 }

@@ -16,22 +16,22 @@ import (
 )
 
 // gather puts together what the decision depends on. It sends no request.
-func (l *reconciliation) gather(ctx context.Context) pipeline.Input {
-	l.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
-	l.trustedUntil = time.Time{}
-	l.record.confirm(func(m madeAt) bool { return l.Cache.Live(m.downstream, m.at) != nil })
-	in := pipeline.Input{Upstream: l.upstream, Desired: l.record.desired, Selected: l.selected, HasFinalizer: l.hasFinalizer(), HasPreviousFinalizer: l.hasPreviousFinalizer(),
-		FinalizerSpaced: l.record.finalizerContest.wait(l.record.asked, l.finalizerChange(), l.spacing(), l.now), Now: l.now}
-	recorded := l.recorded()
-	if !l.selected {
-		in.Leftovers = l.withUnseen(l.Pipeline.Leftovers(l.upstream.GetUID(), nil, l.ownedByDownstream(), recorded))
+func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
+	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
+	r.trustedUntil = time.Time{}
+	r.record.confirm(func(m madeAt) bool { return r.Cache.Live(m.downstream, m.at) != nil })
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
+		FinalizerSpaced: r.record.finalizerContest.wait(r.record.asked, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
+	recorded := r.recorded()
+	if !r.selected {
+		in.Leftovers = r.withUnseen(r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.ownedByDownstream(), recorded))
 		return in
 	}
-	in.Facts = make([]pipeline.Facts, len(l.Pipeline.Downstreams))
-	for i, d := range l.Pipeline.Downstreams {
-		in.Facts[i] = l.facts(i, d, recorded)
+	in.Facts = make([]pipeline.Facts, len(r.Pipeline.Downstreams))
+	for i, d := range r.Pipeline.Downstreams {
+		in.Facts[i] = r.facts(i, d, recorded)
 	}
-	in.Leftovers = l.withUnseen(l.Pipeline.Leftovers(l.upstream.GetUID(), l.record.desired, l.ownedByDownstream(), recorded))
+	in.Leftovers = r.withUnseen(r.Pipeline.Leftovers(r.upstream.GetUID(), r.record.desired, r.ownedByDownstream(), recorded))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
@@ -39,37 +39,37 @@ func (l *reconciliation) gather(ctx context.Context) pipeline.Input {
 }
 
 // withUnseen adds what was read and is not in the cache, as long as it stands.
-func (l *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
+func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	for i := range left {
-		left[i].Spaced = l.removals.wait(madeAt{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, l.spacing(), l.now)
+		left[i].Spaced = r.removals.wait(madeAt{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
 	}
-	for _, own := range l.unseen {
+	for _, own := range r.unseen {
 		shown := slices.ContainsFunc(left, func(o pipeline.Owned) bool { return o.Live.UID == own.Live.UID })
-		if !shown && !l.record.isGone(own.Live, l.now) {
+		if !shown && !r.record.isGone(own.Live, r.now) {
 			left = append(left, own)
 		}
 	}
 	return left
 }
 
-func (l *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {
-	t := &l.record.targets[i]
+func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {
+	t := &r.record.targets[i]
 	var f pipeline.Facts
 	rec := recordedAs(recorded, d.Name)
-	at, hash, ok := l.whereabouts(i, rec)
+	at, hash, ok := r.whereabouts(i, rec)
 	if !ok {
 		return f
 	}
-	f.Live = l.record.latest(i, at, func() *drift.Live { return l.Cache.Live(i, at) }, l.now)
-	if f.Live != nil && l.Cache.Live(i, at) == nil {
-		l.trustUntil(l.record.freshUntil(i))
+	f.Live = r.record.latest(i, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
+	if f.Live != nil && r.Cache.Live(i, at) == nil {
+		r.trustUntil(r.record.freshUntil(i))
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
-	if f.Spaced = t.contest.wait(l.record.asked, hash, l.spacing(), l.now); f.Spaced > 0 && hash != t.contest.wrote {
-		f.Feedback = l.Pipeline.Feedback(i, l.ownInputs())
+	if f.Spaced = t.contest.wait(r.record.asked, hash, r.spacing(), r.now); f.Spaced > 0 && hash != t.contest.wrote {
+		f.Feedback = r.Pipeline.Feedback(i, r.ownInputs())
 	}
 	if f.Live == nil {
 		return f
@@ -78,14 +78,14 @@ func (l *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 		f.RecordedHash = rec.Hash
 	}
 	// Which of the downstreams it is recorded for does not matter: two may have changed names.
-	if l.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, l.upstream.GetUID()) {
+	if r.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, r.upstream.GetUID()) {
 		t.knows(f.Live.UID, at)
 	}
-	f.Trusted = t.uid == f.Live.UID || l.isRecorded(recorded, f.Live.UID)
+	f.Trusted = t.uid == f.Live.UID || r.isRecorded(recorded, f.Live.UID)
 	if t.uid == f.Live.UID {
 		f.AppliedHash = t.contest.wrote
 	}
-	f.Baseline = l.baseline(i, f.Live, rec)
+	f.Baseline = r.baseline(i, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.explained
 	f.Verdict.Differences = t.compared.about(f.Live, hash)
@@ -93,31 +93,31 @@ func (l *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 }
 
 // isRecorded tells whether a status that is a witness records the uid.
-func (l *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
-	return l.Pipeline.BelievesStatus() && slices.ContainsFunc(recorded, func(r status.Recorded) bool { return r.UID == uid })
+func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
+	return r.Pipeline.BelievesStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool { return one.UID == uid })
 }
 
 // baseline is the projection that our last apply of live returned: as this process remembers it, or else as the upstream's
 // status records it; nil where it is what was sent, or not known.
-func (l *reconciliation) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
-	if sum, known := l.record.baseline(i, live.UID); known {
+func (r *reconciliation) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
+	if sum, known := r.record.baseline(i, live.UID); known {
 		return sum
 	}
-	return l.Pipeline.RecordedBaseline(rec, live)
+	return r.Pipeline.RecordedBaseline(rec, live)
 }
 
 // trustUntil notes until when an answer stands for what the cache does not show: if it never does, nothing but another reconciliation
 // will tell.
-func (l *reconciliation) trustUntil(until time.Time) {
-	if l.trustedUntil.IsZero() || until.Before(l.trustedUntil) {
-		l.trustedUntil = until
+func (r *reconciliation) trustUntil(until time.Time) {
+	if r.trustedUntil.IsZero() || until.Before(r.trustedUntil) {
+		r.trustedUntil = until
 	}
 }
 
 // whereabouts is where a downstream stands: where the desired state wants it, or, while the desired state cannot be told, where the
 // status says it was.
-func (l *reconciliation) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
-	w := l.record.desired
+func (r *reconciliation) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
+	w := r.record.desired
 	if len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {
 		return w.Downstreams[i].Target, w.Downstreams[i].Hash, w.Downstreams[i].Wanted
 	}
@@ -128,8 +128,8 @@ func (l *reconciliation) whereabouts(i int, rec *status.Recorded) (at pipeline.R
 }
 
 // recorded reads the identifiers that the upstream's status has of its downstreams.
-func (l *reconciliation) recorded() []status.Recorded {
-	return l.Pipeline.Recorded(l.upstream)
+func (r *reconciliation) recorded() []status.Recorded {
+	return r.Pipeline.Recorded(r.upstream)
 }
 
 func recordedAs(list []status.Recorded, name string) *status.Recorded {
@@ -143,22 +143,22 @@ func recordedAs(list []status.Recorded, name string) *status.Recorded {
 
 // ownedByDownstream lists the objects that bear the upstream's mark, without those that are known to be gone, and those of
 // downstreams that the config has no more: removing one from the config deletes nothing.
-func (l *reconciliation) ownedByDownstream() [][]*drift.Live {
-	owned, forgotten := l.shownByDownstream(), l.Pipeline.Forgotten(l.upstream)
+func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
+	owned, forgotten := r.shownByDownstream(), r.Pipeline.Forgotten(r.upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return l.record.isGone(live, l.now) || slices.ContainsFunc(forgotten, func(r status.Recorded) bool { return r.UID == live.UID })
+			return r.record.isGone(live, r.now) || slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
 		})
 	}
 	return owned
 }
 
 // shownByDownstream lists the objects that bear the upstream's mark, as the cache shows them.
-func (l *reconciliation) shownByDownstream() [][]*drift.Live {
-	owned := make([][]*drift.Live, len(l.Pipeline.Downstreams))
+func (r *reconciliation) shownByDownstream() [][]*drift.Live {
+	owned := make([][]*drift.Live, len(r.Pipeline.Downstreams))
 	for i := range owned {
-		for _, live := range l.Cache.OwnedBy(i, l.upstream.GetUID()) {
-			if pipeline.Marked(live, l.upstream.GetUID()) {
+		for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
+			if pipeline.Marked(live, r.upstream.GetUID()) {
 				owned[i] = append(owned[i], live)
 			}
 		}
@@ -167,10 +167,10 @@ func (l *reconciliation) shownByDownstream() [][]*drift.Live {
 }
 
 // owned lists every live object that bears the upstream's mark.
-func (l *reconciliation) owned() []*drift.Live {
+func (r *reconciliation) owned() []*drift.Live {
 	var all []*drift.Live
 	seen := map[types.UID]bool{}
-	for _, list := range l.ownedByDownstream() {
+	for _, list := range r.ownedByDownstream() {
 		for _, live := range list {
 			if !seen[live.UID] {
 				seen[live.UID] = true
@@ -182,18 +182,18 @@ func (l *reconciliation) owned() []*drift.Live {
 }
 
 // hasFinalizer reports whether the upstream has the config's finalizer, current or previous.
-func (l *reconciliation) hasFinalizer() bool {
-	f := l.Pipeline.Config.Conventions.Finalizer
-	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f) || l.hasPreviousFinalizer()
+func (r *reconciliation) hasFinalizer() bool {
+	f := r.Pipeline.Config.Conventions.Finalizer
+	return f != "" && slices.Contains(r.upstream.GetFinalizers(), f) || r.hasPreviousFinalizer()
 }
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
 // UpstreamTarget is what requests for an upstream name.
-func (s *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
-	return apply.Target{GVR: s.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
+func (r *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
+	return apply.Target{GVR: r.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-func (s *Reconciler) target(i int, ref pipeline.Ref) apply.Target {
-	return apply.Target{GVR: s.Pipeline.Downstreams[i].Kind.GVR, Namespace: ref.Namespace, Name: ref.Name}
+func (r *Reconciler) target(i int, ref pipeline.Ref) apply.Target {
+	return apply.Target{GVR: r.Pipeline.Downstreams[i].Kind.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }

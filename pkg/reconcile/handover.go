@@ -25,7 +25,7 @@ type handover struct {
 
 // Follow is called when this process is to act after another one that has. version is the upstreams' resource version, which
 // that one cannot have acted upon a later one of; empty where it is not known.
-func (s *Reconciler) Follow(version string) { s.handover = handover{happened: true, version: version} }
+func (r *Reconciler) Follow(version string) { r.handover = handover{happened: true, version: version} }
 
 // mayLag tells whether an upstream may be older than what the process acted upon that led before.
 func (h handover) mayLag(up *unstructured.Unstructured) bool {
@@ -33,7 +33,7 @@ func (h handover) mayLag(up *unstructured.Unstructured) bool {
 }
 
 // Heard takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
-func (s *Reconciler) Heard(key any, err error) { s.lost.note(key, err) }
+func (r *Reconciler) Heard(key any, err error) { r.lost.note(key, err) }
 
 // lostWatches are those of upstreams that have been interrupted and do not go on yet. What they show may be behind what the
 // watches of downstreams, which go on at other times, show already.
@@ -65,28 +65,28 @@ const startOverAfter = time.Second
 
 // ensureLatest makes sure, before the first write for an upstream that may be stale, that the cache has the latest version:
 // once, by one request. If it has not, the reconciliation starts over after the returned time.
-func (l *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
-	lost := l.lost.any()
-	if l.Pipeline.Observing() || !lost && !l.mayBeCollected(d) && (l.record.newest || !l.handover.mayLag(l.upstream)) {
+func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
+	lost := r.lost.any()
+	if r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.record.newest || !r.handover.mayLag(r.upstream)) {
 		return 0, nil
 	}
-	up, err := l.client.Latest(ctx, l.UpstreamTarget(l.ref))
+	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.ref))
 	switch {
-	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != l.upstream.GetUID():
-		l.record.forgetObject(l.upstream.GetUID(), l.now)
+	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != r.upstream.GetUID():
+		r.record.forgetObject(r.upstream.GetUID(), r.now)
 		return startOverAfter, nil
 	case err != nil:
 		return 0, err
-	case Newer(l.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
+	case Newer(r.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
 		return startOverAfter, nil
-	case l.Selector.Matches(labelsOf(l.upstream)) && !l.Selector.Matches(labelsOf(up)): // the watch is about to say so
+	case r.Selector.Matches(labelsOf(r.upstream)) && !r.Selector.Matches(labelsOf(up)): // the watch is about to say so
 		return startOverAfter, nil
 	}
-	l.record.newest = !lost
-	if up.GetResourceVersion() == l.upstream.GetResourceVersion() {
+	r.record.newest = !lost
+	if up.GetResourceVersion() == r.upstream.GetResourceVersion() {
 		return 0, nil
 	}
-	l.Log.Info("the watch lags behind a later version of the upstream, on which another process may have acted: going by that", "upstream", l.ref.String())
-	l.record.wrote(withoutManagedFields(up), false)
+	r.Log.Info("the watch lags behind a later version of the upstream, on which another process may have acted: going by that", "upstream", r.ref.String())
+	r.record.wrote(withoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

@@ -65,52 +65,52 @@ func (r *readers) of(input int, objects []pipeline.Ref) []pipeline.Ref {
 
 // findInputs says where the upstream's inputs stand and takes them from the caches as they are now. The upstream is
 // entered as a reader first: what changes from then on wakes it.
-func (l *reconciliation) findInputs(ctx context.Context) {
-	if len(l.Pipeline.Inputs) == 0 {
+func (r *reconciliation) findInputs(ctx context.Context) {
+	if len(r.Pipeline.Inputs) == 0 {
 		return
 	}
-	r := l.record
-	if r.inputsOf != l.upstream.GetResourceVersion() || r.inputs == nil {
-		refs := l.Pipeline.InputRefs(ctx, l.upstream)
-		l.readers.move(l.ref, r.inputs, refs)
-		if r.inputs, r.inputsOf = refs, l.upstream.GetResourceVersion(); ctx.Err() != nil {
-			r.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
+	rec := r.record
+	if rec.inputsOf != r.upstream.GetResourceVersion() || rec.inputs == nil {
+		refs := r.Pipeline.InputRefs(ctx, r.upstream)
+		r.readers.move(r.ref, rec.inputs, refs)
+		if rec.inputs, rec.inputsOf = refs, r.upstream.GetResourceVersion(); ctx.Err() != nil {
+			rec.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
-	l.found = make([]Input, len(r.inputs))
-	digests := make([]any, len(r.inputs))
-	for i, ref := range r.inputs {
-		if l.found[i] = l.Cache.Input(i, ref.At); l.found[i] != nil {
-			digest := l.found[i].Digest()
+	r.found = make([]Input, len(rec.inputs))
+	digests := make([]any, len(rec.inputs))
+	for i, ref := range rec.inputs {
+		if r.found[i] = r.Cache.Input(i, ref.At); r.found[i] != nil {
+			digest := r.found[i].Digest()
 			digests[i] = string(digest[:])
 		} else if ref.Err != nil {
 			digests[i] = []any{ref.Err.Error()}
 		}
 	}
-	l.read = drift.Digest(digests)
-	l.unpacked = nil
+	r.read = drift.Digest(digests)
+	r.unpacked = nil
 }
 
 // inputsRead are the inputs as findInputs found them.
-func (l *reconciliation) inputsRead() pipeline.Inputs {
-	if l.unpacked == nil {
-		in := l.Pipeline.InputsAt(l.record.inputs, func(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
-			if l.found[s.Index] == nil {
+func (r *reconciliation) inputsRead() pipeline.Inputs {
+	if r.unpacked == nil {
+		in := r.Pipeline.InputsAt(r.record.inputs, func(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
+			if r.found[s.Index] == nil {
 				return nil
 			}
-			obj, err := l.found[s.Index].Unpack()
+			obj, err := r.found[s.Index].Unpack()
 			if err != nil { // it was packed by this process: a mistake of this program
 				panic(err)
 			}
 			return obj
 		})
-		in = in.Sharing(l.acquireSlot)
-		l.unpacked = &in
+		in = in.Sharing(r.acquireSlot)
+		r.unpacked = &in
 	}
-	return *l.unpacked
+	return *r.unpacked
 }
 
 // document is the whole document to send for downstream i; live is nil at creation.
-func (l *reconciliation) document(w *pipeline.Desired, i int, live *drift.Live) (map[string]any, error) {
-	return l.Pipeline.Document(w, i, l.upstream, l.inputsRead(), live)
+func (r *reconciliation) document(w *pipeline.Desired, i int, live *drift.Live) (map[string]any, error) {
+	return r.Pipeline.Document(w, i, r.upstream, r.inputsRead(), live)
 }

@@ -83,55 +83,55 @@ func setShared(operator string, n int) {
 
 // ForgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of the session
 // that works in its place.
-func (s *Reconciler) ForgetObjects() {
-	if s.counted.Load() {
-		objects.DeletePartialMatch(prometheus.Labels{"operator": s.Name})
-		upstreams.DeletePartialMatch(prometheus.Labels{"operator": s.Name})
+func (r *Reconciler) ForgetObjects() {
+	if r.counted.Load() {
+		objects.DeletePartialMatch(prometheus.Labels{"operator": r.Name})
+		upstreams.DeletePartialMatch(prometheus.Labels{"operator": r.Name})
 	}
 }
 
 // countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
-func (s *Reconciler) countStates(r *record, results []pipeline.Result) {
-	for i, state := range r.states {
-		objects.WithLabelValues(s.Name, s.Pipeline.Downstreams[i].Name, string(state)).Dec()
+func (r *Reconciler) countStates(rec *record, results []pipeline.Result) {
+	for i, state := range rec.states {
+		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[i].Name, string(state)).Dec()
 	}
-	r.states = nil
-	s.counted.Store(true)
+	rec.states = nil
+	r.counted.Store(true)
 	for i, result := range results {
 		state := result.Outcome.State
-		objects.WithLabelValues(s.Name, s.Pipeline.Downstreams[i].Name, string(state)).Inc()
-		r.states = append(r.states, state)
+		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[i].Name, string(state)).Inc()
+		rec.states = append(rec.states, state)
 	}
 }
 
 // countVerdict moves an upstream from what Ready said when it was counted to what it says now; the zero value is nothing.
 // A request about the upstream itself that fails, such as writing its status, is told before that: no status says it.
-func (s *Reconciler) countVerdict(r *record, v status.Verdict) {
-	if r.unable != "" && v.Reason != "" {
-		v.Reason = r.unable
+func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
+	if rec.unable != "" && v.Reason != "" {
+		v.Reason = rec.unable
 	}
-	if r.verdict == v {
+	if rec.verdict == v {
 		return
 	}
-	s.counted.Store(true)
-	if was := r.verdict; was.Reason != "" {
-		upstreams.WithLabelValues(s.Name, string(was.Ready), was.Reason).Dec()
+	r.counted.Store(true)
+	if was := rec.verdict; was.Reason != "" {
+		upstreams.WithLabelValues(r.Name, string(was.Ready), was.Reason).Dec()
 	}
-	if r.verdict = v; v.Reason != "" {
-		upstreams.WithLabelValues(s.Name, string(v.Ready), v.Reason).Inc()
+	if rec.verdict = v; v.Reason != "" {
+		upstreams.WithLabelValues(r.Name, string(v.Ready), v.Reason).Inc()
 	}
 }
 
 // countBefore moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
-func (s *Reconciler) countBefore(r *record, state pipeline.State) {
-	if r.before.state == state {
+func (r *Reconciler) countBefore(rec *record, state pipeline.State) {
+	if rec.before.state == state {
 		return
 	}
-	s.counted.Store(true)
-	if r.before.state != "" {
-		objects.WithLabelValues(s.Name, pipeline.BeforeName, string(r.before.state)).Dec()
+	r.counted.Store(true)
+	if rec.before.state != "" {
+		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(rec.before.state)).Dec()
 	}
-	if r.before.state = state; state != "" {
-		objects.WithLabelValues(s.Name, pipeline.BeforeName, string(state)).Inc()
+	if rec.before.state = state; state != "" {
+		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(state)).Inc()
 	}
 }

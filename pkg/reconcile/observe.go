@@ -44,58 +44,58 @@ func (c comparison) about(live *drift.Live, hash string) string {
 
 // observe does what mode Observe does in the place of acting: it says in the log what would be done, and reads what
 // would be changed to name the fields. It tells whether that brought anything new to decide upon.
-func (l *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		if o.Action == pipeline.ActionApply && l.failures[o.Downstream] == nil {
-			news = l.compare(ctx, o, in) || news
+		if o.Action == pipeline.ActionApply && r.failures[o.Downstream] == nil {
+			news = r.compare(ctx, o, in) || news
 		}
 	}
 	if !news {
-		l.logHeldByObserve(d)
+		r.logHeldByObserve(d)
 	}
 	return news
 }
 
 // compare finds out which fields an apply would change. Values that the API server would spell in its own way count as
 // changes too: only a dry run could tell, and mode Observe makes none.
-func (l *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
-	c, view := &l.record.targets[i].compared, &l.Pipeline.Downstreams[i].View
+	c, view := &r.record.targets[i].compared, &r.Pipeline.Downstreams[i].View
 	question := whatDiffers(o.Live, in.Desired.Downstreams[i].Hash)
 	if c.question == question {
 		return false
 	}
-	obj, err := l.client.Get(ctx, l.target(i, o.Target))
+	obj, err := r.client.Get(ctx, r.target(i, o.Target))
 	if err != nil || obj.GetUID() != o.UID {
 		return false // the watch tells of it
 	}
-	taken := apply.WithFieldsTakenOver(obj, l.Pipeline.Config.Conventions.FieldManager, view.TakeoverManagers())
+	taken := apply.WithFieldsTakenOver(obj, r.Pipeline.Config.Conventions.FieldManager, view.TakeoverManagers())
 	live, err := view.Live(taken)
 	if err != nil {
 		return false
 	}
-	doc, err := l.document(in.Desired, i, live)
+	doc, err := r.document(in.Desired, i, live)
 	if err != nil {
 		return false
 	}
-	*c = comparison{question: question, text: l.Pipeline.WouldChange(l.upstream.GetUID(), i, doc, obj, taken)}
+	*c = comparison{question: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
 	return true
 }
 
 // logHeldByObserve logs what would be done, once for each change of it.
-func (l *reconciliation) logHeldByObserve(d *pipeline.Decision) {
+func (r *reconciliation) logHeldByObserve(d *pipeline.Decision) {
 	var lines []string
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
 		if o.Action == pipeline.ActionNone {
 			continue
 		}
-		name := l.Pipeline.Downstreams[o.Downstream].Name
+		name := r.Pipeline.Downstreams[o.Downstream].Name
 		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
-		if lines = append(lines, line); !slices.Contains(l.record.heldByObserve, line) {
-			l.Log.Info("observing: an action is not carried out", "upstream", l.ref.String(), "downstream", name,
+		if lines = append(lines, line); !slices.Contains(r.record.heldByObserve, line) {
+			r.Log.Info("observing: an action is not carried out", "upstream", r.ref.String(), "downstream", name,
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}
-	l.record.heldByObserve = lines
+	r.record.heldByObserve = lines
 }

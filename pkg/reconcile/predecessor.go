@@ -11,19 +11,19 @@ import (
 
 // Inherit takes over what the session before remembers of what it wrote: the watches may not have shown it yet, and an
 // object that the API server spells its own way need not be applied once more. The session before has ended.
-func (s *Reconciler) Inherit(before *Reconciler) {
-	if before.Pipeline.Upstream.GVR != s.Pipeline.Upstream.GVR {
+func (r *Reconciler) Inherit(before *Reconciler) {
+	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
 	}
-	s.deselected.inherit(&before.deselected)
-	heirs := s.counterparts(before.Pipeline)
+	r.deselected.inherit(&before.deselected)
+	heirs := r.counterparts(before.Pipeline)
 	for ref, old := range before.memory.records {
-		s.memory.record(ref, old.uid, len(s.Pipeline.Downstreams)).inherit(old, heirs)
+		r.memory.record(ref, old.uid, len(r.Pipeline.Downstreams)).inherit(old, heirs)
 	}
 }
 
 // InheritLeaving takes over which upstreams another reconciler of the same operator saw leaving, which has ended.
-func (s *Reconciler) InheritLeaving(last *Reconciler) { s.deselected.inherit(&last.deselected) }
+func (r *Reconciler) InheritLeaving(last *Reconciler) { r.deselected.inherit(&last.deselected) }
 
 // predecessor is the session that works while another one counts, with what its downstreams have become there.
 type predecessor struct {
@@ -33,21 +33,21 @@ type predecessor struct {
 
 // UseBaselinesOf has what another reconciler of the same operator, which works meanwhile, knows of what the API server spells in its own
 // way count here too; nil: no other.
-func (s *Reconciler) UseBaselinesOf(old *Reconciler) {
-	if s.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == s.Pipeline.Upstream.GVR {
-		s.predecessor = predecessor{old, s.counterparts(old.Pipeline)}
+func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
+	if r.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == r.Pipeline.Upstream.GVR {
+		r.predecessor = predecessor{old, r.counterparts(old.Pipeline)}
 	}
 }
 
 // predecessorBaseline is the projection that an apply of the session which works meanwhile has left the object of that uid with; nil
 // where it knows of none.
-func (l *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
-	for old, h := range l.predecessor.counterparts {
+func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
+	for old, h := range r.predecessor.counterparts {
 		if h.index != i || !h.sees {
 			continue
 		}
-		if r := l.predecessor.memory.peek(l.ref); r != nil && r.uid == l.record.uid {
-			sum, _ := r.baseline(old, uid)
+		if rec := r.predecessor.memory.peek(r.ref); rec != nil && rec.uid == r.record.uid {
+			sum, _ := rec.baseline(old, uid)
 			return sum
 		}
 	}
@@ -61,11 +61,11 @@ type counterpart struct {
 	sees  bool
 }
 
-func (s *Reconciler) counterparts(before *pipeline.Pipeline) []counterpart {
+func (r *Reconciler) counterparts(before *pipeline.Pipeline) []counterpart {
 	list := make([]counterpart, len(before.Downstreams))
 	for i, old := range before.Downstreams {
 		list[i].index = -1
-		for j, d := range s.Pipeline.Downstreams {
+		for j, d := range r.Pipeline.Downstreams {
 			if d.Name == old.Name && d.Kind.GVR == old.Kind.GVR {
 				list[i] = counterpart{j, d.View.ID() == old.View.ID()}
 			}

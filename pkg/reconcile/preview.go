@@ -43,18 +43,18 @@ type PreviewOptions struct {
 
 // Preview looks at one upstream as Reconcile does and tells what would be done. It writes nothing, remembers nothing, and
 // returns nil where there is nothing to tell.
-func (s *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOptions) (*Finding, error) {
-	l, err := s.begin(ctx, ref)
+func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOptions) (*Finding, error) {
+	l, err := r.begin(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s %s: %w", s.Pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	if l == nil {
 		return nil, nil
 	}
-	defer s.memory.forget(ref)
+	defer r.memory.forget(ref)
 	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
 		stands: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &Finding{Operator: s.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
+		finding: &Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
 	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.deletion(ctx)

@@ -17,13 +17,13 @@ import (
 // and that apply: dry runs do not add up, so that the apply's knows nothing of the takeover. What is taken over and no
 // longer wanted goes, and what the API server fills in then comes back, whoever owned it. An apply that is refused may be
 // so for the sake of what would have gone by then. Any other answer it returns as it is.
-func (l *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any,
+func (r *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
-	if taken == nil || !l.client.Dry() {
+	if taken == nil || !r.client.Dry() {
 		return resp, err
 	}
-	manager := l.Pipeline.Config.Conventions.FieldManager
-	list := slices.DeleteFunc(drift.Changed(doc, taken, &l.Pipeline.Downstreams[o.Downstream].View), func(d drift.Difference) bool {
+	manager := r.Pipeline.Config.Conventions.FieldManager
+	list := slices.DeleteFunc(drift.Changed(doc, taken, &r.Pipeline.Downstreams[o.Downstream].View), func(d drift.Difference) bool {
 		return d.Want == nil && d.Manager != manager // another one owns it too, so that it stays
 	})
 	switch {
@@ -32,9 +32,9 @@ func (l *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, 
 		if len(list) == 0 {
 			return resp, nil
 		}
-		return l.client.Stored(ctx, l.target(o.Downstream, o.Target), patched(resp, list, doc))
+		return r.client.Stored(ctx, r.target(o.Downstream, o.Target), patched(resp, list, doc))
 	case apply.Classify(err).Reason == apply.ReasonRejected:
-		return l.client.Stored(ctx, l.target(o.Downstream, o.Target), patched(taken, list, doc))
+		return r.client.Stored(ctx, r.target(o.Downstream, o.Target), patched(taken, list, doc))
 	}
 	return resp, err
 }

@@ -18,17 +18,17 @@ import (
 // that are no longer desired. It returns the outcome with the object as it is now – an initial field that only such a manager
 // owned is ours to keep – and the object itself, or nil if there was nothing to take over. If the object is gone or another
 // one has its name, the apply will say so.
-func (l *reconciliation) takeOverFields(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
+func (r *reconciliation) takeOverFields(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
 	if o.Live == nil || !o.Live.NeedsTakeover {
 		return o, nil, nil
 	}
-	t, view := l.target(o.Downstream, o.Target), &l.Pipeline.Downstreams[o.Downstream].View
-	obj, err := l.client.Get(ctx, t)
+	t, view := r.target(o.Downstream, o.Target), &r.Pipeline.Downstreams[o.Downstream].View
+	obj, err := r.client.Get(ctx, t)
 	if err == nil && obj.GetUID() != o.UID {
 		return o, nil, nil
 	}
 	if err == nil {
-		obj, err = l.client.TakeOver(ctx, t, obj, view.TakeoverManagers())
+		obj, err = r.client.TakeOver(ctx, t, obj, view.TakeoverManagers())
 	}
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
@@ -43,13 +43,13 @@ func (l *reconciliation) takeOverFields(ctx context.Context, o pipeline.Outcome)
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and previous
 // marks that another manager owns too. created: the apply created the object. In an object that existed, an empty map of
 // ours looks as if we owned all its keys, if managedFields name no other manager.
-func (l *reconciliation) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
+func (r *reconciliation) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
 	var list []fieldpath.Path
 	if live.Extra || !created {
-		list = drift.Extras(resp, doc, l.Pipeline.Downstreams[i].View.Exclusive)
+		list = drift.Extras(resp, doc, r.Pipeline.Downstreams[i].View.Exclusive)
 	}
 	if live.HasPreviousNames {
-		previous := l.Pipeline.PreviousMarks(i)
+		previous := r.Pipeline.PreviousMarks(i)
 		list = append(list, present("labels", previous.Labels, resp.GetLabels())...)
 		list = append(list, present("annotations", previous.Annotations, resp.GetAnnotations())...)
 	}
@@ -67,72 +67,72 @@ func present(field string, keys []string, have map[string]string) []fieldpath.Pa
 }
 
 // replaceMarks gives an object with updatePolicy CreateOnly the current marks.
-func (l *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	t, view := l.target(i, o.Target), &l.Pipeline.Downstreams[i].View
-	doc, err := l.document(in.Desired, i, o.Live)
+	t, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
+	doc, err := r.document(in.Desired, i, o.Live)
 	if err != nil {
 		return err
 	}
-	obj, err := l.client.Get(ctx, t)
+	obj, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		l.record.forgetObject(o.UID, l.now)
+		r.record.forgetObject(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if obj, err = l.client.TakeOver(ctx, t, obj, view.TakeoverManagers()); err != nil {
+	if obj, err = r.client.TakeOver(ctx, t, obj, view.TakeoverManagers()); err != nil {
 		return err
 	}
-	marked, off := l.Pipeline.WithCurrentMarks(doc, i, l.upstream.GetUID(), obj, o.Live.Hash)
-	resp, err := l.client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
+	marked, off := r.Pipeline.WithCurrentMarks(doc, i, r.upstream.GetUID(), obj, o.Live.Hash)
+	resp, err := r.client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
 	if err != nil {
 		return err
 	}
-	if resp, err = l.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // what somebody else owns too
+	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // what somebody else owns too
 		return err
 	}
-	l.record.targets[i].knows(resp.GetUID(), o.Target)
-	l.wrote(i, in.Desired.Downstreams[i].Hash)
-	l.eventUpdated(o)
-	return l.rememberResponse(i, resp)
+	r.record.targets[i].knows(resp.GetUID(), o.Target)
+	r.wrote(i, in.Desired.Downstreams[i].Hash)
+	r.eventUpdated(o)
+	return r.rememberResponse(i, resp)
 }
 
 // withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written: otherwise its
 // conditions would stay forever. With mode Observe the previous manager may still be at work, and its status stays.
-func (l *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	previous := l.Pipeline.PreviousManager()
-	if previous == "" || l.Pipeline.Observing() {
+func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	previous := r.Pipeline.PreviousManager()
+	if previous == "" || r.Pipeline.Observing() {
 		return written, nil
 	}
-	out, err := l.client.WithdrawStatus(ctx, t, written, l.Pipeline.Upstream.HasStatus, previous)
-	l.record.withdrawn = err == nil
+	out, err := r.client.WithdrawStatus(ctx, t, written, r.Pipeline.Upstream.HasStatus, previous)
+	r.record.withdrawn = err == nil
 	return out, err
 }
 
 // previousInStatus reports whether the watch has shown that the previous field manager applied to the status and this was not
 // withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
-func (l *reconciliation) previousInStatus() bool {
-	previous := l.Pipeline.PreviousManager()
-	return previous != "" && l.Cache.HasApplied(l.ref, previous) && !l.record.withdrawn && !l.Pipeline.Observing() &&
-		l.Pipeline.Storable.Conditions == status.ConditionsKeyed
+func (r *reconciliation) previousInStatus() bool {
+	previous := r.Pipeline.PreviousManager()
+	return previous != "" && r.Cache.HasApplied(r.ref, previous) && !r.record.withdrawn && !r.Pipeline.Observing() &&
+		r.Pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 
-func (l *reconciliation) hasPreviousFinalizer() bool {
-	f := l.Pipeline.PreviousFinalizer()
-	return f != "" && slices.Contains(l.upstream.GetFinalizers(), f)
+func (r *reconciliation) hasPreviousFinalizer() bool {
+	f := r.Pipeline.PreviousFinalizer()
+	return f != "" && slices.Contains(r.upstream.GetFinalizers(), f)
 }
 
 // swapFinalizer replaces the previous finalizer by the current one.
-func (l *reconciliation) swapFinalizer(ctx context.Context) bool {
-	up, err := l.client.SwapFinalizer(ctx, l.UpstreamTarget(l.ref), l.upstream, l.Pipeline.PreviousFinalizer(), l.Pipeline.Config.Conventions.Finalizer)
+func (r *reconciliation) swapFinalizer(ctx context.Context) bool {
+	up, err := r.client.SwapFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.PreviousFinalizer(), r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
-		l.failUpstream("renaming the finalizer", err)
+		r.failUpstream("renaming the finalizer", err)
 		return false
 	}
-	l.wroteFinalizer()
-	l.upstream = withoutManagedFields(up)
-	l.record.wrote(up, false)
+	r.wroteFinalizer()
+	r.upstream = withoutManagedFields(up)
+	r.record.wrote(up, false)
 	return true
 }

@@ -61,17 +61,17 @@ type reconciliation struct {
 
 // Reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
 // how long to look again; zero means when something changes.
-func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
-	if err := s.releaseOrphanedBefore(ctx, ref); err != nil {
-		return s.readFailed(ref, err)
+func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
+	if err := r.releaseOrphanedBefore(ctx, ref); err != nil {
+		return r.readFailed(ref, err)
 	}
-	l, err := s.begin(ctx, ref)
+	l, err := r.begin(ctx, ref)
 	if err != nil {
-		return s.readFailed(ref, err)
+		return r.readFailed(ref, err)
 	}
-	s.memory.found(ref)
+	r.memory.found(ref)
 	if l == nil {
-		s.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
+		r.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
 		return 0
 	}
 	defer l.releaseSlot()
@@ -81,10 +81,10 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	l.begun = true
 	defer func() { l.record.desired.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {
-		s.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
+		r.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
 	}
-	if s.Pipeline.OnlyDeletes {
+	if r.Pipeline.OnlyDeletes {
 		return l.awaitDeletion()
 	}
 	// What is made for an upstream that is gone, and that the watch still shows, goes with it: as often as it is made.
@@ -96,7 +96,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	var decision pipeline.Decision
 	for round := range maxRounds {
 		in := l.gather(ctx)
-		decision = s.Pipeline.Decide(in)
+		decision = r.Pipeline.Decide(in)
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
@@ -104,7 +104,7 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 			break
 		}
 		if after, err := l.ensureLatest(ctx, &decision); err != nil {
-			return s.readFailed(ref, err)
+			return r.readFailed(ref, err)
 		} else if after > 0 {
 			return after
 		}
@@ -120,34 +120,34 @@ func (s *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 
 // awaitDeletion is when a session that only deletes looks again at an upstream that is not being deleted: when its watch tells, or
 // now and then where it lacks the label that the watch selects by.
-func (l *reconciliation) awaitDeletion() time.Duration {
-	if l.Cache.UpstreamUID(l.ref) != "" {
+func (r *reconciliation) awaitDeletion() time.Duration {
+	if r.Cache.UpstreamUID(r.ref) != "" {
 		return 0
 	}
-	return l.delay(&l.record.waiting)
+	return r.delay(&r.record.waiting)
 }
 
 // begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
-func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
-	ahead := s.memory.peek(ref).ahead()
-	cached, err := s.Cache.Upstream(ref)
+func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
+	ahead := r.memory.peek(ref).ahead()
+	cached, err := r.Cache.Upstream(ref)
 	if err != nil {
 		return nil, err
 	}
 	if cached == nil {
-		return s.vanished(ctx, ref)
+		return r.vanished(ctx, ref)
 	}
-	if s.isOwnDownstream(cached) {
+	if r.isOwnDownstream(cached) {
 		return nil, nil
 	}
-	l := s.newReconciliation(ref, cached)
+	l := r.newReconciliation(ref, cached)
 	defer func() {
 		if begun == nil {
 			l.releaseSlot()
 		}
 	}()
-	l.selected = s.namespaceSelected(ref.Namespace)
-	s.deselected.forget(ref)
+	l.selected = r.namespaceSelected(ref.Namespace)
+	r.deselected.forget(ref)
 	if ahead != nil && ahead.GetUID() == cached.GetUID() && Newer(ahead.GetResourceVersion(), cached.GetResourceVersion()) {
 		l.upstream = ahead
 	} else {
@@ -157,38 +157,38 @@ func (s *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 		return l, nil
 	}
 	l.handleReconcileRequest()
-	if !l.selected && (l.hasNothing() || l.isLeftOver() && !s.ReportsLeftovers) {
+	if !l.selected && (l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers) {
 		l.noteShared()
-		s.forget(ref)
+		r.forget(ref)
 		return nil, nil
 	}
 	if l.selected {
-		s.shared.forget(s.Name, ref.String())
+		r.shared.forget(r.Name, ref.String())
 	}
 	return l, nil
 }
 
 // hasNothing tells whether nothing has to be taken back of an upstream that is not selected.
-func (l *reconciliation) hasNothing() bool {
-	return !l.hasFinalizer() && len(l.owned()) == 0 && !l.Pipeline.SpeaksFor(l.upstream)
+func (r *reconciliation) hasNothing() bool {
+	return !r.hasFinalizer() && len(r.owned()) == 0 && !r.Pipeline.SpeaksFor(r.upstream)
 }
 
-func (s *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
-	if r := s.memory.peek(ref); r != nil && r.uid != up.GetUID() {
-		s.forget(ref) // the one before was deleted between two reconciliations
+func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
+	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
+		r.forget(ref) // the one before was deleted between two reconciliations
 	}
-	l := &reconciliation{Reconciler: s, client: s.Client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
-		record: s.memory.record(ref, up.GetUID(), len(s.Pipeline.Downstreams)), begun: s.Counting.Load()}
+	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+		record: r.memory.record(ref, up.GetUID(), len(r.Pipeline.Downstreams)), begun: r.Counting.Load()}
 	l.record.forgetSlow(l.now)
 	return l
 }
 
 // skipBackingOff keeps this reconciliation from trying again what failed and still waits. Everything else goes on.
-func (l *reconciliation) skipBackingOff() {
-	for i := range l.record.targets {
-		t := &l.record.targets[i]
-		if t.failure != nil && t.retry.wait(l.record.asked, l.now) > 0 {
-			l.failures[i], l.held[i] = t.failure, true
+func (r *reconciliation) skipBackingOff() {
+	for i := range r.record.targets {
+		t := &r.record.targets[i]
+		if t.failure != nil && t.retry.wait(r.record.asked, r.now) > 0 {
+			r.failures[i], r.held[i] = t.failure, true
 		}
 	}
 }
@@ -196,85 +196,85 @@ func (l *reconciliation) skipBackingOff() {
 // vanished is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
 // same, without them: only reading it tells, and then its downstreams are unwanted. One that has them (again) is on its
 // way into the cache. Marks can name any namespace; what is not watched is somebody else's.
-func (s *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
-	if s.Pipeline.Config.Watch.LabelSelector == nil || !s.Cache.Watches(ref.Namespace) {
-		s.forget(ref)
+func (r *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
+	if r.Pipeline.Config.Watch.LabelSelector == nil || !r.Cache.Watches(ref.Namespace) {
+		r.forget(ref)
 		return nil, nil
 	}
-	up, err := s.Client.Get(ctx, s.UpstreamTarget(ref))
+	up, err := r.Client.Get(ctx, r.UpstreamTarget(ref))
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		s.cascades.forget(s.deselected.forget(ref))
-		s.shared.forget(s.Name, ref.String())
-		s.forget(ref)
+		r.cascades.forget(r.deselected.forget(ref))
+		r.shared.forget(r.Name, ref.String())
+		r.forget(ref)
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case s.Selector.Matches(labelsOf(up)):
-		s.deselected.forget(ref)
-		s.forget(ref)
+	case r.Selector.Matches(labelsOf(up)):
+		r.deselected.forget(ref)
+		r.forget(ref)
 		return nil, nil
 	}
-	l := s.newReconciliation(ref, up)
+	l := r.newReconciliation(ref, up)
 	if l.hasNothing() {
-		s.deselected.forget(ref)
+		r.deselected.forget(ref)
 	}
-	if l.hasNothing() || l.isLeftOver() && !s.ReportsLeftovers || s.isOwnDownstream(up) {
+	if l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers || r.isOwnDownstream(up) {
 		l.noteShared()
-		s.forget(ref)
+		r.forget(ref)
 		return nil, nil
 	}
 	l.updateDesired(ctx) // a deletion may read the inputs, with deletion.before
 	return l, nil
 }
 
-func (s *Reconciler) forget(ref pipeline.Ref) {
-	if r := s.memory.peek(ref); r != nil {
-		s.countStates(r, nil)
-		s.countVerdict(r, status.Verdict{})
-		s.countBefore(r, "")
-		s.readers.move(ref, r.inputs, nil)
-		s.cascades.forget(r.uid)
-		s.unstorable.forget(ref)
-		s.memory.forget(ref)
+func (r *Reconciler) forget(ref pipeline.Ref) {
+	if rec := r.memory.peek(ref); rec != nil {
+		r.countStates(rec, nil)
+		r.countVerdict(rec, status.Verdict{})
+		r.countBefore(rec, "")
+		r.readers.move(ref, rec.inputs, nil)
+		r.cascades.forget(rec.uid)
+		r.unstorable.forget(ref)
+		r.memory.forget(ref)
 	}
 }
 
 // readFailed is for the read that begin needed and did not get.
-func (s *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
+func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
-	CountFailure(s.Name, "", f.Reason)
-	s.Log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
-	retry := s.Pipeline.Config.Retry
-	return s.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, time.Now())
+	CountFailure(r.Name, "", f.Reason)
+	r.Log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
+	retry := r.Pipeline.Config.Retry
+	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, time.Now())
 }
 
-func (s *Reconciler) namespaceSelected(namespace string) bool {
-	if s.NamespaceSelector == nil || namespace == "" {
+func (r *Reconciler) namespaceSelected(namespace string) bool {
+	if r.NamespaceSelector == nil || namespace == "" {
 		return true
 	}
-	set, ok := s.Cache.NamespaceLabels(namespace)
-	return ok && s.NamespaceSelector.Matches(set)
+	set, ok := r.Cache.NamespaceLabels(namespace)
+	return ok && r.NamespaceSelector.Matches(set)
 }
 
 // isOwnDownstream tells whether an object of the watched kind was made by this very operator: a copy is not copied.
-func (s *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
-	before := s.Pipeline.Before
-	same := before != nil && before.Object.GVK().GroupKind() == s.Pipeline.Upstream.GVK.GroupKind()
-	for _, d := range s.Pipeline.Downstreams {
-		same = same || d.GVK().GroupKind() == s.Pipeline.Upstream.GVK.GroupKind()
+func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
+	before := r.Pipeline.Before
+	same := before != nil && before.Object.GVK().GroupKind() == r.Pipeline.Upstream.GVK.GroupKind()
+	for _, d := range r.Pipeline.Downstreams {
+		same = same || d.GVK().GroupKind() == r.Pipeline.Upstream.GVK.GroupKind()
 	}
 	if !same {
 		return false
 	}
-	if s.Pipeline.HasOwnerMark(up) {
+	if r.Pipeline.HasOwnerMark(up) {
 		return true
 	}
-	if !s.Pipeline.HasHash(up) && !s.bearsLabels(up) {
+	if !r.Pipeline.HasHash(up) && !r.bearsLabels(up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {
-		if ref.Kind == s.Pipeline.Upstream.GVK.Kind && groupOf(ref.APIVersion) == s.Pipeline.Upstream.GVK.Group {
+		if ref.Kind == r.Pipeline.Upstream.GVK.Kind && groupOf(ref.APIVersion) == r.Pipeline.Upstream.GVK.Group {
 			return true
 		}
 	}
@@ -283,59 +283,59 @@ func (s *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 
 // bearsLabels tells whether an object has the constant labels of a downstream: one of these two marks may be stripped
 // for a moment.
-func (s *Reconciler) bearsLabels(up *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(s.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
+func (r *Reconciler) bearsLabels(up *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
 	})
 }
 
 // desired makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
-func (l *reconciliation) updateDesired(ctx context.Context) {
-	r := l.record
-	l.findInputs(ctx)
-	if r.large && l.acquireSlot() != nil {
+func (r *reconciliation) updateDesired(ctx context.Context) {
+	rec := r.record
+	r.findInputs(ctx)
+	if rec.large && r.acquireSlot() != nil {
 		return
 	}
-	if r.desired != nil && r.version == l.upstream.GetResourceVersion() && r.inputsSaid == l.read {
+	if rec.desired != nil && rec.version == r.upstream.GetResourceVersion() && rec.inputsSaid == r.read {
 		return
 	}
-	digest := l.question(l.Pipeline.ReadsStatus())
-	if r.asked = digest; l.Pipeline.ReadsOwn() {
-		r.asked = l.askedByOthers()
+	digest := r.question(r.Pipeline.ReadsStatus())
+	if rec.asked = digest; r.Pipeline.ReadsOwn() {
+		rec.asked = r.askedByOthers()
 	}
-	if r.desired == nil || r.digest != digest {
-		r.large = false
-		r.desired, r.digest = l.Pipeline.Desired(ctx, l.upstream, l.inputsRead()), digest
-		countRender(l.Name)
+	if rec.desired == nil || rec.digest != digest {
+		rec.large = false
+		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
+		countRender(r.Name)
 	}
-	if tookTooLong(r.desired) && r.slowUntil.IsZero() {
-		r.slowUntil = l.now.Add(time.Duration(l.Pipeline.Config.Retry.MinDelay))
+	if tookTooLong(rec.desired) && rec.slowUntil.IsZero() {
+		rec.slowUntil = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
 	}
-	if ctx.Err() != nil || l.noSlot { // an evaluation that was cut short says nothing about the upstream
-		r.digest, r.version = drift.Sum{}, ""
+	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
+		rec.digest, rec.version = drift.Sum{}, ""
 		return
 	}
-	r.version, r.inputsSaid = l.upstream.GetResourceVersion(), l.read
+	rec.version, rec.inputsSaid = r.upstream.GetResourceVersion(), r.read
 }
 
 // question is the digest of everything that rules and templates can read.
-func (l *reconciliation) question(status bool) drift.Sum {
+func (r *reconciliation) question(status bool) drift.Sum {
 	var read any
 	if status {
-		read = l.upstream.Object["status"]
+		read = r.upstream.Object["status"]
 	}
-	digest := l.digest(read)
-	if len(l.Pipeline.Inputs) == 0 {
+	digest := r.digest(read)
+	if len(r.Pipeline.Inputs) == 0 {
 		return digest
 	}
-	return drift.Digest([]any{string(digest[:]), string(l.read[:])})
+	return drift.Digest([]any{string(digest[:]), string(r.read[:])})
 }
 
 // digest is over what rules and templates can read: all but the bookkeeping of the API server, with that status; nil where it
 // is not read. Where the status is a field like any other, writing it makes a generation, which then says nothing.
-func (l *reconciliation) digest(status any) drift.Sum {
-	readable := make(map[string]any, len(l.upstream.Object))
-	for key, value := range l.upstream.Object {
+func (r *reconciliation) digest(status any) drift.Sum {
+	readable := make(map[string]any, len(r.upstream.Object))
+	for key, value := range r.upstream.Object {
 		if key != "status" {
 			readable[key] = value
 		}
@@ -346,7 +346,7 @@ func (l *reconciliation) digest(status any) drift.Sum {
 	if meta, ok := readable["metadata"].(map[string]any); ok {
 		kept := make(map[string]any, len(meta))
 		for key, value := range meta {
-			if key != "resourceVersion" && key != "managedFields" && (key != "generation" || l.Pipeline.Upstream.HasStatus) {
+			if key != "resourceVersion" && key != "managedFields" && (key != "generation" || r.Pipeline.Upstream.HasStatus) {
 				kept[key] = value
 			}
 		}

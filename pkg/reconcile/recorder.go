@@ -33,15 +33,15 @@ const (
 // the recorder counts them.
 //
 // Where mode is Observe nothing is sent at all: an event is an object that somebody has to write.
-func (l *reconciliation) event(warning bool, reason, action, format string, args ...any) {
-	if l.Pipeline.Observing() {
+func (r *reconciliation) event(warning bool, reason, action, format string, args ...any) {
+	if r.Pipeline.Observing() {
 		return
 	}
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning
 	}
-	switch l.Pipeline.Config.Events {
+	switch r.Pipeline.Config.Events {
 	case config.EventsNone:
 		return
 	case config.EventsWarnings:
@@ -49,42 +49,42 @@ func (l *reconciliation) event(warning bool, reason, action, format string, args
 			return
 		}
 	}
-	l.Recorder.Eventf(l.upstream, nil, kind, reason, action, format, args...)
+	r.Recorder.Eventf(r.upstream, nil, kind, reason, action, format, args...)
 }
 
 // logWrite logs a write that made an object or took one away. Updates and repairs are counted, and logged with -v: there may
 // be very many.
-func (l *reconciliation) logWrite(message string, o pipeline.Outcome) {
-	l.Log.Info(message, "upstream", l.ref.String(), "downstream", l.Pipeline.Downstreams[o.Downstream].Name,
-		"kind", l.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
+func (r *reconciliation) logWrite(message string, o pipeline.Outcome) {
+	r.Log.Info(message, "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
+		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
 }
 
-func (l *reconciliation) eventCreated(o pipeline.Outcome) {
-	l.logWrite("created", o)
-	l.event(false, EventCreated, "Create", "%s created", l.what(o))
+func (r *reconciliation) eventCreated(o pipeline.Outcome) {
+	r.logWrite("created", o)
+	r.event(false, EventCreated, "Create", "%s created", r.what(o))
 }
 
-func (l *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
-	l.event(false, EventCreated, "Create", "%s %s created: deletion.before", l.Pipeline.Before.Config.Kind, o.Target)
+func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
+	r.event(false, EventCreated, "Create", "%s %s created: deletion.before", r.Pipeline.Before.Config.Kind, o.Target)
 }
 
 // eventDeletion tells how deletion.before is doing and what keeps a deletion from going on, when that begins. What the
 // status said already at the first reconciliation, after a restart, began long ago.
-func (l *reconciliation) eventDeletion(d pipeline.Decision) {
+func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	for _, o := range d.Leftovers {
-		f := l.failures[o.Downstream]
+		f := r.failures[o.Downstream]
 		if f == nil {
 			continue
 		}
-		if text := l.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; l.record.reported != text {
-			l.record.reported = text
-			l.event(true, f.Reason, "Delete", "%s", text)
+		if text := r.Pipeline.Downstreams[o.Downstream].Name + ": " + f.Message; r.record.reported != text {
+			r.record.reported = text
+			r.event(true, f.Reason, "Delete", "%s", text)
 		}
 	}
 	if d.Before == nil {
 		return
 	}
-	m := &l.record.before
+	m := &r.record.before
 	warning, reason, text := false, string(d.Before.State), d.Before.Message
 	switch {
 	case d.Before.State == pipeline.StateBeforeFinished:
@@ -97,102 +97,102 @@ func (l *reconciliation) eventDeletion(d pipeline.Decision) {
 		return
 	}
 	if now := reason + text; m.reported != now {
-		old := m.reported == "" && l.reportedBefore == reason
+		old := m.reported == "" && r.reportedBefore == reason
 		if m.reported = now; !old {
-			l.event(warning, reason, "Reconcile", "%s: %s", pipeline.BeforeName, text)
+			r.event(warning, reason, "Reconcile", "%s: %s", pipeline.BeforeName, text)
 		}
 	}
 }
 
-func (l *reconciliation) eventUpdated(o pipeline.Outcome) {
-	l.event(false, EventUpdated, "Apply", "%s updated: %s", l.what(o), o.Message)
+func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
+	r.event(false, EventUpdated, "Apply", "%s updated: %s", r.what(o), o.Message)
 }
 
-func (l *reconciliation) eventRepaired(o pipeline.Outcome) {
-	text := l.record.targets[o.Downstream].explained
+func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
+	text := r.record.targets[o.Downstream].explained
 	if text == "" {
 		text = "it was no longer what was applied"
 	}
-	l.event(true, EventRepaired, "Apply", "%s repaired: %s", l.what(o), text)
+	r.event(true, EventRepaired, "Apply", "%s repaired: %s", r.what(o), text)
 }
 
-func (l *reconciliation) eventDrifted(o pipeline.Outcome, explained string) {
-	l.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left so: %s", l.what(o), explained)
+func (r *reconciliation) eventDrifted(o pipeline.Outcome, explained string) {
+	r.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left so: %s", r.what(o), explained)
 }
 
-func (l *reconciliation) eventDeleted(o pipeline.Outcome) {
-	l.logWrite("deleted", o)
-	l.event(false, EventDeleted, "Delete", "%s deleted: %s", l.what(o), o.Message)
+func (r *reconciliation) eventDeleted(o pipeline.Outcome) {
+	r.logWrite("deleted", o)
+	r.event(false, EventDeleted, "Delete", "%s deleted: %s", r.what(o), o.Message)
 }
 
-func (l *reconciliation) eventReleased(o pipeline.Outcome) {
-	l.logWrite("released", o)
-	l.event(false, EventReleased, "Release", "%s released: %s", l.what(o), o.Message)
+func (r *reconciliation) eventReleased(o pipeline.Outcome) {
+	r.logWrite("released", o)
+	r.event(false, EventReleased, "Release", "%s released: %s", r.what(o), o.Message)
 }
 
-func (l *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
+func (r *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedField) {
 	for _, f := range lost {
-		path := l.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
-		l.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", l.what(o), path, f.Manager)
-		l.Log.Info("a field that left the template stays", "upstream", l.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
+		path := r.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
+		r.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", r.what(o), path, f.Manager)
+		r.Log.Info("a field that left the template stays", "upstream", r.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
 
-func (l *reconciliation) what(o pipeline.Outcome) string {
-	return l.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
+func (r *reconciliation) what(o pipeline.Outcome) string {
+	return r.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
 }
 
 // eventOutcomes tells of states and failures that a person must look at, when they begin. What the status said already
 // at the first reconciliation, after a restart, began long ago.
-func (l *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
+func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	var now []string
-	old := said && !l.record.looked
-	l.record.looked = true
+	old := said && !r.record.looked
+	r.record.looked = true
 	for i, o := range d.Outcomes {
 		reason, text := string(o.State), o.Message
-		if f := l.failures[i]; f != nil {
+		if f := r.failures[i]; f != nil {
 			reason, text = f.Reason, f.Message
 		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed &&
-			(o.State != pipeline.StateDrifted || l.Pipeline.Downstreams[i].Config.UpdatePolicy != config.UpdateCreateOnly) {
+			(o.State != pipeline.StateDrifted || r.Pipeline.Downstreams[i].Config.UpdatePolicy != config.UpdateCreateOnly) {
 			continue
 		}
-		name := l.Pipeline.Downstreams[i].Name
+		name := r.Pipeline.Downstreams[i].Name
 		now = append(now, name+reason+text)
-		if !old && !strings.Contains(l.record.reported, name+reason+text) {
-			l.event(true, reason, "Reconcile", "%s: %s", name, text)
-			l.logContested(name, reason, text)
+		if !old && !strings.Contains(r.record.reported, name+reason+text) {
+			r.event(true, reason, "Reconcile", "%s: %s", name, text)
+			r.logContested(name, reason, text)
 		}
 	}
-	if text := l.contestedBy; text != "" {
+	if text := r.contestedBy; text != "" {
 		now = append(now, text)
-		if !strings.Contains(l.record.reported, text) {
-			l.event(true, string(pipeline.StateContested), "Reconcile", "status: %s", text)
-			l.logContested("status", string(pipeline.StateContested), text)
+		if !strings.Contains(r.record.reported, text) {
+			r.event(true, string(pipeline.StateContested), "Reconcile", "status: %s", text)
+			r.logContested("status", string(pipeline.StateContested), text)
 		}
 	}
-	for _, f := range l.record.desired.Invalid {
+	for _, f := range r.record.desired.Invalid {
 		now = append(now, f.String())
-		if !old && !strings.Contains(l.record.reported, f.String()) {
-			l.event(true, EventInvalid, "Validate", "%s", f.String())
+		if !old && !strings.Contains(r.record.reported, f.String()) {
+			r.event(true, EventInvalid, "Validate", "%s", f.String())
 		}
 	}
-	l.record.reported = strings.Join(now, "\n")
+	r.record.reported = strings.Join(now, "\n")
 }
 
 // logContested says in the log what does not settle; whatever else goes wrong is there as a failure.
-func (l *reconciliation) logContested(what, reason, why string) {
+func (r *reconciliation) logContested(what, reason, why string) {
 	if reason == string(pipeline.StateContested) {
-		l.Log.Info("writes do not settle and are spaced out", "upstream", l.ref.String(), "of", what, "why", why)
+		r.Log.Info("writes do not settle and are spaced out", "upstream", r.ref.String(), "of", what, "why", why)
 	}
 }
 
 // logDropped logs once which status fields the kind cannot store.
-func (l *reconciliation) logDropped(report pipeline.Report) {
+func (r *reconciliation) logDropped(report pipeline.Report) {
 	if len(report.Dropped) == 0 {
 		return
 	}
-	l.droppedReported.Do(func() {
-		l.Log.Info("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
-			"kind", l.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
+	r.droppedReported.Do(func() {
+		r.Log.Info("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
+			"kind", r.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
 	})
 }

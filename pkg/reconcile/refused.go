@@ -14,52 +14,52 @@ import (
 // refused is about an apply that the API server refused. Where the document is the one that the object was made from, the
 // object is repaired as far as possible and never recreated; where the document has changed, the config may want the object
 // recreated, which takes proof that an immutable field alone is in the way.
-func (l *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	reason := apply.Classify(refusal).Reason
 	switch {
 	case reason != apply.ReasonRejected && reason != apply.ReasonDenied || o.Theirs:
 		return refusal
-	case !l.isChanged(o, in):
-		return l.applyAsCreated(ctx, o, doc, in, refusal)
-	case !l.mayRecreate(o, in):
+	case !r.isChanged(o, in):
+		return r.applyAsCreated(ctx, o, doc, in, refusal)
+	case !r.mayRecreate(o, in):
 		return refusal
 	}
-	return l.proveImmutable(ctx, o, doc, refusal)
+	return r.proveImmutable(ctx, o, doc, refusal)
 }
 
 // isChanged tells whether the document is another one than the object was made from.
-func (l *reconciliation) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
+func (r *reconciliation) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
 	return in.Facts[o.Downstream].LastHash() != in.Desired.Downstreams[o.Downstream].Hash
 }
 
 // mayRecreate tells whether the config wants an object recreated if its update needs that.
-func (l *reconciliation) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
-	return l.Pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && l.isChanged(o, in)
+func (r *reconciliation) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
+	return r.Pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && r.isChanged(o, in)
 }
 
 // proveImmutable returns nil, and remembers the answer, where a refusal can only be due to immutable fields: the API server's
 // own validation names fields, it would take the document for a new object, and admission takes every part of the change that validation takes.
 // Validation comes first: where it refuses, no policy or webhook is asked, even one that allows no update at all.
-func (l *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
+func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
 	}
-	t := l.target(o.Downstream, o.Target)
-	if err := l.client.Accepts(ctx, t, doc); err != nil {
-		return notRecreated(refusal, "the API server does not accept a new object either: "+classify(l.Pipeline.Downstreams[o.Downstream], err).Message)
+	t := r.target(o.Downstream, o.Target)
+	if err := r.client.Accepts(ctx, t, doc); err != nil {
+		return notRecreated(refusal, "the API server does not accept a new object either: "+classify(r.Pipeline.Downstreams[o.Downstream], err).Message)
 	}
-	live, err := l.client.Get(ctx, t)
+	live, err := r.client.Get(ctx, t)
 	if err != nil {
 		return err
 	}
-	for i, part := range drift.Partial(doc, live, &l.Pipeline.Downstreams[o.Downstream].View) {
-		err := l.client.AcceptsApply(ctx, t, o.UID, part)
+	for i, part := range drift.Partial(doc, live, &r.Pipeline.Downstreams[o.Downstream].View) {
+		err := r.client.AcceptsApply(ctx, t, o.UID, part)
 		if err != nil && (i == 0 || len(apply.InvalidFields(err)) == 0) {
-			return notRecreated(refusal, "a change of other fields is refused, too: "+classify(l.Pipeline.Downstreams[o.Downstream], err).Message)
+			return notRecreated(refusal, "a change of other fields is refused, too: "+classify(r.Pipeline.Downstreams[o.Downstream], err).Message)
 		}
 	}
-	hash := l.record.desired.Downstreams[o.Downstream].Hash
-	l.record.targets[o.Downstream].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
+	hash := r.record.desired.Downstreams[o.Downstream].Hash
+	r.record.targets[o.Downstream].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
 	return nil
 }
 
@@ -71,39 +71,39 @@ func notRecreated(refusal error, why string) error {
 // applyAsCreated applies a document that the object was made from, with the live values that the API server gives a new
 // object of it: an immutable field that admission changed on creation can have no other value. A difference of any other
 // origin stays, and is reported as the refusal.
-func (l *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
+func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	i := o.Downstream
-	t := l.target(i, o.Target)
+	t := r.target(i, o.Target)
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return refusal
 	}
-	live, err := l.client.Get(ctx, t)
+	live, err := r.client.Get(ctx, t)
 	if err != nil {
 		return err
 	}
-	created, err := l.client.DryRunCreate(ctx, t, doc)
+	created, err := r.client.DryRunCreate(ctx, t, doc)
 	if err != nil {
-		return l.immutableDrift(o, refusal)
+		return r.immutableDrift(o, refusal)
 	}
-	kept := drift.AsCreated(doc, live, created, &l.Pipeline.Downstreams[i].View)
+	kept := drift.AsCreated(doc, live, created, &r.Pipeline.Downstreams[i].View)
 	if kept == nil {
-		return l.immutableDrift(o, refusal)
+		return r.immutableDrift(o, refusal)
 	}
-	resp, err := l.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), kept)
+	resp, err := r.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), kept)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		l.record.forgetObject(o.UID, l.now)
+		r.record.forgetObject(o.UID, r.now)
 		return nil
 	case apply.Classify(err).Reason == apply.ReasonRejected:
-		return l.immutableDrift(o, refusal)
+		return r.immutableDrift(o, refusal)
 	case err != nil:
 		return err
 	}
-	l.repaired(o, o.Live, resp)
-	return l.applied(ctx, o, in, resp, kept)
+	r.repaired(o, o.Live, resp)
+	return r.applied(ctx, o, in, resp, kept)
 }
 
 // immutableDrift is the refusal of a document that has not changed: what differs is not the API server's own doing.
-func (l *reconciliation) immutableDrift(o pipeline.Outcome, refusal error) error {
+func (r *reconciliation) immutableDrift(o pipeline.Outcome, refusal error) error {
 	return notRecreated(refusal, fmt.Sprintf("what the upstream asks for has not changed; delete %s to have it created again", o.Target))
 }

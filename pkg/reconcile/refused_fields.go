@@ -75,57 +75,57 @@ func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
 }
 
 // withoutRefused leaves out of a report what is known to be refused.
-func (l *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
-	if l.record.refusedUnder != l.unstorable.definition(l.ref) {
+func (r *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
+	if r.record.refusedUnder != r.unstorable.definition(r.ref) {
 		return report
 	}
-	return l.Pipeline.WithoutRefused(report, l.upstream, l.record.refused)
+	return r.Pipeline.WithoutRefused(report, r.upstream, r.record.refused)
 }
 
 // writeStorable writes the status and, where the API server refuses that, once more without what cannot be stored. It
 // returns what was written; no object where the status says that already.
-func (l *reconciliation) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
-	definition, denied := l.unstorable.definition(l.ref), false
-	resp, err := l.replaceStatus(ctx, report)
+func (r *reconciliation) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
+	definition, denied := r.unstorable.definition(r.ref), false
+	resp, err := r.replaceStatus(ctx, report)
 	for n := 1; err != nil; n++ {
-		f, causes := l.classifyUpstream(err), apply.InvalidCauses(err)
+		f, causes := r.classifyUpstream(err), apply.InvalidCauses(err)
 		if !f.Persistent() || n == maxStatusWrites {
 			return report, nil, err
 		}
-		without, ok := l.Pipeline.Refuse(report, l.upstream, causes, f.Reason, n == maxStatusWrites-1)
+		without, ok := r.Pipeline.Refuse(report, r.upstream, causes, f.Reason, n == maxStatusWrites-1)
 		if !ok {
 			return report, nil, err
 		}
-		l.logRefused(f)
+		r.logRefused(f)
 		denied = denied || f.Reason == apply.ReasonDenied || f.Reason == apply.ReasonRejected && len(causes) == 0
-		if report, resp, err = without, nil, nil; l.hasNews(report) {
-			resp, err = l.replaceStatus(ctx, report)
+		if report, resp, err = without, nil, nil; r.hasNews(report) {
+			resp, err = r.replaceStatus(ctx, report)
 		}
 	}
-	l.rememberRefused(report.Refused, definition, denied)
+	r.rememberRefused(report.Refused, definition, denied)
 	return report, resp, nil
 }
 
 // logRefused logs why the status is written once more without some values.
-func (l *reconciliation) logRefused(f apply.Failure) {
+func (r *reconciliation) logRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
-		l.Host.RecheckKinds()
+		r.Host.RecheckKinds()
 	}
-	CountFailure(l.Name, "", f.Reason)
-	l.Log.Info("the status is refused and written without what cannot be stored", "upstream", l.ref.String(), "reason", f.Reason, "message", f.Message)
+	CountFailure(r.Name, "", f.Reason)
+	r.Log.Info("the status is refused and written without what cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused keeps what was refused by that definition, so that it is not tried at each reconciliation. What admission denied is
 // tried again later: nobody tells when a policy or webhook changes.
-func (l *reconciliation) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
+func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
 	if denied {
-		refused, l.upstreamFailed = pipeline.RefusedFields{}, true
+		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
 	}
-	l.record.refused, l.record.refusedUnder = refused, definition
+	r.record.refused, r.record.refusedUnder = refused, definition
 	switch {
 	case !refused.Any():
-		l.unstorable.forget(l.ref)
-	case !l.unstorable.note(l.ref, definition):
-		l.Host.Enqueue(l.ref)
+		r.unstorable.forget(r.ref)
+	case !r.unstorable.note(r.ref, definition):
+		r.Host.Enqueue(r.ref)
 	}
 }

@@ -5,23 +5,23 @@ import "github.com/corollary-dev/corollary/pkg/pipeline"
 // handleReconcileRequest starts over where somebody asks for a reconciliation at the upstream, by a new value of the annotation that the config names:
 // what failed is tried again at once, what probes answered is asked again, and a back-off from another writer ends. That
 // the upstream is looked at, and rendered, a changed annotation does by itself.
-func (l *reconciliation) handleReconcileRequest() {
-	convention := l.Pipeline.Config.Conventions.Reconcile
+func (r *reconciliation) handleReconcileRequest() {
+	convention := r.Pipeline.Config.Conventions.Reconcile
 	if convention == nil {
 		return
 	}
-	asked := l.upstream.GetAnnotations()[convention.Annotation]
-	if asked == l.record.requested {
+	asked := r.upstream.GetAnnotations()[convention.Annotation]
+	if asked == r.record.requested {
 		return
 	}
-	l.record.requested = asked
+	r.record.requested = asked
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
-	l.record.refused = pipeline.RefusedFields{}
-	l.record.retry, l.record.statusContest, l.record.finalizerContest = retryState{}, contest{}, contest{}
-	for i := range l.record.targets {
-		l.record.targets[i].startOver()
+	r.record.refused = pipeline.RefusedFields{}
+	r.record.retry, r.record.statusContest, r.record.finalizerContest = retryState{}, contest{}, contest{}
+	for i := range r.record.targets {
+		r.record.targets[i].startOver()
 	}
 }
 

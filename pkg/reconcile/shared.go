@@ -86,66 +86,66 @@ func (h *shared) show(operator string) {
 
 // isShared reports an object of such an upstream: the first in the log and by an event for the operator, and each upstream in
 // the metric.
-func (s *Reconciler) isShared(object types.UID, upstream string) {
-	if !s.shared.note(s.Name, object, upstream) {
+func (r *Reconciler) isShared(object types.UID, upstream string) {
+	if !r.shared.note(r.Name, object, upstream) {
 		return
 	}
 	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + whyShared +
 		"; give each process conventions of its own"
-	s.Log.Info(note, "upstream", upstream, "fieldManager", s.Pipeline.Config.Conventions.FieldManager)
-	s.Host.ReportShared(note, upstream)
+	r.Log.Info(note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
+	r.Host.ReportShared(note, upstream)
 }
 
 const whyShared = "another process uses the same conventions, or a config before selected or watched more"
 
 // notOurs names the upstream that an object which our field manager has applied belongs to, where this operator does not watch
 // that one: it is another process's, or is left over from a config that watched more. It is empty for any other object.
-func (s *Reconciler) notOurs(live *drift.Live) string {
+func (r *Reconciler) notOurs(live *drift.Live) string {
 	if !live.Managed {
 		return ""
 	}
 	for _, owner := range live.Owners {
-		if owner.Controller && owner.Kind != s.Pipeline.Upstream.GVK.Kind {
+		if owner.Controller && owner.Kind != r.Pipeline.Upstream.GVK.Kind {
 			return owner.Kind + " " + owner.Name
 		}
 	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !s.Cache.Watches(ref.Namespace) {
+	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !r.Cache.Watches(ref.Namespace) {
 		return ref.String()
 	}
 	return ""
 }
 
 // NoteOwner looks at whose an object is, and was before it changed; before is nil for one that the watch shows for the first time.
-func (s *Reconciler) NoteOwner(before, after *drift.Live) {
-	was, is := "", s.notOurs(after)
+func (r *Reconciler) NoteOwner(before, after *drift.Live) {
+	was, is := "", r.notOurs(after)
 	if before != nil {
-		was = s.notOurs(before)
+		was = r.notOurs(before)
 	}
 	switch {
 	case was == is:
 	case is == "":
-		s.shared.drop(s.Name, after.UID)
+		r.shared.drop(r.Name, after.UID)
 	default:
-		s.isShared(after.UID, is)
+		r.isShared(after.UID, is)
 	}
 }
 
 // NoteGone takes in that an object is gone.
-func (s *Reconciler) NoteGone(uid types.UID) { s.shared.drop(s.Name, uid) }
+func (r *Reconciler) NoteGone(uid types.UID) { r.shared.drop(r.Name, uid) }
 
 // ShowShared has the metric say what this reconciler knows, in the place of the one before.
-func (s *Reconciler) ShowShared() { s.shared.begin(s.Name) }
+func (r *Reconciler) ShowShared() { r.shared.begin(r.Name) }
 
 // noteShared is for an upstream that is not selected and keeps what it has: see isLeftOver.
-func (l *reconciliation) noteShared() {
-	if l.deselected.has(l.ref, l.upstream.GetUID()) {
+func (r *reconciliation) noteShared() {
+	if r.deselected.has(r.ref, r.upstream.GetUID()) {
 		return
 	}
-	owned := l.owned()
+	owned := r.owned()
 	if len(owned) == 0 {
-		l.shared.forget(l.Name, l.ref.String())
+		r.shared.forget(r.Name, r.ref.String())
 	}
 	for _, live := range owned {
-		l.isShared(live.UID, l.ref.String())
+		r.isShared(live.UID, r.ref.String())
 	}
 }

@@ -21,34 +21,34 @@ func NewRenderSlots() chan struct{} { return make(chan struct{}, max(1, runtime.
 var errNoSlot = errors.New("other upstreams that need much are being rendered: this one waits")
 
 // acquireSlot takes a place, which the reconciliation keeps until it ends. Before the reconciliation has begun, it does not wait for one.
-func (l *reconciliation) acquireSlot() error {
-	if l.RenderSlots == nil || l.hasSlot {
+func (r *reconciliation) acquireSlot() error {
+	if r.RenderSlots == nil || r.hasSlot {
 		return nil
 	}
-	l.record.large = true
+	r.record.large = true
 	select {
-	case l.RenderSlots <- struct{}{}:
-		l.hasSlot = true
+	case r.RenderSlots <- struct{}{}:
+		r.hasSlot = true
 		return nil
 	default:
 	}
-	if l.begun {
+	if r.begun {
 		select {
-		case l.RenderSlots <- struct{}{}:
-			l.hasSlot = true
+		case r.RenderSlots <- struct{}{}:
+			r.hasSlot = true
 			return nil
-		case <-time.After(l.SlotWait):
+		case <-time.After(r.SlotWait):
 		}
 	}
-	l.noSlot = true
+	r.noSlot = true
 	return errNoSlot
 }
 
 // releaseSlot gives the place back.
-func (l *reconciliation) releaseSlot() {
-	if l.hasSlot {
-		<-l.RenderSlots
-		l.hasSlot = false
+func (r *reconciliation) releaseSlot() {
+	if r.hasSlot {
+		<-r.RenderSlots
+		r.hasSlot = false
 	}
 }
 

@@ -24,17 +24,17 @@ type Standing struct {
 }
 
 // Standing tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
-func (s *Reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing, error) {
-	l, err := s.begin(ctx, ref)
+func (r *Reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing, error) {
+	l, err := r.begin(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s %s: %w", s.Pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	if l == nil {
 		return nil, nil
 	}
-	defer s.memory.forget(ref)
+	defer r.memory.forget(ref)
 	st := &Standing{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.desired, Owned: l.ownedByDownstream(),
-		Documents: make([]map[string]any, len(s.Pipeline.Downstreams))}
+		Documents: make([]map[string]any, len(r.Pipeline.Downstreams))}
 	if st.Desired == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
 		return st, nil
 	}
@@ -43,7 +43,7 @@ func (s *Reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing,
 			continue
 		}
 		if st.Documents[i], err = l.document(st.Desired, i, nil); err != nil {
-			return nil, fmt.Errorf("looking at %s %s: %w", s.Pipeline.Upstream.GVK.Kind, ref, err)
+			return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 		}
 	}
 	return st, nil

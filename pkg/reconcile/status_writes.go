@@ -14,8 +14,8 @@ import (
 )
 
 // saying is the digest of what a status says for us, times and the conditions of others aside.
-func (l *reconciliation) saying(want map[string]any) string {
-	out := maps.Clone(l.Pipeline.OwnConditions(want))
+func (r *reconciliation) saying(want map[string]any) string {
+	out := maps.Clone(r.Pipeline.OwnConditions(want))
 	list, _ := out["conditions"].([]any)
 	conditions := make(map[string]any, len(list))
 	for _, item := range list {
@@ -33,15 +33,15 @@ func (l *reconciliation) saying(want map[string]any) string {
 
 // askedByOthers is the digest of what can be read and this operator did not write for the upstream itself: its own part of
 // the status and the downstreams that are inputs are left out.
-func (l *reconciliation) askedByOthers() drift.Sum {
+func (r *reconciliation) askedByOthers() drift.Sum {
 	var status any
-	if l.Pipeline.ReadsStatus() {
-		status = l.Pipeline.OthersStatus(l.upstream)
+	if r.Pipeline.ReadsStatus() {
+		status = r.Pipeline.OthersStatus(r.upstream)
 	}
-	digest := l.digest(status)
-	own, digests := l.ownInputs(), make([]any, len(l.record.inputs))
-	for i, ref := range l.record.inputs {
-		if found := l.found[i]; found != nil && !slices.Contains(own, i) {
+	digest := r.digest(status)
+	own, digests := r.ownInputs(), make([]any, len(r.record.inputs))
+	for i, ref := range r.record.inputs {
+		if found := r.found[i]; found != nil && !slices.Contains(own, i) {
 			digest := found.Digest()
 			digests[i] = string(digest[:])
 		} else if ref.Err != nil {
@@ -52,17 +52,17 @@ func (l *reconciliation) askedByOthers() drift.Sum {
 }
 
 // ownInputs are the inputs, by index, that are downstreams of this upstream, or were until just now.
-func (l *reconciliation) ownInputs() []int {
+func (r *reconciliation) ownInputs() []int {
 	var own []int
-	for i, found := range l.found {
-		if !l.Pipeline.MayBeDownstream(i) {
+	for i, found := range r.found {
+		if !r.Pipeline.MayBeDownstream(i) {
 			continue
 		}
-		at := l.record.inputs[i].At
+		at := r.record.inputs[i].At
 		is := func(t target) bool {
 			return found != nil && t.uid == found.GetUID() || found == nil && at.Name != "" && t.at == at
 		}
-		if slices.ContainsFunc(l.record.targets, is) || found != nil && l.record.knownGone(found.GetUID(), l.now) {
+		if slices.ContainsFunc(r.record.targets, is) || found != nil && r.record.knownGone(found.GetUID(), r.now) {
 			own = append(own, i)
 		}
 	}
@@ -71,16 +71,16 @@ func (l *reconciliation) ownInputs() []int {
 
 // causeOf is the digest of what the status follows from, less what writing it changes. Texts are left out: what they quote
 // may be the status.
-func (l *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
-	others := drift.Digest(l.Pipeline.OthersStatus(l.upstream))
-	cause := []any{string(l.record.asked[:]), string(l.read[:]), string(others[:])}
-	for _, r := range results {
-		item := []any{string(r.Outcome.State), r.Unseen}
-		if r.Failure != nil {
-			item = append(item, r.Failure.Reason)
+func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
+	others := drift.Digest(r.Pipeline.OthersStatus(r.upstream))
+	cause := []any{string(r.record.asked[:]), string(r.read[:]), string(others[:])}
+	for _, result := range results {
+		item := []any{string(result.Outcome.State), result.Unseen}
+		if result.Failure != nil {
+			item = append(item, result.Failure.Reason)
 		}
-		if r.Live != nil {
-			item = append(item, string(r.Live.UID), r.Live.ResourceVersion)
+		if result.Live != nil {
+			item = append(item, string(result.Live.UID), result.Live.ResourceVersion)
 		}
 		cause = append(cause, item)
 	}
@@ -88,8 +88,8 @@ func (l *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 }
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status follows from nothing that it says itself.
-func (l *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
-	cause := []any{string(l.record.asked[:])}
+func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
+	cause := []any{string(r.record.asked[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
 	}
@@ -97,14 +97,14 @@ func (l *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 }
 
 // statusContenders says why a status that was written does not settle.
-func (l *reconciliation) statusContenders(report pipeline.Report, saying string) string {
-	if saying == l.record.statusContest.wrote {
-		if l.record.statusWriters == "" {
+func (r *reconciliation) statusContenders(report pipeline.Report, saying string) string {
+	if saying == r.record.statusContest.wrote {
+		if r.record.statusWriters == "" {
 			return "another writer keeps writing over the status, which is written with growing delay"
 		}
-		return fmt.Sprintf("another writer keeps writing over the status, which is written with growing delay: fields of it are written by %s", l.record.statusWriters)
+		return fmt.Sprintf("another writer keeps writing over the status, which is written with growing delay: fields of it are written by %s", r.record.statusWriters)
 	}
-	fields := l.Pipeline.ChangedFields(l.upstream, report.Status)
+	fields := r.Pipeline.ChangedFields(r.upstream, report.Status)
 	if len(fields) == 0 {
 		return "each write of the status changes what it shall say; it is written with growing delay"
 	}
@@ -112,13 +112,13 @@ func (l *reconciliation) statusContenders(report pipeline.Report, saying string)
 }
 
 // findStatusWriters reads who writes over the status, before ours takes the fields back, once it has come to a contest.
-func (l *reconciliation) findStatusWriters(ctx context.Context, saying string) {
-	c := &l.record.statusContest
+func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
+	c := &r.record.statusContest
 	if c.unsettled < contestedAfter-1 || c.wrote != saying {
 		return
 	}
-	if up, err := l.client.Get(ctx, l.UpstreamTarget(l.ref)); err == nil {
-		l.record.statusWriters = statusWriters(up, l.Pipeline.Config.Conventions.FieldManager)
+	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref)); err == nil {
+		r.record.statusWriters = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
 	}
 }
 
