@@ -20,7 +20,7 @@ func InvalidFields(err error) []string {
 		return nil
 	}
 	var fields []string
-	for _, c := range placed(s.Details.Causes) {
+	for _, c := range causesOfFields(s.Details.Causes) {
 		if !strings.HasPrefix(string(c.Type), "FieldValue") || c.Field == "" {
 			return nil
 		}
@@ -39,7 +39,7 @@ func InvalidCauses(err error) []metav1.StatusCause {
 	var e *Error
 	ofStatus := errors.As(err, &e) && e.op.sub == "status"
 	var causes []metav1.StatusCause
-	for _, c := range placed(s.Details.Causes) {
+	for _, c := range causesOfFields(s.Details.Causes) {
 		if slices.Contains(causeTypes, c.Type) {
 			if ofStatus && c.Field != "status" && !strings.HasPrefix(c.Field, "status.") {
 				c.Field = "status." + c.Field // older API servers name a place below the status from there
@@ -50,9 +50,9 @@ func InvalidCauses(err error) []metav1.StatusCause {
 	return causes
 }
 
-// placed leaves out what is about no field: the API server calls it "<nil>" where it says that, because of the others, it has
+// causesOfFields leaves out what is about no field: the API server calls it "<nil>" where it says that, because of the others, it has
 // not asked all rules of a CRD.
-func placed(causes []metav1.StatusCause) []metav1.StatusCause {
+func causesOfFields(causes []metav1.StatusCause) []metav1.StatusCause {
 	return slices.DeleteFunc(slices.Clone(causes), func(c metav1.StatusCause) bool { return c.Field == "<nil>" })
 }
 

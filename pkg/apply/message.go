@@ -80,7 +80,7 @@ func fieldCauses(s metav1.Status) []string {
 	var out []string
 	seen := map[string]bool{}
 	more := 0
-	for _, c := range placed(s.Details.Causes) {
+	for _, c := range causesOfFields(s.Details.Causes) {
 		text := c.Message
 		if c.Field != "" {
 			text = c.Field + ": " + text

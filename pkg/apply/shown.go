@@ -18,7 +18,7 @@ func ClassifyShown(err error, words redact.Words) Failure {
 		return f
 	}
 	var e *Error
-	text := shown(err, f.Reason, words)
+	text := shownMessage(err, f.Reason, words)
 	if errors.As(err, &e) {
 		text = e.op.doing + " " + e.Target.String() + ": " + text
 	}
@@ -29,8 +29,8 @@ func ClassifyShown(err error, words redact.Words) Failure {
 // withheld ends a message whose text by the API server is left out.
 const withheld = " (its message is not shown, since it may quote a value of a Secret)"
 
-// shown is why a request failed, without values.
-func shown(err error, reason string, words redact.Words) string {
+// shownMessage is why a request failed, without values.
+func shownMessage(err error, reason string, words redact.Words) string {
 	var e *Error
 	known := errors.As(err, &e)
 	s, answered := status(err)

@@ -127,7 +127,7 @@ func (r *run) facts(i int, d *pipeline.Downstream) pipeline.Facts {
 	if rec != nil && rec.UID == f.Live.UID {
 		f.RecordedHash = rec.Hash
 	}
-	f.Trusted = s.known || r.Pipeline.BelievesStatus() &&
+	f.Trusted = s.known || r.Pipeline.TrustsStatus() &&
 		slices.ContainsFunc(r.recorded, func(rec status.Recorded) bool { return rec.UID == f.Live.UID })
 	f.Baseline, f.Verdict = r.baselines[i], r.verdicts[i]
 	return f

@@ -59,7 +59,7 @@ func writtenBy(p painter, d fieldDiff) string {
 	if d.writer == "" {
 		return ""
 	}
-	return p.paint(dim, " (last written by "+harmless(d.writer)+")")
+	return p.paint(dim, " (last written by "+escapeControl(d.writer)+")")
 }
 
 // lineWidth is how long values may be to stand on the line of their path.
@@ -78,7 +78,7 @@ func printValue(w io.Writer, p painter, color, indentation, head string, value a
 		}
 	}
 	for line := range strings.Lines(strings.TrimRight(block, "\n") + "\n") {
-		fmt.Fprintln(w, indentation+"    "+p.paint(color, harmless(strings.TrimSuffix(line, "\n"))))
+		fmt.Fprintln(w, indentation+"    "+p.paint(color, escapeControl(strings.TrimSuffix(line, "\n"))))
 	}
 }
 
@@ -97,12 +97,12 @@ func printLines(w io.Writer, p painter, indentation, before, after string) {
 		case strings.HasPrefix(line, "@@"):
 			color = dim
 		}
-		fmt.Fprintln(w, indentation+p.paint(color, harmless(line)))
+		fmt.Fprintln(w, indentation+p.paint(color, escapeControl(line)))
 	}
 }
 
-// harmless spells out what a terminal would take for an instruction.
-func harmless(line string) string {
+// escapeControl spells out what a terminal would take for an instruction.
+func escapeControl(line string) string {
 	return strings.Map(func(r rune) rune {
 		if isControl(r) && r != '\t' {
 			return '\uFFFD'

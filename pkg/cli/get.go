@@ -90,7 +90,7 @@ func (o *getOptions) run(ctx context.Context) error {
 		}
 	}
 	if o.watch {
-		err = o.follow(ctx, s, files, t)
+		err = o.listAndWatch(ctx, s, files, t)
 	} else {
 		err = each(ctx, s, files, line.note, func(v *survey.Survey) error {
 			var last newest
@@ -111,9 +111,9 @@ func (o *getOptions) run(ctx context.Context) error {
 	return err
 }
 
-// follow lists the objects of all operators, and then what changes, all at a time.
-func (o *getOptions) follow(ctx context.Context, s *survey.Surveyor, files []*config.File, t *getTable) error {
-	t.known = map[string]row{}
+// watching lists the objects of all operators, and then what changes, all at a time.
+func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, t *getTable) error {
+	t.printed = map[string]row{}
 	var surveys []*survey.Survey
 	for _, file := range files {
 		noteMode(file, t.line.note)
@@ -137,7 +137,7 @@ func (o *getOptions) follow(ctx context.Context, s *survey.Surveyor, files []*co
 	var wg sync.WaitGroup
 	for _, v := range surveys {
 		wg.Go(func() {
-			if err := v.Follow(ctx, func(f *reconcile.Finding) error { return t.news(v.Pipeline(), f) }); err != nil {
+			if err := v.Follow(ctx, func(f *reconcile.Finding) error { return t.update(v.Pipeline(), f) }); err != nil {
 				cancel(fmt.Errorf("operator %s: %w", v.Pipeline().Name, err))
 			}
 		})

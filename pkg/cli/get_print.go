@@ -16,17 +16,17 @@ const reasonWidth = 60
 
 // rowPrinter writes rows: a table, one JSON object for all (one for each where somebody follows), or names.
 type rowPrinter struct {
-	w      io.Writer
-	format string
-	follow bool
-	begun  bool
+	w        io.Writer
+	format   string
+	watching bool
+	begun    bool
 	// lines wait for the widths of their columns, which only grow.
 	lines  [][]string
 	widths []int
 }
 
 func newRowPrinter(o *getOptions) *rowPrinter {
-	return &rowPrinter{w: o.streams.Out, format: o.output.value, follow: o.watch}
+	return &rowPrinter{w: o.streams.Out, format: o.output.value, watching: o.watch}
 }
 
 type jsonRow struct {
@@ -64,7 +64,7 @@ func (p *rowPrinter) text(r row) {
 		}
 		p.lines, p.begun = append(p.lines, head), true
 	}
-	reason := []rune(harmless(oneLine(r.reason)))
+	reason := []rune(escapeControl(oneLine(r.reason)))
 	if !wide && len(reason) > reasonWidth {
 		reason = append(reason[:reasonWidth-1], '…')
 	}
@@ -89,7 +89,7 @@ func (p *rowPrinter) json(r row) error {
 	if !r.created.IsZero() {
 		out.Created = r.created.Format(time.RFC3339)
 	}
-	if p.follow {
+	if p.watching {
 		return json.NewEncoder(p.w).Encode(out)
 	}
 	head := ",\n"
@@ -146,7 +146,7 @@ func (p *rowPrinter) flush() error {
 }
 
 func (p *rowPrinter) end() error {
-	if p.format == "json" && !p.follow {
+	if p.format == "json" && !p.watching {
 		text := "\n]}\n"
 		if !p.begun {
 			text = "{\"items\": []}\n"

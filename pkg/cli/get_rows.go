@@ -35,8 +35,8 @@ type getTable struct {
 	printer *rowPrinter
 
 	mu sync.Mutex
-	// known are the rows as they were printed last, by what they are about; nil where nobody follows.
-	known map[string]row
+	// printed are the rows as they were printed last, by what they are about; nil where nobody follows.
+	printed map[string]row
 }
 
 func (t *getTable) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
@@ -51,8 +51,8 @@ func (t *getTable) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	return nil
 }
 
-// news is finding for an upstream that was listed before: what is no more is told, too.
-func (t *getTable) news(pl *pipeline.Pipeline, f *reconcile.Finding) error {
+// update is finding for an upstream that was listed before: what is no more is told, too.
+func (t *getTable) update(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	rows := rowsOf(pl, f)
 	is := map[string]bool{}
 	for _, r := range rows {
@@ -61,15 +61,15 @@ func (t *getTable) news(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var gone []string
-	for key, r := range t.known {
+	for key, r := range t.printed {
 		if r.operator == f.Operator && r.upstream.at == f.Ref && !is[key] {
 			gone = append(gone, key)
 		}
 	}
 	sort.Strings(gone)
 	for _, key := range gone {
-		r := t.known[key]
-		delete(t.known, key)
+		r := t.printed[key]
+		delete(t.printed, key)
 		r.state, r.reason = stateGone, ""
 		if err := t.printer.row(r); err != nil {
 			return err
@@ -85,12 +85,12 @@ func (t *getTable) news(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 
 // print prints a row that is wanted and, where somebody follows, says something new.
 func (t *getTable) print(r row) error {
-	if t.known != nil {
-		if t.known[r.key()] == r {
+	if t.printed != nil {
+		if t.printed[r.key()] == r {
 			return nil
 		}
-		if t.options.wanted(r.state) || t.known[r.key()] != (row{}) {
-			t.known[r.key()] = r
+		if t.options.wanted(r.state) || t.printed[r.key()] != (row{}) {
+			t.printed[r.key()] = r
 			return t.printer.row(r)
 		}
 		return nil
@@ -133,7 +133,7 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 		case c.State == pipeline.StateInSync && c.Live != nil && c.Live.Status != kstatus.CurrentStatus:
 			r.reason = string(c.Live.Status) + ": " + pl.StatusMessage(c.Index, c.Live)
 		case c.State == pipeline.StateInSync:
-			if list := hindrances(pl, f, c); len(list) > 0 {
+			if list := unmetRules(pl, f, c); len(list) > 0 {
 				r.reason = list[0].Message
 			}
 		}

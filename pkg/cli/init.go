@@ -121,7 +121,7 @@ func (o *initOptions) run(ctx context.Context) error {
 	if err := o.expect(ctx, draft); err != nil {
 		return err
 	}
-	o.tell(draft, files)
+	o.printSummary(draft, files)
 	return nil
 }
 

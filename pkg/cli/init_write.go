@@ -58,8 +58,8 @@ func (o *initOptions) check(d *scaffold.Draft) error {
 	return refuse(o.streams, problems, err)
 }
 
-// tell says what was made, what to mind, and how to go on.
-func (o *initOptions) tell(d *scaffold.Draft, files []string) {
+// printVerdict says what was made, what to mind, and how to go on.
+func (o *initOptions) printSummary(d *scaffold.Draft, files []string) {
 	out := o.streams.Out
 	d.Describe(out)
 	fmt.Fprintf(out, "written: %s\n", strings.Join(files, ", "))

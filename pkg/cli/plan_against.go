@@ -66,7 +66,7 @@ func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*confi
 		defer (*v).Close()
 	}
 	if t.old != nil && t.new != nil {
-		for _, why := range t.old.Stranded(t.new.Pipeline().Config) {
+		for _, why := range t.old.ReplacementProblems(t.new.Pipeline().Config) {
 			t.line.note("operator %s: %s; run refuses to reload it until then", t.new.Pipeline().Name, why)
 		}
 	}
@@ -85,7 +85,7 @@ func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*confi
 // abandoned is about an operator that is no more, or that watches another kind now.
 func (t *transition) abandoned(ctx context.Context) error {
 	for _, ref := range t.old.Refs() {
-		was, err := t.old.Standing(ctx, ref)
+		was, err := t.old.Current(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -130,12 +130,12 @@ func (t *transition) walk(ctx context.Context) error {
 
 // upstream tells of one upstream what the other config changes; f is nil where the new one does not look at it.
 func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcile.Finding) error {
-	was, err := t.old.Standing(ctx, ref)
+	was, err := t.old.Current(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if f != nil {
-		is, err := t.new.Standing(ctx, ref)
+		is, err := t.new.Current(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcil
 }
 
 // changes tells of the downstreams of which the two configs ask for something else.
-func (t *transition) changes(was, is *reconcile.Standing, f *reconcile.Finding) error {
+func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) error {
 	up := upstreamOf(t.new.Pipeline(), f)
 	if was == nil || is == nil {
 		return t.finding(t.new.Pipeline(), f)
@@ -161,7 +161,7 @@ func (t *transition) changes(was, is *reconcile.Standing, f *reconcile.Finding) 
 		}
 	}
 	for _, c := range f.Changes {
-		before, after := t.asked(was, c), is.Documents[c.Index]
+		before, after := t.oldDocument(was, c), is.Documents[c.Index]
 		caused := drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
 		if c.Leftover {
 			caused = t.wasTarget(was, c.Live)
@@ -183,8 +183,8 @@ func (t *transition) changes(was, is *reconcile.Standing, f *reconcile.Finding) 
 	return nil
 }
 
-// asked is what the old config asks for of the downstream of that name; nil where it asks for nothing.
-func (t *transition) asked(was *reconcile.Standing, c reconcile.Change) map[string]any {
+// oldDocument is what the old config asks for of the downstream of that name; nil where it asks for nothing.
+func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map[string]any {
 	for i, d := range t.old.Pipeline().Downstreams {
 		if d.Name == c.Downstream {
 			return was.Documents[i]
@@ -207,7 +207,7 @@ func (t *transition) takesOverFields(c reconcile.Change) bool {
 }
 
 // wasTarget tells whether the old config wants an object where it stands.
-func (t *transition) wasTarget(was *reconcile.Standing, live *drift.Live) bool {
+func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 	for i, doc := range was.Documents {
 		d := t.old.Pipeline().Downstreams[i]
 		if doc != nil && live != nil && was.Desired.Downstreams[i].Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
@@ -219,7 +219,7 @@ func (t *transition) wasTarget(was *reconcile.Standing, live *drift.Live) bool {
 }
 
 // refusedNow tells whether the new config refuses an upstream, or cannot render it, and the old one did not.
-func (t *transition) refusedNow(was, is *reconcile.Standing, c reconcile.Change) bool {
+func (t *transition) refusedNow(was, is *reconcile.Current, c reconcile.Change) bool {
 	if was.Desired == nil || is.Desired == nil || len(was.Desired.Invalid) > 0 {
 		return false
 	}
@@ -238,7 +238,7 @@ func (t *transition) refusedNow(was, is *reconcile.Standing, c reconcile.Change)
 }
 
 // leftovers tells of the objects that the old config looks after and the new one does not.
-func (t *transition) leftovers(was *reconcile.Standing, f *reconcile.Finding) error {
+func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) error {
 	up := objectRef{gvk: t.old.Pipeline().Upstream.GVK, at: was.Ref, uid: string(was.Upstream.GetUID())}
 	pl := t.old.Pipeline()
 	seen := map[types.UID]bool{} // downstreams of one kind see the same objects

@@ -72,12 +72,12 @@ func (t *planText) item(item planItem) error {
 	} else if item.action == string(reconcile.ChangeLeave) && item.state != "" {
 		text = item.state + ": " + text
 	}
-	fmt.Fprintln(t.w, t.painter.paint(mark.color, line)+": "+harmless(oneLine(text)))
+	fmt.Fprintln(t.w, t.painter.paint(mark.color, line)+": "+escapeControl(oneLine(text)))
 	if item.note != "" {
-		fmt.Fprintln(t.w, "      "+t.painter.paint(dim, "("+harmless(oneLine(item.note))+")"))
+		fmt.Fprintln(t.w, "      "+t.painter.paint(dim, "("+escapeControl(oneLine(item.note))+")"))
 	}
 	if !t.noDiff {
-		printDiffs(t.w, t.painter, "      ", telling(item))
+		printDiffs(t.w, t.painter, "      ", shownDiffs(item))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (t *planText) grouped(item planItem) bool {
 		return false
 	}
 	var text strings.Builder
-	printDiffs(&text, painter{}, "", telling(item))
+	printDiffs(&text, painter{}, "", shownDiffs(item))
 	key := strings.Join([]string{item.operator, item.downstream, item.action, item.state, item.reason, item.note, text.String()}, "\x00")
 	if g := t.groups[key]; g != nil {
 		g.more = append(g.more, item.object.at.String())
@@ -118,8 +118,8 @@ func (t *planText) endGroups() {
 	}
 }
 
-// telling are an item's differences less that of the hash, which says nothing beside the others.
-func telling(item planItem) []fieldDiff {
+// shownDiffs are an item's differences less that of the hash, which says nothing beside the others.
+func shownDiffs(item planItem) []fieldDiff {
 	if len(item.diffs) < 2 {
 		return item.diffs
 	}

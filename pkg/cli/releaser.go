@@ -54,7 +54,7 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	client := apply.New(r.client, f.Conventions.FieldManager)
 	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(watch.APIVersion, watch.Kind))
 	switch {
-	case r.here && kinds.Gone(err):
+	case r.here && kinds.IsNotDefined(err):
 		fmt.Fprintf(r.out, "operator %s: %v\n", f.Metadata.Name, err)
 		return r.beforeObjects(ctx, f, client, namespace)
 	case err != nil:
@@ -138,7 +138,7 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 	_, err := r.client.RemoveFinalizer(ctx, target, u, bears...)
 	for range releaseAttempts {
-		if !errors.Is(err, apply.ErrConflict) && !r.goesOn(ctx, err) {
+		if !errors.Is(err, apply.ErrConflict) && !r.mayRetry(ctx, err) {
 			break
 		}
 		var fresh *unstructured.Unstructured
@@ -155,8 +155,8 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// goesOn tells whether err is about a write that was held back, since another process might lead, and none does.
-func (r *release) goesOn(ctx context.Context, err error) bool {
+// mayRetry tells whether err is about a write that was held back, since another process might lead, and none does.
+func (r *release) mayRetry(ctx context.Context, err error) bool {
 	var refused *leadership.RefusedError
 	return errors.As(err, &refused) && r.mayWrite(ctx)
 }

@@ -24,7 +24,7 @@ func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *ap
 		return nil
 	}
 	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
-	if kinds.Gone(err) {
+	if kinds.IsNotDefined(err) {
 		return nil
 	}
 	if err != nil {

@@ -44,15 +44,15 @@ func (r *rendering) add(u upstream) {
 			r.fail(u, err)
 			return
 		}
-		r.follow(c, upstream{object: object, where: u.where})
+		r.addDownstreams(c, upstream{object: object, where: u.where})
 	}
 	if !watched {
 		r.fail(u, fmt.Errorf("no config watches %s of %s: %s", gvk.Kind, gvk.GroupVersion(), offline.WatchedKinds(r.configs)))
 	}
 }
 
-// follow asks the pipeline what follows from an upstream in a cluster where nothing stands yet.
-func (r *rendering) follow(c pipeline.Compiled, u upstream) {
+// watching asks the pipeline what follows from an upstream in a cluster where nothing stands yet.
+func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 	p := c.Pipeline
 	if why := offline.Unselected(p, u.object); why != "" {
 		r.note(u, "nothing follows: %s", why)

@@ -93,7 +93,7 @@ func unknownKind(f *config.File, source kinds.Source, path string, gvk schema.Gr
 	if !errors.As(err, &unknown) {
 		return f.Errorf(path, "", "kind %s of %s is not known", gvk.Kind, gvk.GroupVersion())
 	}
-	return f.Errorf(path, unknown.Mend, "%s has no kind %s in %s", unknown.Where, gvk.Kind, gvk.GroupVersion())
+	return f.Errorf(path, unknown.Fix, "%s has no kind %s in %s", unknown.Where, gvk.Kind, gvk.GroupVersion())
 }
 
 func (r *checkReport) write(w io.Writer) {

@@ -65,7 +65,7 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o survey.Options) (*survey.Surv
 	f.streams.silence()
 	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
-	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.tell
+	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.print
 	s, err := survey.NewSurveyor(cfg, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the API server: %w", err)
@@ -124,7 +124,7 @@ type progressLine struct {
 	last         string
 }
 
-func (l *progressLine) tell(p survey.Progress) {
+func (l *progressLine) print(p survey.Progress) {
 	if !l.on {
 		return
 	}

@@ -82,7 +82,7 @@ func (o *testOptions) test(ctx context.Context, args []string) error {
 	failed, updated := 0, 0
 	for _, path := range selected {
 		v := o.runner.Run(ctx, path)
-		o.tell(v)
+		o.printVerdict(v)
 		verdicts = append(verdicts, v)
 		if v.Failed() {
 			failed++
@@ -120,8 +120,8 @@ func (o *testOptions) selected(paths []string) ([]string, error) {
 	return list, nil
 }
 
-// tell writes how a case ended; without -v only where there is something to tell.
-func (o *testOptions) tell(v *cases.Verdict) {
+// printVerdict writes how a case ended; without -v only where there is something to tell.
+func (o *testOptions) printVerdict(v *cases.Verdict) {
 	var out bytes.Buffer
 	p := o.color.painter(o.streams)
 	switch {

@@ -88,22 +88,22 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &explanation{options: o, cfg: cfg, files: files, names: names,
-		asked:  objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
-		client: client, told: map[string]bool{}, noted: map[int]bool{}}
-	w.teller = o.teller(w.asked)
+		object: objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
+		client: client, explained: map[string]bool{}, noted: map[int]bool{}}
+	w.writer = o.newWriter(w.object)
 	if err := w.explain(ctx, k, object); err != nil {
 		return err
 	}
 	if o.running.lease != "" {
-		note := func(format string, args ...any) { w.teller.remark(fmt.Sprintf(format, args...)) }
+		note := func(format string, args ...any) { w.writer.remark(fmt.Sprintf(format, args...)) }
 		if err := o.running.note(ctx, cfg, &o.connection, note); err != nil {
 			return err
 		}
 	}
-	return w.teller.end()
+	return w.writer.end()
 }
 
-func (o *whyOptions) teller(asked objectRef) teller {
+func (o *whyOptions) newWriter(asked objectRef) explanationWriter {
 	if o.output.value == "json" {
 		return newWhyJSON(o.streams.Out, asked)
 	}

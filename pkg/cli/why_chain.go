@@ -23,10 +23,10 @@ type explanation struct {
 	files   []*config.File
 	names   *kindNames
 	client  dynamic.Interface
-	asked   objectRef
-	teller  teller
-	// told are the upstreams that were explained, so that no chain goes on for ever.
-	told map[string]bool
+	object  objectRef
+	writer  explanationWriter
+	// explained are the upstreams that were explained, so that no chain goes on for ever.
+	explained map[string]bool
 	// written is when the operator last wrote to the upstream that is being explained.
 	written time.Time
 	// noted are the operators whose mode was told of.
@@ -52,15 +52,15 @@ func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 		}
 		related = related || found
 	}
-	found, err := e.down(ctx, k.gvk.GroupKind(), e.asked.at)
+	found, err := e.down(ctx, k.gvk.GroupKind(), e.object.at)
 	if err != nil {
 		return err
 	}
 	known := related || found
-	met, err := e.stranger(ctx, k, !known)
+	met, err := e.explainUnowned(ctx, k, !known)
 	if err == nil && !known && !met {
-		e.teller.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it",
-			e.asked))
+		e.writer.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it",
+			e.object))
 	}
 	return err
 }
@@ -137,10 +137,10 @@ func (e *explanation) kindOf(apiVersion, kind string) *namedKind {
 // upstream explains one upstream, as far as it is a link to the object in question. It tells whether there was anything to tell.
 func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (bool, error) {
 	key := fmt.Sprint(n, at)
-	if e.told[key] {
+	if e.explained[key] {
 		return true, nil
 	}
-	e.told[key] = true
+	e.explained[key] = true
 	v, err := e.open(ctx, n, at.Namespace)
 	if err != nil {
 		return false, err
@@ -151,7 +151,7 @@ func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return false, err
 	}
 	if finding == nil {
-		return true, e.unseen(ctx, n, v, at)
+		return true, e.explainUnselected(ctx, n, v, at)
 	}
 	e.written = v.LastWrite(ctx, at)
 	e.print(ctx, v.Pipeline(), finding, true)
@@ -162,10 +162,10 @@ func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
 	found := false
 	for n, f := range e.files {
-		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || e.told[fmt.Sprint(n, at)] {
+		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || e.explained[fmt.Sprint(n, at)] {
 			continue
 		}
-		e.told[fmt.Sprint(n, at)] = true
+		e.explained[fmt.Sprint(n, at)] = true
 		v, err := e.open(ctx, n, at.Namespace)
 		if err != nil {
 			return found, err
@@ -173,7 +173,7 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		finding, err := v.Preview(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
-			found, err = true, e.unseen(ctx, n, v, at)
+			found, err = true, e.explainUnselected(ctx, n, v, at)
 		}
 		e.written = v.LastWrite(ctx, at)
 		v.Close()

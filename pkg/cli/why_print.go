@@ -18,7 +18,7 @@ import (
 
 // print tells of one upstream. In brief, only what it has to do with the object that was asked about.
 func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
-	e.teller.upstream(f.Operator, upstreamOf(p, f))
+	e.writer.upstream(f.Operator, upstreamOf(p, f))
 	e.upstreamState(ctx, p, f)
 	recorded := map[string]string{}
 	for _, r := range p.Recorded(f.Upstream) {
@@ -28,7 +28,7 @@ func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconc
 		e.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
 	}
 	for _, r := range f.Forgotten {
-		e.teller.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of "+
+		e.writer.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of "+
 			"another kind", forgottenRef(r), r.Name))
 	}
 }
@@ -36,7 +36,7 @@ func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconc
 // upstreamState tells what concerns all downstreams of an upstream.
 func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding) {
 	line := func(format string, args ...any) {
-		e.teller.about(fmt.Sprintf(format, args...))
+		e.writer.about(fmt.Sprintf(format, args...))
 	}
 	switch {
 	case f.Upstream.GetDeletionTimestamp() != nil:
@@ -98,13 +98,13 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
 	brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
-	asked := item.object.gvk.GroupKind() == e.asked.gvk.GroupKind() && item.object.at == e.asked.at
-	e.teller.object(item, asked)
+	asked := item.object.gvk.GroupKind() == e.object.gvk.GroupKind() && item.object.at == e.object.at
+	e.writer.object(item, asked)
 	if brief && !asked { // a link of the chain that is not the one in question
 		return
 	}
 	line := func(format string, args ...any) {
-		e.teller.detail(fmt.Sprintf(format, args...))
+		e.writer.detail(fmt.Sprintf(format, args...))
 	}
 	e.when(p, f, c, line)
 	e.holder(ctx, p, c, line)
@@ -122,7 +122,7 @@ func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *r
 		line("(%s)", c.Note)
 	}
 	if len(item.diffs) > 0 {
-		e.teller.fields(nextWrite(c), item)
+		e.writer.fields(nextWrite(c), item)
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StatePaused
-	if !applied || !standing(c) {
+	if !applied || !hasObject(c) {
 		return
 	}
-	mend, list := "see to it", hindrances(p, f, c)
+	mend, list := "see to it", unmetRules(p, f, c)
 	for _, h := range list {
 		word := "not ready"
 		if h.Failed {
@@ -34,17 +34,17 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 	}
 }
 
-// standing tells whether there is an object of ours for a downstream that the config has.
-func standing(c reconcile.Change) bool {
+// hasObject tells whether there is an object of ours for a downstream that the config has.
+func hasObject(c reconcile.Change) bool {
 	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
 }
 
-// hindrances are the rules that keep a standing object of ours from being ready.
-func hindrances(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.Hindrance {
-	if !standing(c) {
+// unmetRules are the rules that keep a standing object of ours from being ready.
+func unmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.UnmetRule {
+	if !hasObject(c) {
 		return nil
 	}
-	return p.Hindrances(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
+	return p.UnmetRules(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
 }
 
 // place is the file and line of a text in an operator's config.

@@ -18,15 +18,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// unseen tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
+// explainUnselected tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
 // and at its namespace tells what of the config's watch passes it over.
-func (e *explanation) unseen(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
+func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
-	e.teller.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
+	e.writer.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
 	upstream, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		e.teller.about("nothing follows from it: it does not exist")
+		e.writer.about("nothing follows from it: it does not exist")
 		return nil
 	case err != nil:
 		return err
@@ -36,7 +36,7 @@ func (e *explanation) unseen(ctx context.Context, n int, v *survey.Survey, at pi
 		reasons = []string{"it was made by this very operator, which makes nothing of what it has made"}
 	}
 	for _, reason := range reasons {
-		e.teller.about("nothing follows from it: " + reason)
+		e.writer.about("nothing follows from it: " + reason)
 	}
 	return nil
 }

@@ -44,13 +44,13 @@ func parseDocument(name string, data []byte) *document {
 }
 
 func (d *document) fail(line int, path, mend, format string, args ...any) {
-	d.errs = append(d.errs, &Error{File: d.name, Line: line, Path: path, Problem: fmt.Sprintf(format, args...), Mend: mend})
+	d.errs = append(d.errs, &Error{File: d.name, Line: line, Path: path, Problem: fmt.Sprintf(format, args...), Fix: mend})
 }
 
 // soleNode parses the text and returns its only document.
 func (d *document) soleNode(data []byte) (*yaml.Node, *Error) {
 	if line := invalidUTF8(data); line > 0 {
-		return nil, &Error{File: d.name, Line: line, Problem: "the text is not UTF-8", Mend: "save the file as UTF-8"}
+		return nil, &Error{File: d.name, Line: line, Problem: "the text is not UTF-8", Fix: "save the file as UTF-8"}
 	}
 	feed := &lineReader{rest: data}
 	dec := yaml.NewDecoder(feed)
@@ -73,10 +73,10 @@ func (d *document) soleNode(data []byte) (*yaml.Node, *Error) {
 	}
 	switch {
 	case len(docs) == 0:
-		return nil, &Error{File: d.name, Line: 1, Problem: "the file is empty", Mend: "begin with apiVersion: " + APIVersion}
+		return nil, &Error{File: d.name, Line: 1, Problem: "the file is empty", Fix: "begin with apiVersion: " + APIVersion}
 	case len(docs) > 1:
 		return nil, &Error{File: d.name, Line: docs[1].Line, Problem: "a second YAML document begins here",
-			Mend: "split the file, one operator each, and name the files or their directory"}
+			Fix: "split the file, one operator each, and name the files or their directory"}
 	}
 	return docs[0].Content[0], nil
 }
@@ -156,7 +156,7 @@ func (d *document) syntaxError(err error, read int) *Error {
 	if m != nil {
 		problem = err.Error()[len(m[0]):]
 	}
-	return &Error{File: d.name, Line: line, Problem: "YAML: " + problem, Mend: mendSyntax(d.lines[line-1])}
+	return &Error{File: d.name, Line: line, Problem: "YAML: " + problem, Fix: fixForSyntax(d.lines[line-1])}
 }
 
 func parses(text string) bool {

@@ -18,8 +18,8 @@ type Error struct {
 	Path string
 	// Problem tells what is wrong, with the bad value.
 	Problem string
-	// Mend tells how to put it right.
-	Mend string
+	// Fix tells how to put it right.
+	Fix string
 }
 
 // Error returns FILE:LINE: path: problem: how to fix it, without the parts that are empty.
@@ -31,7 +31,7 @@ func (e *Error) Error() string {
 	case e.File != "":
 		parts = append(parts, e.File)
 	}
-	for _, s := range []string{e.Path, e.Problem, e.Mend} {
+	for _, s := range []string{e.Path, e.Problem, e.Fix} {
 		if s != "" {
 			parts = append(parts, s)
 		}

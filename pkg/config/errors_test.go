@@ -9,7 +9,7 @@ import (
 func TestSort(t *testing.T) {
 	got := Errors{
 		{File: "b", Line: 1, Problem: "p"}, {File: "a", Line: 10, Problem: "p"}, {File: "a", Line: 9, Path: "y", Problem: "p"},
-		{File: "a", Line: 9, Path: "x", Problem: "q"}, {File: "a", Line: 9, Path: "x", Problem: "p", Mend: "m"},
+		{File: "a", Line: 9, Path: "x", Problem: "q"}, {File: "a", Line: 9, Path: "x", Problem: "p", Fix: "m"},
 		{File: "a", Line: 10, Problem: "p"},
 	}.Sort()
 	want := "a:9: x: p: m\na:9: x: q\na:9: y: p\na:10: p\nb:1: p"

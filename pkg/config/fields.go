@@ -75,7 +75,7 @@ func suggest(got string, candidates []string, list string) (mend, meant string) 
 	}
 }
 
-func mendUnknown(got string, candidates []string, list string) string {
+func fixForUnknown(got string, candidates []string, list string) string {
 	mend, _ := suggest(got, candidates, list)
 	return mend
 }

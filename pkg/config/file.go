@@ -54,7 +54,7 @@ func (f *File) Line(path string) int {
 // Errorf returns an error at path of this file, for stages after Load that find something wrong in it. mend
 // tells how to put it right and may be empty.
 func (f *File) Errorf(path, mend, format string, args ...any) *Error {
-	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Mend: mend}
+	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Fix: mend}
 	pos := f.index.find(path)
 	e.Line = pos.line
 	switch {

@@ -58,8 +58,8 @@ func quoteYAML(s string) string {
 // keyAndText matches a line that gives a key its value.
 var keyAndText = regexp.MustCompile(`^\s*(?:- +)*\{?\s*([A-Za-z]+|'[^']*'|"[^"]*"|\S+?):\s+(\S.*?)\s*$`)
 
-// mendSyntax tells how to mend a line that the YAML parser could not read.
-func mendSyntax(line string) string {
+// fixForSyntax tells how to mend a line that the YAML parser could not read.
+func fixForSyntax(line string) string {
 	text := strings.TrimSpace(line)
 	if entry := flowEntry(text); entry != "" {
 		line = entry

@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		doc := parseDocument("f", []byte(text))
 		for _, e := range doc.errs {
-			if e.Line < 1 || e.Problem == "" || e.Mend == "" {
+			if e.Line < 1 || e.Problem == "" || e.Fix == "" {
 				t.Errorf("bad error %+v", e)
 			}
 		}

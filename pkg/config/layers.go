@@ -54,7 +54,7 @@ func (f *File) layer() (map[string]any, Errors) {
 }
 
 func overrideError(o override, err error) *Error {
-	e := &Error{File: o.source, Path: display(o.path), Problem: err.Error(), Mend: "name a place that the config has"}
+	e := &Error{File: o.source, Path: display(o.path), Problem: err.Error(), Fix: "name a place that the config has"}
 	var access *fieldpath.AccessError
 	if errors.As(err, &access) {
 		at := display(access.At)

@@ -26,7 +26,7 @@ type Options struct {
 // while there are errors.
 func Load(o Options) ([]*File, Errors) {
 	if len(o.Files) == 0 {
-		return nil, Errors{{Problem: "no config is named", Mend: "name a file or a directory of files"}}
+		return nil, Errors{{Problem: "no config is named", Fix: "name a file or a directory of files"}}
 	}
 	sources, errs := find(o.Files)
 	overrides, more := readOverrides(o)
@@ -142,7 +142,7 @@ func assign(files []*File, overrides []override, unnamed bool) Errors {
 		}
 		if !found && !unnamed {
 			errs = append(errs, &Error{File: o.source, Path: display(o.path), Problem: "no operator " + o.operator + " is loaded",
-				Mend: mendUnknown(o.operator, known, "loaded are")})
+				Fix: fixForUnknown(o.operator, known, "loaded are")})
 		}
 	}
 	return errs

@@ -66,7 +66,7 @@ const overrideForm = "write OPERATOR:.path=value, for instance app:.watch.namesp
 // empty or null takes the field away.
 func parseOverride(source, text string) (*override, *Error) {
 	fail := func(mend, format string, args ...any) *Error {
-		return &Error{File: source, Problem: fmt.Sprintf(format, args...), Mend: mend}
+		return &Error{File: source, Problem: fmt.Sprintf(format, args...), Fix: mend}
 	}
 	operator, rest, ok := strings.Cut(text, ":")
 	if !ok || operator == "" || strings.ContainsAny(operator, ".=[") {
@@ -84,9 +84,9 @@ func parseOverride(source, text string) (*override, *Error) {
 	if len(doc.errs) > 0 {
 		mend := "quote the value as YAML does"
 		if len(doc.broken) > 0 {
-			mend = doc.errs[0].Mend
+			mend = doc.errs[0].Fix
 		}
-		return nil, &Error{File: source, Path: display(path), Problem: doc.errs[0].Problem, Mend: mend}
+		return nil, &Error{File: source, Path: display(path), Problem: doc.errs[0].Problem, Fix: mend}
 	}
 	if len(doc.values) > 1 {
 		return nil, fail(overrideForm, "the value has lines that are not part of it")

@@ -79,7 +79,7 @@ func list(dir string) ([]string, *Error) {
 	}
 	if len(out) == 0 {
 		return nil, &Error{File: dir, Problem: "the directory holds no *.yaml or *.yml",
-			Mend: "name another, or the files themselves; folders in it are not read"}
+			Fix: "name another, or the files themselves; folders in it are not read"}
 	}
 	return out, nil
 }
@@ -88,7 +88,7 @@ func list(dir string) ([]string, *Error) {
 func (s source) read(stdin io.Reader) ([]byte, *Error) {
 	if s.path == stdinName {
 		if stdin == nil {
-			return nil, &Error{File: stdinName, Problem: "there is no standard input", Mend: "name a file"}
+			return nil, &Error{File: stdinName, Problem: "there is no standard input", Fix: "name a file"}
 		}
 		data, err := readAll(stdin)
 		if err != nil {
@@ -121,7 +121,7 @@ func readAll(r io.Reader) ([]byte, error) {
 }
 
 func unreadable(path string, err error) *Error {
-	return &Error{File: path, Problem: "cannot be read: " + reason(err), Mend: "check the name and the permissions"}
+	return &Error{File: path, Problem: "cannot be read: " + reason(err), Fix: "check the name and the permissions"}
 }
 
 // reason drops the operation and path that the error repeats.

@@ -171,14 +171,14 @@ func (v *validator) fieldPath(at, text string) (fieldpath.Path, bool) {
 // syntax is a form that Kubernetes wants of a name: how messages call it and how to write it. Its own messages
 // are of a length that hides the rest.
 type syntax struct {
-	name, mend string
-	check      func(string) []string
+	name, fix string
+	check     func(string) []string
 }
 
 var (
 	dnsLabel = syntax{"a DNS label", "write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
 		validation.IsDNS1123Label}
-	namespaceName      = syntax{"a namespace's name", dnsLabel.mend, validation.IsDNS1123Label}
+	namespaceName      = syntax{"a namespace's name", dnsLabel.fix, validation.IsDNS1123Label}
 	serviceAccountName = syntax{"a ServiceAccount's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
 	kindName           = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
 		return validation.IsDNS1035Label(strings.ToLower(s))
@@ -194,7 +194,7 @@ var (
 // form reports a value of path that has not the form s; part is what of the value must have it.
 func (v *validator) form(s syntax, path, value, part string) bool {
 	if len(s.check(part)) > 0 {
-		v.add(path, s.mend, "%q is not %s", clip(value), s.name)
+		v.add(path, s.fix, "%q is not %s", clip(value), s.name)
 		return false
 	}
 	return true
@@ -230,7 +230,7 @@ func (v *validator) apiVersion(path, s string) {
 func (v *validator) badPath(at, text string, err error) {
 	var pe *fieldpath.ParseError
 	if errors.As(err, &pe) {
-		mend := pe.Mend
+		mend := pe.Fix
 		if _, err := fieldpath.Parse("." + text); pe.Offset == 0 && err != nil {
 			mend = "write one such as .spec.replicas" // a dot alone does not fix it
 		}

@@ -16,11 +16,11 @@ import (
 type ValueError struct {
 	Path    fieldpath.Path // where it stands
 	Problem string         // what is wrong with it
-	Mend    string         // what to write instead
+	Fix     string         // what to write instead
 }
 
 // Error returns "PATH: problem: how to fix it".
-func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Mend }
+func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Fix }
 
 // Canonical returns a deep copy of obj in the one form that is hashed and applied. obj is of JSON types; Go's other
 // integer types and json.Number are understood too. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed.
@@ -121,13 +121,13 @@ func canonicalNumber(v any, at *trail) (any, error) {
 		return canonicalText(v.String(), at)
 	default:
 		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is no JSON value", v),
-			Mend: "give a map, list, string, number or boolean"}
+			Fix: "give a map, list, string, number or boolean"}
 	}
 }
 
 func canonicalFloat(f float64, at *trail) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%v is no JSON number", f), Mend: "give a finite number"}
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%v is no JSON number", f), Fix: "give a finite number"}
 	}
 	if i, ok := integral(f); ok {
 		return i, nil
@@ -143,11 +143,11 @@ func canonicalText(s string, at *trail) (any, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is no number that can be stored", s),
-			Mend: "give a number, or quote it to make it a string"}
+			Fix: "give a number, or quote it to make it a string"}
 	}
 	if isDigits(s) && strconv.FormatFloat(f, 'f', 0, 64) != s {
 		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("the integer %s has more than 64 bits and would be rounded", s),
-			Mend: "quote it to make it a string"}
+			Fix: "quote it to make it a string"}
 	}
 	return canonicalFloat(f, at)
 }
@@ -180,11 +180,11 @@ func mergeStringData(secret map[string]any) error {
 	}
 	texts, ok := given.(map[string]any)
 	if !ok {
-		return &ValueError{Path: fieldpath.New("stringData"), Problem: "it is not a map", Mend: "give a map of strings"}
+		return &ValueError{Path: fieldpath.New("stringData"), Problem: "it is not a map", Fix: "give a map of strings"}
 	}
 	data, ok := secret["data"].(map[string]any)
 	if !ok && secret["data"] != nil {
-		return &ValueError{Path: fieldpath.New("data"), Problem: "it is not a map", Mend: "give a map of base64 strings"}
+		return &ValueError{Path: fieldpath.New("data"), Problem: "it is not a map", Fix: "give a map of base64 strings"}
 	}
 	if data == nil {
 		data = make(map[string]any, len(texts))
@@ -192,7 +192,7 @@ func mergeStringData(secret map[string]any) error {
 	for _, k := range slices.Sorted(maps.Keys(texts)) {
 		text, ok := texts[k].(string)
 		if !ok {
-			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", texts[k]), Mend: "quote it"}
+			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", texts[k]), Fix: "quote it"}
 		}
 		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
 	}

@@ -98,7 +98,7 @@ func init() {
 		},
 		"lost": func(_ *testing.T, c comparison) string {
 			var b strings.Builder
-			for _, f := range drift.Lost(c.before, c.live, manager) {
+			for _, f := range drift.LostFields(c.before, c.live, manager) {
 				fmt.Fprintf(&b, "%s: %s\n", f.Path, f.Manager)
 			}
 			return b.String()

@@ -122,13 +122,13 @@ func (d *differ) maps(want, have map[string]any, held owners, at *trail) {
 		name, ok := cutField(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.gone(value, held.field(name), &trail{parent: at, field: name})
+			d.removed(value, held.field(name), &trail{parent: at, field: name})
 		}
 	}
 }
 
-// gone reports what we own of a value that is no longer desired.
-func (d *differ) gone(have any, held owners, at *trail) {
+// removed reports what we own of a value that is no longer desired.
+func (d *differ) removed(have any, held owners, at *trail) {
 	ours := held.of(d.our)
 	m, ok := have.(map[string]any)
 	switch {
@@ -198,7 +198,7 @@ func matcher(within []*items, our int, list []any) (find func(item any) (int, bo
 	names = named(within, our)
 	switch {
 	case names.keyed():
-		return names.twins(list).find, names
+		return names.finder(list).find, names
 	case slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values }):
 		numbers := make(map[Sum]int, len(list))
 		for i, item := range slices.Backward(list) {

@@ -74,7 +74,7 @@ func TestHostileManagedFields(t *testing.T) {
 				drift.Changed(projection, u, v)
 				drift.Changed(nil, u, v)
 			}
-			drift.Lost(u, hostile(map[string]any{}, u.DeepCopy().Object), manager)
+			drift.LostFields(u, hostile(map[string]any{}, u.DeepCopy().Object), manager)
 			if took := worked(t) - start; took > 10*time.Second {
 				t.Errorf("it took %s of a processor", took)
 			}

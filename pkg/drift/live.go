@@ -89,7 +89,7 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 	l.HasPreviousNames = v.Previous.presentIn(metadata)
 	v.readFields(l, u)
 	l.Status, l.StatusMessage = statusOf(u)
-	l.Kept = v.kept(u.Object)
+	l.Kept = v.keptCopy(u.Object)
 	l.compact()
 	return l
 }
@@ -170,8 +170,8 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s[:maxStatusMessage], "") + " …"
 }
 
-// kept returns a copy of what the view keeps of obj.
-func (v *View) kept(obj map[string]any) map[string]any {
+// keptCopy returns a copy of what the view keeps of obj.
+func (v *View) keptCopy(obj map[string]any) map[string]any {
 	if v.KeepWhole {
 		whole := make(map[string]any, len(obj))
 		for k, value := range obj {

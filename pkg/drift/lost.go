@@ -15,22 +15,22 @@ type CoOwnedField struct {
 	Manager string
 }
 
-// Lost returns the fields that manager owned in before, owns no longer in after, and that still live there because
+// LostFields returns the fields that manager owned in before, owns no longer in after, and that still live there because
 // another manager owns them. before is the object as it was when the apply was made, after is what the apply returned.
 // Below a field that is listed nothing more is. Sorted by path.
-func Lost(before, after *unstructured.Unstructured, manager string) []CoOwnedField {
+func LostFields(before, after *unstructured.Unstructured, manager string) []CoOwnedField {
 	old, ok := ours(before, manager)
 	if !ok {
 		return nil
 	}
 	es := entries(after)
-	l := loser{es: es, our: split(es, manager)}
+	l := lostFinder{es: es, our: split(es, manager)}
 	l.fields(old, before.Object, after.Object, ownersOf(es), nil)
 	slices.SortFunc(l.lost, func(a, b CoOwnedField) int { return comparePaths(a.Path, b.Path) })
 	return l.lost
 }
 
-type loser struct {
+type lostFinder struct {
 	es   []entry
 	our  int
 	lost []CoOwnedField
@@ -38,7 +38,7 @@ type loser struct {
 
 // place looks at one place that lives on: old is what we owned of it, held how it is held now. A place that was owned
 // itself is lost where nothing of it is ours any more and something of it is another's; of others what is below may be.
-func (l *loser) place(old fields, before, after any, held owners, at *trail) {
+func (l *lostFinder) place(old fields, before, after any, held owners, at *trail) {
 	if held.of(l.our).holding == holdsNothing && old.member() {
 		if held.others(l.our) {
 			l.lost = append(l.lost, CoOwnedField{Path: at.path(), Manager: held.lastWriter(l.es, l.our)})
@@ -56,7 +56,7 @@ func (l *loser) place(old fields, before, after any, held owners, at *trail) {
 	}
 }
 
-func (l *loser) fields(old fields, before map[string]any, after any, held owners, at *trail) {
+func (l *lostFinder) fields(old fields, before map[string]any, after any, held owners, at *trail) {
 	lives, _ := after.(map[string]any)
 	for key := range old {
 		name, ok := cutField(key)
@@ -68,10 +68,10 @@ func (l *loser) fields(old fields, before map[string]any, after any, held owners
 	}
 }
 
-func (l *loser) items(old fields, before []any, after any, held owners, at *trail) {
+func (l *lostFinder) items(old fields, before []any, after any, held owners, at *trail) {
 	list, _ := after.([]any)
 	names, within := old.items(), held.items()
-	twins := names.twins(before)
+	twins := names.finder(before)
 	for i, item := range list {
 		was, owned := names.of(item, i)
 		if !owned {

@@ -130,21 +130,21 @@ func named(held []*items, our int) *items {
 	return fields(nil).items()
 }
 
-// twins finds the items of a list by the keys of others.
-type twins struct {
+// finder finds the items of a list by the keys of others.
+type itemFinder struct {
 	names *items
 	list  []any
 	known map[string]map[string]int // by the key fields that are asked for, by name
 	buf   []byte
 }
 
-func (it *items) twins(list []any) *twins {
-	return &twins{names: it, list: list, known: map[string]map[string]int{}}
+func (it *items) finder(list []any) *itemFinder {
+	return &itemFinder{names: it, list: list, known: map[string]map[string]int{}}
 }
 
 // find returns the number of the first item that has the keys that item has. A key that item leaves out may have any value
 // there: it is one that the API server defaults.
-func (w *twins) find(item any) (int, bool) {
+func (w *itemFinder) find(item any) (int, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {
 		return 0, false
@@ -162,7 +162,7 @@ func (w *twins) find(item any) (int, bool) {
 	return 0, false
 }
 
-func (w *twins) by(names []string) map[string]int {
+func (w *itemFinder) by(names []string) map[string]int {
 	id := strings.Join(names, "\x00")
 	if index, ok := w.known[id]; ok {
 		return index

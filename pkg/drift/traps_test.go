@@ -165,7 +165,7 @@ func TestServerLost(t *testing.T) {
 	less := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
 	after := apply(t, ns, manager, less)
 	var got []string
-	for _, f := range drift.Lost(before, after, manager) {
+	for _, f := range drift.LostFields(before, after, manager) {
 		got = append(got, f.Path.String()+" by "+f.Manager)
 	}
 	if diff := cmp.Diff([]string{".data.two by other"}, got); diff != "" {
@@ -184,7 +184,7 @@ func TestServerTakenBack(t *testing.T) {
 	merge(t, ns, "kubectl-edit", u, `{"data":{"two":"x"}}`)
 	before := apply(t, ns, manager, desired)
 	after := apply(t, ns, manager, canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`)))
-	lost := drift.Lost(before, after, manager)
+	lost := drift.LostFields(before, after, manager)
 	_, lives, _ := unstructured.NestedString(after.Object, "data", "two")
 	if lives != (len(lost) > 0) {
 		t.Errorf("two lives on: %v, lost: %v", lives, lost)

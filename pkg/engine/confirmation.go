@@ -32,15 +32,15 @@ func (s *session) openConfirmation() *confirmation {
 	c := &confirmation{at: *at}
 	var err error
 	c.watch, err = s.engine.informers.Object(s.generation.acting, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		pipeline.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.heard)
+		pipeline.Ref{Namespace: at.Namespace, Name: at.ConfigMap}, c.onWatchResult)
 	if err != nil {
-		c.heard(informers.Key{}, err)
+		c.onWatchResult(informers.Key{}, err)
 	}
 	return c
 }
 
-// heard is told how each list and watch went.
-func (c *confirmation) heard(key informers.Key, err error) {
+// onWatchResult is told how each list and watch went.
+func (c *confirmation) onWatchResult(key informers.Key, err error) {
 	switch {
 	case err == nil:
 		c.failed.Store(nil)
@@ -65,8 +65,8 @@ func (c *confirmation) trouble() string {
 	return ""
 }
 
-// says tells whether the ConfigMap confirms that change.
-func (c *confirmation) says(digest string) bool {
+// confirms tells whether the ConfigMap confirms that change.
+func (c *confirmation) confirms(digest string) bool {
 	if c == nil {
 		return false
 	}

@@ -32,7 +32,7 @@ type loop struct {
 	before func(o opponent)
 	// silent: nothing is written to the status.
 	silent bool
-	// says are parts of what is said of it.
+	// confirms are parts of what is said of it.
 	says []string
 	// where the report is: the reason of Ready, or "" where only metric, event and log say it.
 	inStatus bool

@@ -75,8 +75,8 @@ func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc)
 // errConfigFits ends a session that only deletes.
 var errConfigFits = errors.New("the config compiles now")
 
-// say is generation.say, but for a session that only deletes: its config stays refused.
-func (s *session) say(r reason, message string) {
+// setReason is generation.say, but for a session that only deletes: its config stays refused.
+func (s *session) setReason(r reason, message string) {
 	if !s.pipeline.OnlyDeletes {
 		s.generation.setCondition(r, message)
 	}

@@ -25,7 +25,7 @@ func (s *session) startAsLeader(ctx context.Context) {
 	if !s.engine.options.HadOtherLeader() {
 		return
 	}
-	s.reconciler.Follow("")
+	s.reconciler.ActAfter("")
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	if namespaces := s.cache.Namespaces(); len(namespaces) > 0 { // one will do: versions are the kind's, not a namespace's
@@ -34,7 +34,7 @@ func (s *session) startAsLeader(ctx context.Context) {
 			s.operator.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
 			return
 		}
-		s.reconciler.Follow(version)
+		s.reconciler.ActAfter(version)
 		return
 	}
 }

@@ -227,12 +227,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// heard is told how each list and watch went. Most failures pass and the informer tries again by itself. Without the
+// onWatchResult is told how each list and watch went. Most failures pass and the informer tries again by itself. Without the
 // upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
 // is asked for.
 func (s *session) onWatchEvent(key informers.Key, err error, gone context.CancelCauseFunc) {
 	if key.GVR == s.pipeline.Upstream.GVR {
-		s.reconciler.Heard(key, err)
+		s.reconciler.NoteWatchResult(key, err)
 	}
 	switch {
 	case err == nil:

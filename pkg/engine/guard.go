@@ -172,12 +172,12 @@ func (s *session) passGuard(live context.Context) bool {
 			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
 		c, left := w.tally.sum()
-		if left > 0 && !w.told {
-			w.session.say(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
+		if left > 0 && !w.reported {
+			w.session.setReason(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
 		} else if text := w.waitsFor(c); text == "" {
 			break
 		} else {
-			w.session.say(reasonGuardWaiting, text)
+			w.session.setReason(reasonGuardWaiting, text)
 		}
 		if pause(live, syncPoll); live.Err() != nil {
 			return false
@@ -196,12 +196,12 @@ type guardWait struct {
 	guard        *config.Guard
 	tally        *tally
 	confirmation *confirmation
-	told         bool
-	// asked is what is asked to be confirmed, digest its name, shown what text, the message, was made of.
-	asked  map[pipeline.Ref]drift.Sum
-	digest string
-	shown  reconcile.GuardCount
-	text   string
+	reported     bool
+	// changes is what is asked to be confirmed, digest its name, shown what text, the message, was made of.
+	changes map[pipeline.Ref]drift.Sum
+	digest  string
+	shown   reconcile.GuardCount
+	text    string
 	// spent is what was confirmed; nil as long as nothing was.
 	spent map[pipeline.Ref]drift.Sum
 }
@@ -211,26 +211,26 @@ type guardWait struct {
 func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 	exceeded := GuardExceeded(w.guard, c)
 	if exceeded == "" {
-		w.tellGoesOn("guard allows what is left of it")
+		w.reportEnd("guard allows what is left of it")
 		return ""
 	}
-	if w.asked == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.asked, c.Standing)) != "" {
-		w.asked = w.tally.changes()
-		w.digest, w.text = changeDigest(w.asked), ""
+	if w.changes == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.changes, c.Standing)) != "" {
+		w.changes = w.tally.changes()
+		w.digest, w.text = changeDigest(w.changes), ""
 	}
 	if w.confirmation == nil {
 		w.confirmation = w.session.openConfirmation()
 	}
-	if w.session.generation.confirmed(w.digest) || w.confirmation.says(w.digest) {
-		w.spent = w.asked
-		w.tellGoesOn("it is confirmed")
+	if w.session.generation.confirmed(w.digest) || w.confirmation.confirms(w.digest) {
+		w.spent = w.changes
+		w.reportEnd("it is confirmed")
 		return ""
 	}
 	if w.shown != c || w.text == "" {
 		w.shown, w.text = c, w.message(exceeded)
 		setGuard(w.session.operator.name, c)
 	}
-	w.tellWaits(w.text)
+	w.reportWaiting(w.text)
 	return w.text + w.confirmation.trouble()
 }
 
@@ -244,17 +244,17 @@ func (w *guardWait) message(exceeded string) string {
 	return text + "If that is meant, set guard.confirmed to " + w.digest
 }
 
-func (w *guardWait) tellWaits(message string) {
-	if w.told {
+func (w *guardWait) reportWaiting(message string) {
+	if w.reported {
 		return
 	}
-	w.told = true
+	w.reported = true
 	w.session.operator.log.Info("a change waits for confirmation", "reason", string(reasonGuardWaiting), "change", message)
 	w.session.operator.event(w.session.generation.file.Events, true, EventGuardWaiting, "Guard", message)
 }
 
-func (w *guardWait) tellGoesOn(why string) {
-	if w.told {
+func (w *guardWait) reportEnd(why string) {
+	if w.reported {
 		w.session.operator.log.Info("a change that waited for confirmation goes on", "because", why)
 	}
 }

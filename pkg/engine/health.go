@@ -50,8 +50,8 @@ const (
 var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
 	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonReloadFailed}
 
-// atWork is the reason of an operator whose workers run.
-func atWork(p *pipeline.Pipeline) reason {
+// workingReason is the reason of an operator whose workers run.
+func workingReason(p *pipeline.Pipeline) reason {
 	if p.Observing() {
 		return reasonObserving
 	}
@@ -69,7 +69,7 @@ func (g *generation) setCondition(r reason, message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
 	g.condition = condition{reason: r, message: message}
-	if g.condition.works() && !g.established {
+	if g.condition.isWorking() && !g.established {
 		if g.established = true; g.operator.added {
 			countReload(g.operator.name, reloadApplied)
 		}
@@ -116,8 +116,8 @@ func (g *generation) health() condition {
 	return condition{reason: reasonForbidden, message: strings.Join(slices.Compact(slices.Sorted(maps.Values(g.troubles))), "; ")}
 }
 
-// works tells whether a config does, or will without anybody's help.
-func (c condition) works() bool {
+// isWorking tells whether a config does, or will without anybody's help.
+func (c condition) isWorking() bool {
 	return c.reason == reasonRunning || c.reason == reasonObserving || c.reason == reasonStandby
 }
 
@@ -149,9 +149,9 @@ func (o *operator) isNew() bool { return o.engine.wasReady.Load() && !o.current.
 func (o *operator) showing() condition {
 	c, waiting := o.current.health(), o.waiting()
 	switch {
-	case c.works() && waiting.reason != "":
+	case c.isWorking() && waiting.reason != "":
 		return waiting
-	case c.works() && c.reason != reasonStandby && o.current.missing != "":
+	case c.isWorking() && c.reason != reasonStandby && o.current.missing != "":
 		return condition{reasonKindMissing, o.current.missing}
 	}
 	return c
@@ -193,7 +193,7 @@ func (e *Engine) Ready(*http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
 		o.mu.Lock()
-		if c := o.current.health(); !c.works() && c.reason != reasonKindMissing && !o.isNew() {
+		if c := o.current.health(); !c.isWorking() && c.reason != reasonKindMissing && !o.isNew() {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
 		o.mu.Unlock()

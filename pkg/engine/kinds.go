@@ -42,10 +42,10 @@ func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
 	return false
 }
 
-// followKinds compiles the config anew, beside the session, once a kind has gone or its schema is another than the one that it
+// watchKinds compiles the config anew, beside the session, once a kind has gone or its schema is another than the one that it
 // was compiled against. Without a sign of that it makes no request. It goes on when that is done, since the new session may be
 // withdrawn before it takes over.
-func (s *session) followKinds(live context.Context, end context.CancelCauseFunc) {
+func (s *session) watchKinds(live context.Context, end context.CancelCauseFunc) {
 	interval := s.engine.options.DiscoveryInterval
 	wait, last := interval, time.Time{}
 	for {
@@ -145,7 +145,7 @@ func whyMissing(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case kinds.Gone(err):
+	case kinds.IsNotDefined(err):
 		return "gone"
 	case errors.Is(err, kinds.ErrUnknown):
 		return err.Error()

@@ -83,7 +83,7 @@ func observeReconcile(operator string, d time.Duration) {
 
 func setOperatorState(operator string, current reason) {
 	for _, r := range operatorReasons {
-		operatorState.WithLabelValues(operator, string(r)).Set(oneIf(r == current))
+		operatorState.WithLabelValues(operator, string(r)).Set(gaugeOf(r == current))
 	}
 }
 
@@ -103,11 +103,11 @@ func forgetGuard(operator string) {
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 
 func setReloadFailed(operator string, failed bool) {
-	reloadsFailed.WithLabelValues(operator).Set(oneIf(failed))
+	reloadsFailed.WithLabelValues(operator).Set(gaugeOf(failed))
 }
 
-// oneIf is a truth as a gauge has it.
-func oneIf(holds bool) float64 {
+// gaugeOf is a truth as a gauge has it.
+func gaugeOf(holds bool) float64 {
 	if holds {
 		return 1
 	}

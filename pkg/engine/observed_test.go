@@ -12,7 +12,7 @@ import (
 )
 
 // TestObservedGeneration: a custom downstream whose controller never writes status.observedGeneration is ready by what it
-// says and by the rules, once it has said anything; ready.observedGeneration changes that.
+// confirms and by the rules, once it has said anything; ready.observedGeneration changes that.
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

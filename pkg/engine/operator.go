@@ -114,7 +114,7 @@ func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
 		return nil, false
 	}
 	before = o.current
-	if c := before.health(); c.works() {
+	if c := before.health(); c.isWorking() {
 		g.condition = c // as g will say itself in a moment: nothing is less ready meanwhile
 	}
 	o.current, o.next, o.last, g.established = g, nil, g.session, true
@@ -124,7 +124,7 @@ func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
 }
 
 // startElectionTest waits for its turn: the config that worked before finishes what it is working on, while this one's watches have
-// begun, so that those which both need go on. What the one before remembers of its own writes is kept.
+// added, so that those which both need go on. What the one before remembers of its own writes is kept.
 func (s *session) becomeCurrent() bool {
 	before, ok := s.operator.makeCurrent(s.generation)
 	if before == nil {

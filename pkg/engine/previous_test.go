@@ -313,7 +313,7 @@ func TestConditionOfManagerBefore(t *testing.T) {
 }
 
 // A manager that is renamed without telling costs one apply, and loses nothing: what it owned stays co-owned, which is
-// told of a field that is removed then. Told later, it is taken over all the same.
+// reported of a field that is removed then. Told later, it is taken over all the same.
 func TestManagerRenamedUntold(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -40,7 +40,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		forgetOperator(o.name)
 	}
 	for o, why := range plan.kept {
-		if f := o.changedDeletable(plan.deletable); f != nil && o.stranded(f) == "" {
+		if f := o.changedDeletable(plan.deletable); f != nil && o.replacementProblem(f) == "" {
 			o.offer(ctx, f)
 			continue
 		}
@@ -54,7 +54,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 	for _, o := range plan.gone {
 		delete(e.operators, o.name)
 	}
-	for _, f := range plan.begun {
+	for _, f := range plan.added {
 		o := e.newOperator(f, e.recorder(f.Metadata.Name))
 		o.added = true
 		e.operators[o.name] = o
@@ -70,16 +70,16 @@ type reloadPlan struct {
 	gone    []*operator
 	kept    map[*operator]string // why
 	offered map[*operator]*config.File
-	begun   []*config.File
+	added   []*config.File
 	// deletable are the files with errors whose upstreams can be cleaned up after.
 	deletable []*config.File
-	// told are the errors that operators tell of, strays those that concern no running one.
-	told   map[*config.Error]bool
-	strays []string
+	// reported are the errors that operators tell of, strays those that concern no running one.
+	reported map[*config.Error]bool
+	strays   []string
 }
 
 func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan {
-	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*config.File{}, told: map[*config.Error]bool{}}
+	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*config.File{}, reported: map[*config.Error]bool{}}
 	valid := slices.DeleteFunc(slices.Clone(files), func(f *config.File) bool { return !f.Valid() })
 	held := e.keepOrEnd(files, valid, errs, &plan)
 	startable := Startable(files)
@@ -96,18 +96,18 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 		case o != nil:
 			plan.offered[o] = f
 		case slices.Contains(startable, f):
-			plan.begun = append(plan.begun, f)
+			plan.added = append(plan.added, f)
 		}
 	}
 	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *config.File) bool { return len(e.claims(f, plan.gone)) > 0 })
 	for _, f := range plan.deletable {
 		if e.byName(f.Metadata.Name) == nil {
-			plan.begun = append(plan.begun, f)
-			plan.tell(f.Problems())
+			plan.added = append(plan.added, f)
+			plan.report(f.Problems())
 		}
 	}
 	for _, err := range errs {
-		if !plan.told[err] {
+		if !plan.reported[err] {
 			plan.strays = append(plan.strays, err.Error())
 		}
 	}
@@ -118,42 +118,42 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 // of one that is kept.
 func (e *Engine) keepOrEnd(files, valid []*config.File, errs config.Errors, plan *reloadPlan) (held []*config.File) {
 	for _, o := range e.all() {
-		if blamed := o.blamed(files, errs); len(blamed) > 0 {
+		if blamed := o.errorsOf(files, errs); len(blamed) > 0 {
 			plan.kept[o] = oneLine(blamed)
-			plan.tell(blamed)
+			plan.report(blamed)
 			continue
 		}
 		if f := named(o.name, valid); f != nil {
-			if why := o.stranded(f); why != "" {
+			if why := o.replacementProblem(f); why != "" {
 				plan.kept[o] = why
 			}
 			continue
 		}
-		by, why := o.outlived(files)
+		by, why := o.keepWorking(files)
 		if why == "" {
 			plan.gone = append(plan.gone, o)
 			continue
 		}
 		plan.kept[o] = why
 		for _, f := range by {
-			plan.tell(f.Problems())
+			plan.report(f.Problems())
 		}
 		held = append(held, by...)
 	}
 	return held
 }
 
-// tell notes that an operator tells of errors.
-func (p *reloadPlan) tell(errs config.Errors) {
+// report notes that an operator tells of errors.
+func (p *reloadPlan) report(errs config.Errors) {
 	for _, err := range errs {
-		p.told[err] = true
+		p.reported[err] = true
 	}
 }
 
 // claims are the errors of a file that claims anything of what another operator works by, unless that one is gone. Load could not
 // know of these: the other one's own file may say something else by now that is not at work.
 func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
-	if e.worksBy(f) {
+	if e.isCurrentConfig(f) {
 		return nil
 	}
 	var working []*config.File
@@ -164,32 +164,32 @@ func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
 	}
 	found := config.Conflicts(append(working, f))
 	for _, err := range found {
-		err.Mend += ", or wait until the other operator works by what its file says now"
+		err.Fix += ", or wait until the other operator works by what its file says now"
 	}
 	return found
 }
 
-func (e *Engine) worksBy(f *config.File) bool {
+func (e *Engine) isCurrentConfig(f *config.File) bool {
 	o := e.byName(f.Metadata.Name)
 	return o != nil && digestOf(o.working()) == digestOf(f)
 }
 
-// outlived says why an operator that works and that no file names any more must not end yet, and by which files: what its own file
-// says now, or what claims anything of what it works by, cannot be put to work in its place.
-func (o *operator) outlived(files []*config.File) (by []*config.File, why string) {
+// keepWorking says why an operator that works and that no file names any more must not end yet, and by which files: what its own file
+// confirms now, or what claims anything of what it works by, cannot be put to work in its place.
+func (o *operator) keepWorking(files []*config.File) (by []*config.File, why string) {
 	o.mu.Lock()
 	works, path, working := o.current.established, o.loaded.Path, o.current.file
 	o.mu.Unlock()
 	var whys []string
 	for _, f := range files {
 		claims := len(config.Conflicts([]*config.File{working, f})) > 0
-		if !works || !claims && f.Path != path || o.engine.worksBy(f) {
+		if !works || !claims && f.Path != path || o.engine.isCurrentConfig(f) {
 			continue
 		}
 		o.engine.cluster.Invalidate()
 		if _, reason, err := o.engine.newOperator(f, nil).current.compile(); err != nil {
 			by, whys = append(by, f), append(whys, fmt.Sprintf("%s: %s", reason, oneLine(err)))
-		} else if stranded := o.stranded(f); claims && stranded != "" {
+		} else if stranded := o.replacementProblem(f); claims && stranded != "" {
 			by, whys = append(by, f), append(whys, stranded)
 		}
 	}
@@ -205,8 +205,8 @@ func named(name string, files []*config.File) *config.File {
 	return files[i]
 }
 
-// blamed lists the errors that are about the file that the operator came from, or about the one that has its name now.
-func (o *operator) blamed(files []*config.File, errs config.Errors) config.Errors {
+// errorsOf lists the errors that are about the file that the operator came from, or about the one that has its name now.
+func (o *operator) errorsOf(files []*config.File, errs config.Errors) config.Errors {
 	var blamed config.Errors
 	current := o.lastLoaded()
 	take := func(concerns func(*config.Error) bool) {

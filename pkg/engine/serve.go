@@ -83,17 +83,17 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	defer s.cache.Close()
 	defer s.stopWorkers()
 	g.calm()
-	s.say(reasonSyncing, "")
+	s.setReason(reasonSyncing, "")
 	if err := s.open(gone); err != nil {
 		return err
 	}
-	go s.followKinds(live, gone)
+	go s.watchKinds(live, gone)
 	go s.awaitKinds(live, gone)
 	go s.awaitConfig(live, gone)
 	if !s.waitForSync(live) {
 		return endReason(ctx, live)
 	}
-	if s.follow(last); !s.passGuard(live) || !s.becomeCurrent() {
+	if s.inheritLeaving(last); !s.passGuard(live) || !s.becomeCurrent() {
 		return endReason(ctx, live)
 	}
 	s.reconciler.ShowShared()
@@ -104,7 +104,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if before {
 		s.startAsLeader(live)
 	}
-	s.say(atWork(s.pipeline), "")
+	s.setReason(workingReason(s.pipeline), "")
 	s.work(live)
 	return endReason(ctx, live)
 }
@@ -113,7 +113,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 func (s *session) open(gone context.CancelCauseFunc) error {
 	return s.cache.Open(s.engine.informers, s.generation.acting, informers.Feed{
 		Reconciler: s.reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
-		Heard: func(key informers.Key, err error) { s.onWatchEvent(key, err, gone) },
+		OnWatchResult: func(key informers.Key, err error) { s.onWatchEvent(key, err, gone) },
 	})
 }
 
@@ -134,7 +134,7 @@ func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	if s.engine.electedAlready() {
 		return false, true
 	}
-	s.say(reasonStandby, "")
+	s.setReason(reasonStandby, "")
 	s.beginStandingBy(live)
 	select {
 	case <-live.Done():
@@ -228,7 +228,7 @@ func (s *session) waitForSync(ctx context.Context) bool {
 		if len(waiting) == 0 {
 			return true
 		}
-		s.say(reasonSyncing, "waiting for the first list of "+strings.Join(waiting, ", "))
+		s.setReason(reasonSyncing, "waiting for the first list of "+strings.Join(waiting, ", "))
 		pause(ctx, syncPoll)
 	}
 	return false
@@ -237,9 +237,9 @@ func (s *session) waitForSync(ctx context.Context) bool {
 // syncPoll is how often first lists are looked for: they take as long as the API server needs, not shorter.
 const syncPoll = 50 * time.Millisecond
 
-// follow takes over from a session that has ended, without this one at its side, which upstreams it saw leaving, and finds those
+// inheritLeaving takes over from a session that has ended, without this one at its side, which upstreams it saw leaving, and finds those
 // that have left since: it showed them, and this one, which selects as it did, does not. nil is no session.
-func (s *session) follow(last *session) {
+func (s *session) inheritLeaving(last *session) {
 	if last == nil || last.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return
 	}
@@ -248,5 +248,5 @@ func (s *session) follow(last *session) {
 	if watch.LabelSelector == nil || !reflect.DeepEqual(last.pipeline.Config.Watch, watch) || len(last.cache.Unsynced()) > 0 {
 		return
 	}
-	s.cache.LeftSince(last.cache, s.reconciler)
+	s.cache.NoteLeftSince(last.cache, s.reconciler)
 }

@@ -11,12 +11,12 @@ type ParseError struct {
 	Text    string
 	Offset  int
 	Problem string
-	Mend    string
+	Fix     string
 }
 
 // Error returns "path TEXT: at OFFSET: problem: how to fix it".
 func (e *ParseError) Error() string {
-	return fmt.Sprintf("path %q: at character %d: %s: %s", e.Text, e.Offset+1, e.Problem, e.Mend)
+	return fmt.Sprintf("path %q: at character %d: %s: %s", e.Text, e.Offset+1, e.Problem, e.Fix)
 }
 
 // Parse reads a path. The syntax:
@@ -61,7 +61,7 @@ type parser struct {
 }
 
 func (p *parser) fail(problem, mend string) *ParseError {
-	return &ParseError{Text: p.text, Offset: p.pos, Problem: problem, Mend: mend}
+	return &ParseError{Text: p.text, Offset: p.pos, Problem: problem, Fix: mend}
 }
 
 // peek returns the byte at the reading position; 0 at the end. A NUL in the text reads as the end of whatever

@@ -169,7 +169,7 @@ func FuzzParse(f *testing.F) {
 		p, err := Parse(s)
 		if err != nil {
 			var pe *ParseError
-			if !errors.As(err, &pe) || pe.Offset < 0 || pe.Offset > len(s) || pe.Problem == "" || pe.Mend == "" {
+			if !errors.As(err, &pe) || pe.Offset < 0 || pe.Offset > len(s) || pe.Problem == "" || pe.Fix == "" {
 				t.Fatalf("bad error %#v", err)
 			}
 			return

@@ -111,14 +111,14 @@ func (c *Cache) Everyone(r *reconcile.Reconciler) []pipeline.Ref {
 	return slices.Collect(maps.Keys(seen))
 }
 
-// LeftSince has a reconciler take in the upstreams that another cache, which selects as this one does, showed and this one does
+// NoteLeftSince has a reconciler take in the upstreams that another cache, which selects as this one does, showed and this one does
 // not.
-func (c *Cache) LeftSince(before *Cache, r *reconcile.Reconciler) {
+func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for _, sub := range before.upstreams {
 		for _, obj := range sub.indexer().List() {
 			if p, ok := obj.(*packed); ok {
 				if ref := (pipeline.Ref{Namespace: p.Namespace, Name: p.Name}); c.UpstreamUID(ref) == "" {
-					r.Left(ref, p.UID)
+					r.NoteLeft(ref, p.UID)
 				}
 			}
 		}

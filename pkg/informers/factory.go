@@ -119,7 +119,7 @@ func (w *Factory) prepare(key Key, transform cache.TransformFunc) (*sharedWatch,
 		cache.SharedIndexInformerOptions{Indexers: w.indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
 		shared.informer.SetTransform(transform),
-		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { shared.tell(key, err) }))
+		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { shared.notify(key, err) }))
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
@@ -143,7 +143,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 			}
 			list, err := resource.List(ctx, o)
 			if err == nil {
-				shared.tell(key, nil)
+				shared.notify(key, nil)
 			}
 			return list, err
 		},
@@ -151,26 +151,26 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			cut := time.Now().Before(ends)
 			if ends = (time.Time{}); cut {
-				shared.tell(key, ErrCut)
+				shared.notify(key, ErrCut)
 			}
 			if cut || failed {
 				back, err := isSetBack(ctx, resource, o)
 				if failed = true; err != nil {
-					shared.tell(key, ErrLost)
+					shared.notify(key, ErrLost)
 					return nil, err
 				}
 				if back {
 					abandon()
-					shared.tell(key, ErrSetBack)
+					shared.notify(key, ErrSetBack)
 				}
 			}
 			begun := time.Now() // the API server's own time begins later
 			events, err := resource.Watch(ctx, o)
 			if failed = err != nil; failed {
-				shared.tell(key, ErrLost)
+				shared.notify(key, ErrLost)
 				return nil, err
 			}
-			shared.tell(key, nil)
+			shared.notify(key, nil)
 			if o.TimeoutSeconds != nil {
 				ends = begun.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
@@ -208,8 +208,8 @@ func (w *Factory) abandon(key Key) {
 	delete(w.live, key)
 }
 
-// tell lets every user know how a list or watch went; nil is well.
-func (s *sharedWatch) tell(key Key, err error) {
+// notify lets every user know how a list or watch went; nil is well.
+func (s *sharedWatch) notify(key Key, err error) {
 	s.mu.Lock()
 	users := make([]*subscription, 0, len(s.users))
 	for u := range s.users {

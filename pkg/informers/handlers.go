@@ -38,15 +38,15 @@ type Feed struct {
 	// AfterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it
 	// must not be made once more.
 	AfterDelete time.Duration
-	// Heard is called with the result of every list and watch: nil for one that went well.
-	Heard func(Key, error)
+	// OnWatchResult is called with the result of every list and watch: nil for one that went well.
+	OnWatchResult func(Key, error)
 }
 
 // upstreams queues the upstream itself.
 func (f Feed) upstreams() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			f.see(obj)
+			f.onUpstream(obj)
 			if initial {
 				f.Queue.Add(PriorityBulk, 0, refsOf(obj)...)
 				return
@@ -58,7 +58,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			if !ok {
 				return
 			}
-			f.see(p)
+			f.onUpstream(p)
 			ref := pipeline.Ref{Namespace: p.Namespace, Name: p.Name}
 			if !f.Reconciler.IsEcho(ref, p.UID, p.ResourceVersion) {
 				f.Queue.Add(PriorityNow, 0, ref)
@@ -67,8 +67,8 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			if f.Reconciler.Pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
 				f.left(obj)
-			} else if p, ok := withoutTomb(obj).(*packed); ok {
-				f.Reconciler.Gone(p.UID)
+			} else if p, ok := unwrapTombstone(obj).(*packed); ok {
+				f.Reconciler.NoteUpstreamGone(p.UID)
 			}
 			f.Queue.Add(PriorityNow, 0, refsOf(obj)...)
 		},
@@ -103,13 +103,13 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 			f.news(after, owners)
 		},
 		DeleteFunc: func(obj any) {
-			live, ok := withoutTomb(obj).(*drift.Live)
+			live, ok := unwrapTombstone(obj).(*drift.Live)
 			if !ok {
 				return
 			}
-			f.Reconciler.NoteGone(live.UID)
+			f.Reconciler.NoteObjectGone(live.UID)
 			for _, ref := range f.Reconciler.OwnersOf(live) {
-				f.Reconciler.Drop(ref, live.UID)
+				f.Reconciler.NoteDownstreamGone(ref, live.UID)
 				f.Queue.Add(PriorityNow, f.AfterDelete, ref)
 			}
 		},
@@ -144,11 +144,11 @@ func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 		},
 		UpdateFunc: func(before, after any) {
 			if was, is := matches(before), matches(after); was != is {
-				f.Reconciler.NamespaceLeft(was, refsOf(after)...)
+				f.Reconciler.NoteNamespaceLeft(was, refsOf(after)...)
 				f.enqueueNamespace(c, after)
 			}
 		},
-		DeleteFunc: func(obj any) { f.Reconciler.NamespaceLeft(false, refsOf(obj)...) },
+		DeleteFunc: func(obj any) { f.Reconciler.NoteNamespaceLeft(false, refsOf(obj)...) },
 	}
 }
 
@@ -162,15 +162,15 @@ func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 	}
 }
 
-// see takes in an upstream as a watch brings it.
-func (f Feed) see(obj any) {
+// onUpstream takes in an upstream as a watch brings it.
+func (f Feed) onUpstream(obj any) {
 	if p, ok := obj.(*packed); ok && len(p.Finalizers) > 0 {
-		f.Reconciler.Deleting(p.UID, p.Finalizers)
+		f.Reconciler.NoteDeleting(p.UID, p.Finalizers)
 	}
 }
 
-// withoutTomb is the object of an event, where it is about one whose end the watch has missed too.
-func withoutTomb(obj any) any {
+// unwrapTombstone is the object of an event, where it is about one whose end the watch has missed too.
+func unwrapTombstone(obj any) any {
 	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return tomb.Obj
 	}
@@ -178,7 +178,7 @@ func withoutTomb(obj any) any {
 }
 
 func refsOf(obj any) []pipeline.Ref {
-	o, ok := withoutTomb(obj).(metav1.Object)
+	o, ok := unwrapTombstone(obj).(metav1.Object)
 	if !ok {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 
 // left takes in that the watch no longer shows an upstream.
 func (f Feed) left(obj any) {
-	if p, ok := withoutTomb(obj).(*packed); ok {
-		f.Reconciler.Left(pipeline.Ref{Namespace: p.Namespace, Name: p.Name}, p.UID)
+	if p, ok := unwrapTombstone(obj).(*packed); ok {
+		f.Reconciler.NoteLeft(pipeline.Ref{Namespace: p.Namespace, Name: p.Name}, p.UID)
 	}
 }

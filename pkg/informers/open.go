@@ -31,7 +31,7 @@ func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	w.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, w.pipeline.Upstream.Namespaced) {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(), View: packedView}
-		sub, err := w.factory.subscribe(key, pack, w.feed.upstreams(), w.feed.Heard)
+		sub, err := w.factory.subscribe(key, pack, w.feed.upstreams(), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (w *watcher) openObjects(d *pipeline.Downstream) (stores, error) {
 	}
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
 		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
-		sub, err := w.factory.subscribe(key, d.View.Transform(), w.feed.downstreams(), w.feed.Heard)
+		sub, err := w.factory.subscribe(key, d.View.Transform(), w.feed.downstreams(), w.feed.OnWatchResult)
 		if err != nil {
 			return open, err
 		}
@@ -97,7 +97,7 @@ func (w *watcher) openNamespaces() error {
 		if name != "" {
 			key.Fields = "metadata.name=" + name
 		}
-		sub, err := w.factory.subscribe(key, keepWhole, w.feed.namespaces(w.Cache), w.feed.Heard)
+		sub, err := w.factory.subscribe(key, keepWhole, w.feed.namespaces(w.Cache), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}
-		sub, err := w.factory.subscribe(key, keepInput(source.View), w.feed.inputs(i), w.feed.Heard)
+		sub, err := w.factory.subscribe(key, keepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}

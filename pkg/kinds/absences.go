@@ -48,7 +48,7 @@ func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) erro
 	switch {
 	case err == nil:
 		err = fmt.Errorf("%s: %w", gvk.Kind, ErrServedAgain)
-	case Gone(err):
+	case IsNotDefined(err):
 		err = nil
 	}
 	a.mu.Lock()

@@ -51,8 +51,8 @@ type UnknownError struct {
 	GVK schema.GroupVersionKind
 	// Where says what was asked, for example "the API server".
 	Where string
-	// Mend says what to do about it; it may be empty.
-	Mend string
+	// Fix says what to do about it; it may be empty.
+	Fix string
 	// Elsewhere are the versions in which an API server serves the kind instead.
 	Elsewhere []string
 	// Definition is the name of the CustomResourceDefinition of the kind, which serves it in no version: its objects are stored.
@@ -64,8 +64,8 @@ type UnknownError struct {
 // Error tells which kind is missing, where, and how to fix it.
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("%s has no kind %s in %s", e.Where, e.GVK.Kind, e.GVK.GroupVersion())
-	if e.Mend != "" {
-		text += ": " + e.Mend
+	if e.Fix != "" {
+		text += ": " + e.Fix
 	}
 	return text
 }
@@ -73,10 +73,10 @@ func (e *UnknownError) Error() string {
 // Is makes errors.Is(err, ErrUnknown) true.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
-// Gone tells whether the error of a Cluster says that no object of the kind exists: the API server answered, serves the kind
+// IsNotDefined tells whether the error of a Cluster says that no object of the kind exists: the API server answered, serves the kind
 // in no version, and has no definition of it. An object that is served in another version, or stored under a definition that
 // serves none, is there; where the API server could not be asked, or definitions must not be read, it may be.
-func Gone(err error) bool {
+func IsNotDefined(err error) bool {
 	var unknown *UnknownError
 	return errors.As(err, &unknown) && len(unknown.Elsewhere) == 0 && unknown.Definition == "" && !unknown.Hidden
 }

@@ -160,7 +160,7 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		}
 	}
 	if len(e.Elsewhere) > 0 {
-		e.Mend = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") + ": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
+		e.Fix = "it serves the kind in " + strings.Join(e.Elsewhere, ", ") + ": write that apiVersion, or have the CustomResourceDefinition serve " + gvk.Version
 		return e
 	}
 	if !IsBuiltin(gvk.GroupKind()) {
@@ -169,16 +169,16 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		}
 	}
 	if e.Definition != "" {
-		e.Mend = fmt.Sprintf("its CustomResourceDefinition %s serves it in no version: set served: true for %s, or see its conditions",
+		e.Fix = fmt.Sprintf("its CustomResourceDefinition %s serves it in no version: set served: true for %s, or see its conditions",
 			e.Definition, gvk.Version)
 		return e
 	}
-	e.Mend = "install its CustomResourceDefinition"
+	e.Fix = "install its CustomResourceDefinition"
 	if near := nearby(gvk, served(gvk.GroupVersion(), list)); near != "" {
-		e.Mend = near + " If not, " + e.Mend
+		e.Fix = near + " If not, " + e.Fix
 	}
 	if e.Hidden {
-		e.Mend += "; whether one exists that serves no version is not known: grant list on customresourcedefinitions.apiextensions.k8s.io"
+		e.Fix += "; whether one exists that serves no version is not known: grant list on customresourcedefinitions.apiextensions.k8s.io"
 	}
 	return e
 }

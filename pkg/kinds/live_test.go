@@ -284,7 +284,7 @@ func TestGone(t *testing.T) {
 	} {
 		s.set(tc.path, tc.code)
 		_, err := c.Served(t.Context(), thing)
-		if errors.Is(err, ErrUnknown) != tc.unknown || Gone(err) != tc.gone || (err == nil) != (tc.text == "") ||
+		if errors.Is(err, ErrUnknown) != tc.unknown || IsNotDefined(err) != tc.gone || (err == nil) != (tc.text == "") ||
 			err != nil && !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: got %v", tc.reason, err)
 		}
@@ -292,11 +292,11 @@ func TestGone(t *testing.T) {
 	s.set(discoveryPath, 404)
 	s.set(definitionsPath, 0)
 	s.answer(definitionsPath, definitions("Other"))
-	if _, err := c.Served(t.Context(), thing); !Gone(err) {
+	if _, err := c.Served(t.Context(), thing); !IsNotDefined(err) {
 		t.Errorf("the definition is of another kind: %v", err)
 	}
 	asked := s.count[definitionsPath]
-	if _, err := c.Served(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); !Gone(err) || s.count[definitionsPath] != asked {
+	if _, err := c.Served(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}); !IsNotDefined(err) || s.count[definitionsPath] != asked {
 		t.Errorf("a built-in kind has no definition to ask for: %v", err)
 	}
 }

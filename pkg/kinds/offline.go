@@ -72,12 +72,12 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	have := slices.SortedFunc(maps.Keys(f.kinds), func(a, b schema.GroupVersionKind) int {
 		return strings.Compare(a.String(), b.String())
 	})
-	unknown := &UnknownError{GVK: gvk, Where: "the set of built-in kinds", Mend: nearby(gvk, have)}
+	unknown := &UnknownError{GVK: gvk, Where: "the set of built-in kinds", Fix: nearby(gvk, have)}
 	if f.read {
 		unknown.Where = "the set of built-in kinds and given CustomResourceDefinitions"
 	}
-	if unknown.Mend == "" {
-		unknown.Mend = namesakes(gvk, have) + "give the file of its CustomResourceDefinition with --crds"
+	if unknown.Fix == "" {
+		unknown.Fix = namesakes(gvk, have) + "give the file of its CustomResourceDefinition with --crds"
 	}
 	return nil, unknown
 }

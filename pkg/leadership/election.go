@@ -86,7 +86,7 @@ func newElection(o Options, self string, leases, watching coordinationclient.Lea
 func (e *Election) Elected() <-chan struct{} { return e.tenure.elected }
 
 // HadOtherLeader reports, once this process leads, whether it saw another leader before.
-func (e *Election) HadOtherLeader() bool { return e.standby.met }
+func (e *Election) HadOtherLeader() bool { return e.standby.sawLeader }
 
 // Wait returns true as soon as this process may write: at once while it leads, and while it is unsure whether it still
 // does, when it is sure again. It returns false once ctx is done.

@@ -160,7 +160,7 @@ func TestStandbyTellsWhomItWaitsFor(t *testing.T) {
 		record.RenewTime = metav1.Unix(int64(i), 0)
 		s.observe(&record)
 	}
-	if !s.met {
+	if !s.sawLeader {
 		t.Error("it has forgotten them")
 	}
 	if want := []string{"another 15s", "third 15s", "another 15s"}; !slices.Equal(told, want) {

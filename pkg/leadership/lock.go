@@ -29,7 +29,7 @@ type lock struct {
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err != nil {
-		l.heed(err)
+		l.noteRefusal(err)
 		l.standby.denies(err)
 		switch {
 		case !apierrors.IsNotFound(err):
@@ -82,15 +82,15 @@ func (l *lock) wrote(sent instant, err error) error {
 		l.refused = nil
 		l.tenure.renew(sent)
 	} else {
-		l.heed(err)
+		l.noteRefusal(err)
 		l.standby.denies(err)
 		l.giveUp(err)
 	}
 	return err
 }
 
-// heed notes a refusal that the next try will meet, too.
-func (l *lock) heed(err error) {
+// noteRefusal notes a refusal that the next try will meet, too.
+func (l *lock) noteRefusal(err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) {
 		l.refused = err
 	}

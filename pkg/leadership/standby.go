@@ -33,8 +33,8 @@ type standby struct {
 	seen  renewal
 	since time.Time
 	lasts time.Duration
-	// met is true once another process was seen to hold it.
-	met bool
+	// sawLeader is true once another process was seen to hold it.
+	sawLeader bool
 	// told is the trouble that was told of last.
 	told string
 	// denied is the refusal that ends the wait; nil while there is none.
@@ -62,7 +62,7 @@ func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
 		s.seen, s.since = r, time.Now()
 	}
 	s.lasts = time.Duration(record.LeaseDurationSeconds) * time.Second
-	s.met = s.met || s.taken()
+	s.sawLeader = s.sawLeader || s.taken()
 	if another && s.taken() && s.waiting != nil {
 		s.waiting(r.holder, s.lasts)
 	}
@@ -89,18 +89,18 @@ func (s *standby) wait(ctx context.Context) bool {
 		case s.denies(err):
 			return false
 		case err != nil:
-			s.tell(ctx, err, "the Lease cannot be read: trying again")
+			s.logTrouble(ctx, err, "the Lease cannot be read: trying again")
 			s.pause(ctx, s.retry)
 			continue
-		case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)) || s.follow(ctx, lease.ResourceVersion):
+		case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)) || s.watchLease(ctx, lease.ResourceVersion):
 			return ctx.Err() == nil
 		}
 	}
 	return false
 }
 
-// follow watches the Lease. It returns true when it is free, and false where it is to be read again.
-func (s *standby) follow(ctx context.Context, version string) bool {
+// watchLease watches the Lease. It returns true when it is free, and false where it is to be read again.
+func (s *standby) watchLease(ctx context.Context, version string) bool {
 	if s.once {
 		s.pause(ctx, min(s.retry, s.left()))
 		return false
@@ -111,7 +111,7 @@ func (s *standby) follow(ctx context.Context, version string) bool {
 	events, err := s.watches.Watch(ctx, metav1.ListOptions{ResourceVersion: version,
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()})
 	if err != nil {
-		s.tell(ctx, err, "the Lease cannot be watched: it is read from time to time, so that its release is noticed later")
+		s.logTrouble(ctx, err, "the Lease cannot be watched: it is read from time to time, so that its release is noticed later")
 		s.pause(ctx, min(s.retry, s.left()))
 		return false
 	}
@@ -152,8 +152,8 @@ func (s *standby) denies(err error) bool {
 	return false
 }
 
-// tell logs trouble once, until there is another one.
-func (s *standby) tell(ctx context.Context, err error, says string) {
+// logTrouble logs trouble once, until there is another one.
+func (s *standby) logTrouble(ctx context.Context, err error, says string) {
 	if ctx.Err() == nil && s.told != err.Error() {
 		s.told = err.Error()
 		s.log.Info(says, "error", err.Error())

@@ -454,7 +454,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s is %+v, want %+v", gvk, got, want)
 		}
 	}
-	if _, err := live.Kind(widgetsOf.GroupVersion().WithKind("Nothing")); !kinds.Gone(err) {
+	if _, err := live.Kind(widgetsOf.GroupVersion().WithKind("Nothing")); !kinds.IsNotDefined(err) {
 		t.Errorf("a kind that is not there is %v", err)
 	}
 	if v, err := live.Version(); err != nil || !strings.HasPrefix(v.String(), kinds.BuiltinVersion()) {

@@ -37,7 +37,7 @@ type BeforeObject struct {
 	Object *Downstream
 
 	done, failed *rules.Program
-	quiet        bool // their errors may quote a value of a Secret
+	hidesValues  bool // their errors may quote a value of a Secret
 }
 
 // BeforeFacts are what is known of the object of deletion.before while its upstream is being deleted.
@@ -274,7 +274,7 @@ func (p *Pipeline) decideMade(in Input, uid types.UID) Outcome {
 		o.State = StateBeforeFailed
 		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, p.describe(o)+" was deleted before it was done", "")
 	case err != nil:
-		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.describe(o), quietly(p.Before.quiet, err))
+		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.describe(o), hideValues(p.Before.hidesValues, err))
 	default:
 		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to be done", p.describe(o))
 	}

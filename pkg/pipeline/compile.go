@@ -40,7 +40,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	}
 	c.names()
 	c.watched()
-	c.told()
+	c.hasReported()
 	if c.env, err = c.newEnv(o.Version); err != nil {
 		return nil, nil, fmt.Errorf("preparing the CEL environment: %w", err)
 	}
@@ -138,8 +138,8 @@ func (c *compiler) watched() {
 	}
 }
 
-// told warns of a kind that has no place for the status which the config writes, or one that is everybody's.
-func (c *compiler) told() {
+// hasReported warns of a kind that has no place for the status which the config writes, or one that is everybody's.
+func (c *compiler) hasReported() {
 	up := c.p.Upstream
 	if up.GVR.Empty() || up.HasStatus || !c.p.StatusEnabled() {
 		return
@@ -251,13 +251,13 @@ func (c *compiler) expressionError(path string, err error) {
 	var ve *rules.ValueError
 	switch {
 	case errors.As(err, &ve):
-		c.fail(path, ve.Mend, "%s", ve.Problem)
+		c.fail(path, ve.Fix, "%s", ve.Problem)
 		return
 	case !errors.As(err, &ce):
 		c.fail(path, "", "%v", err)
 		return
 	}
-	e := c.file.Errorf(path, ce.Mend, "%s", ce.Problem)
+	e := c.file.Errorf(path, ce.Fix, "%s", ce.Problem)
 	if file, line := c.file.TextPos(path); ce.Line > 1 && line > 0 {
 		e.File, e.Line = file, line+ce.Line-1
 	}

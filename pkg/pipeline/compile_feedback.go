@@ -66,7 +66,7 @@ func (c *compiler) feedback() {
 			}
 			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+neverSettles, "it is made from %s, which %s writes", part.path, part.name)
 			if d.when != nil && named(statusPaths(d.when.Reads)) {
-				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Mend, "it reads %s, which %s writes", part.path, part.name)
+				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Fix, "it reads %s, which %s writes", part.path, part.name)
 			} else if file, line := c.statusHole(d, part); line > 0 {
 				e.File, e.Line, e.Path = file, line, fmt.Sprintf("downstreams[%d].template", i)
 			}

@@ -13,7 +13,7 @@ import (
 
 // finding is what is wrong with a field of a template, as far as that can be known without an upstream.
 type finding struct {
-	problem, mend string
+	problem, fix string
 	// unsure says that some upstream may make it right.
 	unsure bool
 	// other is another line that has a part in it; 0 where there is none.
@@ -28,7 +28,7 @@ func (c *compiler) fields(d *Downstream, path, file string, first int) {
 		if found == nil || f.Optional {
 			continue
 		}
-		e := config.Error{File: file, Line: first + f.Line - 1, Path: path, Problem: found.problem, Mend: found.mend}
+		e := config.Error{File: file, Line: first + f.Line - 1, Path: path, Problem: found.problem, Fix: found.fix}
 		if f.Always && !found.unsure {
 			c.errs = append(c.errs, &e)
 		} else {
@@ -49,19 +49,19 @@ func (c *compiler) finding(d *Downstream, f render.Field) *finding {
 	case at == "kind":
 		return contradicts(at, f, d.Config.Kind)
 	case at == "status":
-		return &finding{problem: set, mend: "leave it out: it belongs to whoever runs the " + d.Config.Kind}
+		return &finding{problem: set, fix: "leave it out: it belongs to whoever runs the " + d.Config.Kind}
 	case f.Path[0] != "metadata" || len(f.Path) == 1:
 		return nil
 	case len(f.Path) == 3:
 		return notText(f)
 	case !slices.Contains(allowedMetadata, f.Path[1]):
-		return &finding{problem: set, mend: "leave it out: a template may set " + strings.Join(allowedMetadata, ", ") + " there and nothing else"}
+		return &finding{problem: set, fix: "leave it out: a template may set " + strings.Join(allowedMetadata, ", ") + " there and nothing else"}
 	case at == "metadata.namespace":
 		return c.namespaceFinding(d, f)
 	}
 	name, isText := f.Value.(string)
 	if problems := nameProblems(d, name); at == "metadata.name" && isText && len(problems) > 0 {
-		return &finding{problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind), mend: strings.Join(problems, "; ")}
+		return &finding{problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind), fix: strings.Join(problems, "; ")}
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func contradicts(at string, f render.Field, want string) *finding {
 	if !f.Constant || f.Value == want {
 		return nil
 	}
-	return &finding{problem: fmt.Sprintf("%s is %s, the config says %s", at, inYAML(f.Value), want), mend: "write what the config says, or leave it out"}
+	return &finding{problem: fmt.Sprintf("%s is %s, the config says %s", at, inYAML(f.Value), want), fix: "write what the config says, or leave it out"}
 }
 
 // notText is about the values of labels and annotations.
@@ -79,7 +79,7 @@ func notText(f render.Field) *finding {
 	if _, isText := f.Value.(string); !f.Constant || isText || f.Path[1] != "labels" && f.Path[1] != "annotations" {
 		return nil
 	}
-	return &finding{problem: fmt.Sprintf("metadata.%s[%s] is %s, not a string", f.Path[1], f.Path[2], inYAML(f.Value)), mend: "quote it"}
+	return &finding{problem: fmt.Sprintf("metadata.%s[%s] is %s, not a string", f.Path[1], f.Path[2], inYAML(f.Value)), fix: "quote it"}
 }
 
 // inYAML is a scalar as its author knows it.
@@ -101,7 +101,7 @@ func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *finding {
 		if f.Constant {
 			problem = fmt.Sprintf("metadata.namespace is %q", asked)
 		}
-		return &finding{problem: fmt.Sprintf("%s, but a %s has none", problem, d.Config.Kind), mend: "leave it out", unsure: !f.Constant}
+		return &finding{problem: fmt.Sprintf("%s, but a %s has none", problem, d.Config.Kind), fix: "leave it out", unsure: !f.Constant}
 	}
 	if !f.Constant {
 		return nil
@@ -110,13 +110,13 @@ func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *finding {
 	problems := utilvalidation.IsDNS1123Label(asked)
 	switch {
 	case len(problems) > 0:
-		return &finding{problem: fmt.Sprintf("metadata.namespace is %q", asked), mend: strings.Join(problems, "; ")}
+		return &finding{problem: fmt.Sprintf("metadata.namespace is %q", asked), fix: strings.Join(problems, "; ")}
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
 		return &finding{problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", ")),
-			mend: "add it there, or name one of them"}
+			fix: "add it there, or name one of them"}
 	case allowed.From == config.NamespacesSame && (c.p.Upstream.Namespaced || c.p.upstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
 		return &finding{problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
-			mend: "leave it out, or say targetNamespaces: {from: List} with names", unsure: len(watched) == 0 || slices.Contains(watched, asked)}
+			fix: "leave it out, or say targetNamespaces: {from: List} with names", unsure: len(watched) == 0 || slices.Contains(watched, asked)}
 	}
 	return nil
 }

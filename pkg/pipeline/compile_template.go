@@ -25,7 +25,7 @@ func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) 
 	t, err := render.Compile(d.Config.Template, options)
 	d.template = t
 	for _, e := range templateErrors(err) {
-		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Mend: e.Mend})
+		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Fix: e.Fix})
 	}
 	if t != nil {
 		d.inputs.add(c.templateInputs(path, t, holeOf(t, file, first))...)
@@ -64,7 +64,7 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 		at := fmt.Sprintf("%s['%s']", path, key)
 		t, err := render.CompileText(text, c.renderOptions(key))
 		for _, e := range templateErrors(err) {
-			c.failOnce(at, e.Mend, "%s", e.Problem)
+			c.failOnce(at, e.Fix, "%s", e.Problem)
 		}
 		if t != nil {
 			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, t, nil)})

@@ -55,7 +55,7 @@ type Facts struct {
 	// Live is what stands at the target; nil where nothing is known to.
 	Live *drift.Live
 	// Trusted is true where this process made Live or found it to be ours before, or where its uid is recorded in a status
-	// that Pipeline.BelievesStatus. The API server's own record of who made it is in Live: see Owns.
+	// that Pipeline.TrustsStatus. The API server's own record of who made it is in Live: see Owns.
 	Trusted bool
 	// RecordedHash is the hash that the upstream's status records of Live; empty where none is.
 	RecordedHash string
@@ -143,7 +143,7 @@ func (p *Pipeline) decideOne(s *subject) Outcome {
 			o = s.spaced(o)
 			o.Theirs = s.facts.Live != nil && !s.ours()
 			if p.Observing() {
-				o.Message = would(o, s.facts.Verdict.Differences)
+				o.Message = describeHeld(o, s.facts.Verdict.Differences)
 			}
 			if s.wish != nil && s.wish.Wanted {
 				o.Target = s.wish.Target
@@ -263,7 +263,7 @@ func createOnly(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	live := s.facts.Live
-	if !s.facts.Trusted && s.BelievesStatus() && (live.Hash != s.wish.Hash || live.P != s.wish.Sum) {
+	if !s.facts.Trusted && s.TrustsStatus() && (live.Hash != s.wish.Hash || live.P != s.wish.Sum) {
 		return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; it is not what would be made now, "+
 			"and the status does not record that it was made here: only its field manager says so", s.wish.Target)}, true
 	}

@@ -33,7 +33,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 		}
 	}
 	for _, own := range in.Leftovers {
-		if o, left := p.going(own, in); left {
+		if o, left := p.decideRemoval(own, in); left {
 			out.Leftovers = append(out.Leftovers, o)
 		}
 	}
@@ -47,8 +47,8 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	return out
 }
 
-// going is about one downstream of an upstream that is being deleted. left is false where it counts as gone.
-func (p *Pipeline) going(own Owned, in Input) (o Outcome, left bool) {
+// decideRemoval is about one downstream of an upstream that is being deleted. left is false where it counts as gone.
+func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
 	wait, orphaned := p.waits(in), p.orphans(own, in)
 	keeps := orphaned || p.keeps(own)
 	if own.Asked && (!wait || keeps) {
@@ -88,14 +88,14 @@ func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decisio
 	summary := p.summary(upstream)
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
-	report.draft = &draft{summary: summary, more: p.standingValid(upstream), recorded: p.recordedGoing(upstream, d, failed), now: now,
+	report.draft = &draft{summary: summary, more: p.currentValidCondition(upstream), recorded: p.recordedGoing(upstream, d, failed), now: now,
 		fields: p.fieldValues(upstream, nil, false, rules.Vars{}, rules.NewBudget(context.Background()))}
 	p.fill(&report, upstream, RefusedFields{})
 	return report
 }
 
-// standingValid is our condition about validity as the status has it.
-func (p *Pipeline) standingValid(upstream *unstructured.Unstructured) []metav1.Condition {
+// currentValidCondition is our condition about validity as the status has it.
+func (p *Pipeline) currentValidCondition(upstream *unstructured.Unstructured) []metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	for _, item := range list {
 		c, _ := item.(map[string]any)

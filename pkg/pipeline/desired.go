@@ -98,7 +98,7 @@ func (p *Pipeline) desiredDownstream(d *Downstream, upstream *unstructured.Unstr
 	if d.when != nil {
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
-			return DesiredDownstream{Err: quietly(d.quiet, redact.Errorf("evaluating when: %w", err))}
+			return DesiredDownstream{Err: hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err))}
 		}
 		if wanted != true {
 			return DesiredDownstream{}

@@ -30,7 +30,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 	case errors.As(err, &missing):
 		return nil, missing
 	case err != nil:
-		return nil, quietly(d.quiet, redact.Errorf("rendering %s: %w", d.Name, err))
+		return nil, hideValues(d.hidesValues, redact.Errorf("rendering %s: %w", d.Name, err))
 	}
 	return w, nil
 }

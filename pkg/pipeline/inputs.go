@@ -26,8 +26,8 @@ type InputSource struct {
 	// View is what the cache keeps of an input.
 	View InputView
 
-	objectName *rules.Program // nil where the name is fixed
-	quiet      bool           // errors of objectName may quote a value of a Secret
+	objectName  *rules.Program // nil where the name is fixed
+	hidesValues bool           // errors of objectName may quote a value of a Secret
 }
 
 // InputView says what of an input is kept: what anything in the config reads of it. Equal views share a watch.
@@ -133,7 +133,7 @@ func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstruc
 	for i, s := range p.Inputs {
 		name, err := s.nameFor(vars, budget)
 		if err != nil {
-			refs[i].Err = quietly(s.quiet, redact.Errorf("input %s: %w", s.Name, err))
+			refs[i].Err = hideValues(s.hidesValues, redact.Errorf("input %s: %w", s.Name, err))
 			continue
 		}
 		if name != "" {
@@ -189,7 +189,7 @@ func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) m
 		if in.problems[i] = refs[i].Err; refs[i].Err != nil {
 			continue
 		}
-		if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.Gone(err)) {
+		if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.IsNotDefined(err)) {
 			in.problems[i] = &waiting{fmt.Sprintf("input %s: %v", s.Name, err)}
 			continue
 		}

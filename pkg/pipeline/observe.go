@@ -19,8 +19,8 @@ func heldByObserve(o Outcome) bool {
 	return o.Action != ActionNone || o.State == StateWaiting && o.Theirs
 }
 
-// would says of what an outcome asks for that it is not done.
-func would(o Outcome, differences string) string {
+// describeHeld says of what an outcome asks for that it is not done.
+func describeHeld(o Outcome, differences string) string {
 	text := o.Message
 	switch {
 	case o.Action == ActionNone:

@@ -71,8 +71,8 @@ type Downstream struct {
 
 	// hashPrefix begins the hash of its documents.
 	hashPrefix string
-	// quiet: errors of when and of making the document may quote a value of a Secret.
-	quiet       bool
+	// hidesValues: errors of when and of making the document may quote a value of a Secret.
+	hidesValues bool
 	when        *rules.Program
 	whenInputs  inputSet
 	template    *render.Template
@@ -96,10 +96,10 @@ type textEntry struct {
 }
 
 type readyRule struct {
-	path    string // in the config
-	program *rules.Program
-	message string
-	quiet   bool // its errors may quote a value of a Secret
+	path        string // in the config
+	program     *rules.Program
+	message     string
+	hidesValues bool // its errors may quote a value of a Secret
 }
 
 type statusField struct {
@@ -137,9 +137,9 @@ func (p *Pipeline) StatusEnabled() bool {
 	return p.Config.Status.Enabled == nil || *p.Config.Status.Enabled
 }
 
-// BelievesStatus tells whether what the upstream's status records of its downstreams is a witness. A status that is written
+// TrustsStatus tells whether what the upstream's status records of its downstreams is a witness. A status that is written
 // like any other field is none: whoever may create the upstream could claim any object by it.
-func (p *Pipeline) BelievesStatus() bool {
+func (p *Pipeline) TrustsStatus() bool {
 	path := p.Config.Status.Downstreams
 	return p.Upstream.HasStatus && p.StatusEnabled() && path != "" && (p.Storable == nil || p.Storable.Stores(path))
 }

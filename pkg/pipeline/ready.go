@@ -89,7 +89,7 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		f.Message = p.message(d, f.Message, vars, budget)
 		return f
 	}
-	if unseen := d.unseen(r.Live); unseen != "" {
+	if unseen := d.unwatchedFields(r.Live); unseen != "" {
 		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, unseen
 		return f
 	}
@@ -105,10 +105,10 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 	return f
 }
 
-// unseen says why the controller of a downstream cannot be known to have seen it; empty where it has, or need not be asked.
+// unwatchedFields says why the controller of a downstream cannot be known to have seen it; empty where it has, or need not be asked.
 // kstatus takes an object without any status for ready, which a custom resource is not before its own controller has looked
 // at it. A controller that has written a status without the generation does not use that field.
-func (d *Downstream) unseen(live *drift.Live) string {
+func (d *Downstream) unwatchedFields(live *drift.Live) string {
 	s, _ := live.Kept["status"].(map[string]any)
 	_, ok := s["observedGeneration"]
 	switch {
@@ -166,7 +166,7 @@ func (r *readyRule) holds(vars rules.Vars, budget *rules.Budget) bool {
 func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
 	switch v, err := r.program.Eval(vars, budget); {
 	case err != nil:
-		return fmt.Sprintf("%s (%v)", r.message, quietly(r.quiet, err))
+		return fmt.Sprintf("%s (%v)", r.message, hideValues(r.hidesValues, err))
 	case v != true:
 		return r.message
 	}

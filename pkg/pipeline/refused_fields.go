@@ -70,7 +70,7 @@ func (p *Pipeline) Refuse(report Report, upstream *unstructured.Unstructured, ca
 	if report.draft == nil {
 		return report, false
 	}
-	named, items := p.blamed(causes), p.blamedItems(report, upstream, causes)
+	named, items := p.refusedFields(causes), p.refusedItems(report, upstream, causes)
 	next := RefusedFields{by: maps.Clone(named), items: before.items, stay: before.stay}
 	maps.Copy(next.by, before.by)
 	news := p.refuseItems(report.draft, &next, items, false, reason) || len(next.by) > len(before.by)
@@ -129,13 +129,13 @@ func (p *Pipeline) wholeOf(d *draft, upstream *unstructured.Unstructured) drift.
 	return drift.Digest(of)
 }
 
-// blamed are the fields that the causes of a refusal are about. A cause below a field is about that one, a cause above it, such
+// refusedFields are the fields that the causes of a refusal are about. A cause below a field is about that one, a cause above it, such
 // as a rule over several fields, about all of these; what is missing beside fields is their object's fault.
-func (p *Pipeline) blamed(causes []metav1.StatusCause) map[int]refusal {
+func (p *Pipeline) refusedFields(causes []metav1.StatusCause) map[int]refusal {
 	all := map[int]refusal{}
 	for _, c := range causes {
 		if p.downstreamsPath != nil && isWithin(c.Field, asCause(p.downstreamsPath)) {
-			continue // see blamedItems
+			continue // see refusedItems
 		}
 		found := false
 		for at := c.Field; at != "" && !found; at = at[:max(0, strings.LastIndexAny(at, ".["))] {

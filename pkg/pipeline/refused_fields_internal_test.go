@@ -46,7 +46,7 @@ func TestBlamed(t *testing.T) {
 		{"something else of the status", []metav1.StatusCause{cause(many, "status.conditions")}, all},
 		{"something else", []metav1.StatusCause{cause(required, "spec.size"), cause(invalid, "<nil>"), cause(invalid, "")}, map[int]refusal{}},
 	} {
-		if diff := cmp.Diff(row.want, p.blamed(row.causes), cmp.AllowUnexported(refusal{})); diff != "" {
+		if diff := cmp.Diff(row.want, p.refusedFields(row.causes), cmp.AllowUnexported(refusal{})); diff != "" {
 			t.Errorf("%s: %s", row.reason, diff)
 		}
 	}

@@ -25,8 +25,8 @@ type refusedItem struct {
 	out bool
 }
 
-// blamedItems are the items, by name, that the causes of a refusal are about.
-func (p *Pipeline) blamedItems(report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause) map[string]refusal {
+// refusedItems are the items, by name, that the causes of a refusal are about.
+func (p *Pipeline) refusedItems(report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause) map[string]refusal {
 	all := map[string]refusal{}
 	if p.downstreamsPath == nil {
 		return all

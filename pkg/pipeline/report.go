@@ -200,7 +200,7 @@ func (p *Pipeline) store(report *Report, upstream *unstructured.Unstructured, co
 		return
 	}
 	report.Status = stored
-	report.Changed = !p.says(have, stored) || len(report.Misfits) > 0
+	report.Changed = !p.statusMatches(have, stored) || len(report.Misfits) > 0
 }
 
 // misfits finds, of the fields that our own values do not fit into, those whose live values do not either.
@@ -251,14 +251,14 @@ func (p *Pipeline) fieldValues(upstream *unstructured.Unstructured, results []Re
 			values[i], keep = fieldValue{value, true, true}, err != nil
 		}
 		if keep {
-			values[i] = standing(upstream, f.path)
+			values[i] = currentValue(upstream, f.path)
 		}
 	}
 	return values
 }
 
-// standing is what the upstream's status has at a path.
-func standing(upstream *unstructured.Unstructured, path fieldpath.Path) fieldValue {
+// currentValue is what the upstream's status has at a path.
+func currentValue(upstream *unstructured.Unstructured, path fieldpath.Path) fieldValue {
 	value, ok := fieldpath.Get(upstream.Object, path)
 	if !ok {
 		return fieldValue{}
@@ -269,7 +269,7 @@ func standing(upstream *unstructured.Unstructured, path fieldpath.Path) fieldVal
 // setFields puts the values of status.fields into a status, but for refused ones.
 func (p *Pipeline) setFields(content map[string]any, upstream *unstructured.Unstructured, d *draft, refused RefusedFields) {
 	for i, f := range p.fields {
-		v, stands := d.fields[i], standing(upstream, f.path)
+		v, stands := d.fields[i], currentValue(upstream, f.path)
 		switch _, left := refused.by[i]; {
 		case refused.stay:
 			v = stands
@@ -282,8 +282,8 @@ func (p *Pipeline) setFields(content map[string]any, upstream *unstructured.Unst
 	}
 }
 
-// says tells whether have says all that want says: equal where want has a value, and none of our conditions beyond it.
-func (p *Pipeline) says(have, want map[string]any) bool {
+// statusMatches tells whether have says all that want says: equal where want has a value, and none of our conditions beyond it.
+func (p *Pipeline) statusMatches(have, want map[string]any) bool {
 	for key, value := range want {
 		if key == "conditions" {
 			if !equality.Semantic.DeepEqual(have[key], value) {

@@ -37,7 +37,7 @@ func (c *compiler) secrets() {
 	}
 	if h := c.p.Before; h != nil {
 		c.secretDocument(h.Object)
-		h.quiet = c.programReadsSecret(h.done, h.Object) || c.programReadsSecret(h.failed, h.Object)
+		h.hidesValues = c.programReadsSecret(h.done, h.Object) || c.programReadsSecret(h.failed, h.Object)
 	}
 	c.p.quietRules = make([]bool, len(c.file.Operator.Validate))
 	for i := range c.p.quietRules {
@@ -53,7 +53,7 @@ func (c *compiler) secrets() {
 		}
 	}
 	for _, s := range c.p.Inputs {
-		s.quiet = c.programReadsSecret(s.objectName, nil)
+		s.hidesValues = c.programReadsSecret(s.objectName, nil)
 	}
 	for i, f := range c.p.fields {
 		if c.programReadsSecret(f.program, nil) && !isBool(f.program) {
@@ -75,14 +75,14 @@ func isBool(p *rules.Program) bool {
 // secretDocument finds out whether the document of a downstream can hold values of a Secret, and whether errors of making it
 // can quote one. A digest of a value is none.
 func (c *compiler) secretDocument(d *Downstream) {
-	d.quiet = c.p.upstreamIsSecret() || c.programReadsSecret(d.when, nil)
+	d.hidesValues = c.p.upstreamIsSecret() || c.programReadsSecret(d.when, nil)
 	hidden := isSecretKind(d.GVK()) || c.p.upstreamIsSecret()
 	texts := c.conventionTexts(d)
 	if d.template != nil {
 		texts = append(texts, d.template)
 	}
 	for _, t := range texts {
-		d.quiet = d.quiet || c.templateReadsSecret(t.InputReads)
+		d.hidesValues = d.hidesValues || c.templateReadsSecret(t.InputReads)
 		hidden = hidden || c.templateReadsSecret(t.InputShown)
 	}
 	if c.p.OnlyDeletes && d.Index != BeforeIndex { // what the template read is not known
@@ -112,7 +112,7 @@ func (c *compiler) conventionTexts(d *Downstream) []inputReader {
 func (c *compiler) secretRules(d *Downstream) {
 	for _, list := range [][]readyRule{d.ready, d.failed} {
 		for i := range list {
-			list[i].quiet = c.programReadsSecret(list[i].program, d)
+			list[i].hidesValues = c.programReadsSecret(list[i].program, d)
 		}
 	}
 }
@@ -176,12 +176,12 @@ func (p *Pipeline) StatusMessage(index int, live *drift.Live) string {
 	return p.Downstreams[index].StatusMessage(live)
 }
 
-// quietly is err without values where quiet is true.
-func quietly(quiet bool, err error) error {
+// hideValues is err without values where quiet is true.
+func hideValues(quiet bool, err error) error {
 	if !quiet {
 		return err
 	}
-	return redact.Shown(err)
+	return redact.WithoutValues(err)
 }
 
 // textErrors are the errors of labels or annotations, and their text without values.

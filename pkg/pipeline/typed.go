@@ -41,8 +41,8 @@ type sighting struct {
 	finding      finding
 }
 
-// see counts a site; found is nil where nothing is wrong with it.
-func (t *typeCheck) see(line int, what string, found *finding) {
+// count counts a site; found is nil where nothing is wrong with it.
+func (t *typeCheck) count(line int, what string, found *finding) {
 	at := t.sites[site{line, what}]
 	if at == nil {
 		at = &sighting{}
@@ -61,13 +61,13 @@ func (c *compiler) types(d *Downstream) *typeCheck {
 	left, right := c.p.delimiters()
 	text := d.Config.Template
 	for pos, s := range walkShapes(text, left, right, upstreamShape(c.p.Upstream.Schema)).printed {
-		t.shapes[placeIn(text, int(pos))] = s
+		t.shapes[lineAndColumn(text, int(pos))] = s
 	}
 	return t
 }
 
-// placeIn is the line and column of an offset, from 1.
-func placeIn(text string, offset int) [2]int {
+// lineAndColumn is the line and column of an offset, from 1.
+func lineAndColumn(text string, offset int) [2]int {
 	before := text[:offset]
 	return [2]int{1 + strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n")}
 }
@@ -114,8 +114,8 @@ func (t *typeCheck) value(s *render.Sketch, schema *spec.Schema, at string) {
 		return
 	}
 	schema = plainSchema(schema)
-	found := t.judge(s, schema, at)
-	t.see(s.Line, literal(s), found)
+	found := t.checkValue(s, schema, at)
+	t.count(s.Line, literal(s), found)
 	if found != nil {
 		schema = nil
 	}
@@ -140,7 +140,7 @@ func (t *typeCheck) value(s *render.Sketch, schema *spec.Schema, at string) {
 func (t *typeCheck) entry(schema *spec.Schema, e render.SketchEntry, at string) {
 	if e.Value == nil {
 		for _, h := range e.Holes {
-			t.see(h.Line, h.Text+at, t.hole(h, schema, at))
+			t.count(h.Line, h.Text+at, t.hole(h, schema, at))
 		}
 		return
 	}
@@ -150,7 +150,7 @@ func (t *typeCheck) entry(schema *spec.Schema, e render.SketchEntry, at string) 
 	}
 	below := at + pathStep(e.Key)
 	property, found := t.property(schema, e.Key, at)
-	t.see(e.Line, "key "+e.Key, found)
+	t.count(e.Line, "key "+e.Key, found)
 	t.value(e.Value, property, below)
 }
 
@@ -191,7 +191,7 @@ func (t *typeCheck) report(c *compiler, path, file string, first int) {
 	for line, found := range t.missing() {
 		all = append(all, placed{line.line, found})
 	}
-	for line, found := range t.twice() {
+	for line, found := range t.duplicates() {
 		all = append(all, placed{line.line, found})
 	}
 	slices.SortFunc(all, func(a, b placed) int {
@@ -201,7 +201,7 @@ func (t *typeCheck) report(c *compiler, path, file string, first int) {
 		return strings.Compare(a.problem, b.problem)
 	})
 	for _, f := range all {
-		e := config.Error{File: file, Line: first + f.line - 1, Path: path, Problem: f.problem, Mend: f.mend}
+		e := config.Error{File: file, Line: first + f.line - 1, Path: path, Problem: f.problem, Fix: f.fix}
 		if f.other > 0 {
 			e.Problem += fmt.Sprintf(", the other in line %d", first+f.other-1)
 		}

@@ -76,7 +76,7 @@ func (t *typeCheck) missing() map[site]finding {
 				continue
 			}
 			found[site{m.line, m.at + pathStep(name)}] = finding{problem: m.at + pathStep(name) + " is missing: the schema requires it",
-				mend: "add it", unsure: kinds.IsBuiltin(t.kind.GVK.GroupKind())}
+				fix: "add it", unsure: kinds.IsBuiltin(t.kind.GVK.GroupKind())}
 		}
 	}
 	return found
@@ -106,14 +106,14 @@ func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 		for slices.Contains(places, here) {
 			here.what += "+" // on the same line
 		}
-		t.see(here.line, here.what, nil)
+		t.count(here.line, here.what, nil)
 		for i, other := range ids {
 			if other != id {
 				continue
 			}
 			pair := t.pairs[[2]site{places[i], here}]
 			if pair == nil {
-				pair = &sighting{finding: finding{problem: fmt.Sprintf("%s has two items with %s", at, id), mend: "leave one out"}}
+				pair = &sighting{finding: finding{problem: fmt.Sprintf("%s has two items with %s", at, id), fix: "leave one out"}}
 				t.pairs[[2]site{places[i], here}] = pair
 			}
 			pair.times++
@@ -154,8 +154,8 @@ func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id strin
 	return id, line, line > 0
 }
 
-// twice finds the items that are there together whenever one of them is.
-func (t *typeCheck) twice() map[site]finding {
+// duplicates finds the items that are there together whenever one of them is.
+func (t *typeCheck) duplicates() map[site]finding {
 	found := map[site]finding{}
 	if t.documents > mostBranches {
 		return found

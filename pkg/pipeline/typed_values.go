@@ -105,11 +105,11 @@ func (t *typeCheck) property(s *spec.Schema, name, at string) (*spec.Schema, *fi
 	if at != "" {
 		owner = at
 	}
-	return nil, &finding{problem: fmt.Sprintf("%s has no field %s", owner, name), mend: mend}
+	return nil, &finding{problem: fmt.Sprintf("%s has no field %s", owner, name), fix: mend}
 }
 
-// judge holds one value to its schema, without what is below it.
-func (t *typeCheck) judge(s *render.Sketch, schema *spec.Schema, at string) *finding {
+// checkValue holds one value to its schema, without what is below it.
+func (t *typeCheck) checkValue(s *render.Sketch, schema *spec.Schema, at string) *finding {
 	want := typesOf(schema)
 	if want == nil {
 		return nil
@@ -120,7 +120,7 @@ func (t *typeCheck) judge(s *render.Sketch, schema *spec.Schema, at string) *fin
 	case render.SketchText:
 		if !overlap([]string{"string"}, want) {
 			return &finding{problem: fmt.Sprintf("%s must be %s, and %s gives text", at, names(want), oneLine(s.Holes[0].Text)),
-				mend: "let the hole be the whole value, as in `{{ … | int }}`"}
+				fix: "let the hole be the whole value, as in `{{ … | int }}`"}
 		}
 	case render.SketchMap:
 		if !overlap([]string{"object"}, want) {
@@ -148,7 +148,7 @@ func misfit(at string, want []string, not string) *finding {
 	case slices.Contains(want, "object"):
 		mend = "write KEY: VALUE below it"
 	}
-	return &finding{problem: fmt.Sprintf("%s must be %s, %s", at, names(want), not), mend: mend}
+	return &finding{problem: fmt.Sprintf("%s must be %s, %s", at, names(want), not), fix: mend}
 }
 
 // constant judges a scalar of the author's own. null is as good as left out.
@@ -171,7 +171,7 @@ func constant(v any, schema *spec.Schema, want []string, at string) *finding {
 	}
 	if overlap([]string{have}, want) {
 		if limits := overflows(v, schema); limits != "" {
-			return &finding{problem: fmt.Sprintf("%s holds %s, not %s", at, limits, shown), mend: "give a number that it holds"}
+			return &finding{problem: fmt.Sprintf("%s holds %s, not %s", at, limits, shown), fix: "give a number that it holds"}
 		}
 		return enumerated(v, schema, at)
 	}
@@ -179,9 +179,9 @@ func constant(v any, schema *spec.Schema, want []string, at string) *finding {
 	text, isText := v.(string)
 	switch {
 	case slices.Contains(want, "string"):
-		found.mend = "quote it"
+		found.fix = "quote it"
 	case isText && json.Valid([]byte(text)) && strings.Trim(text, "{}[]") == text && text != "null":
-		found.mend = "write it without quotes"
+		found.fix = "write it without quotes"
 	}
 	return found
 }
@@ -202,7 +202,7 @@ func enumerated(v any, schema *spec.Schema, at string) *finding {
 	if near := spelling.Closest(fmt.Sprint(v), known); near != "" {
 		mend = "did you mean " + near + "?"
 	}
-	return &finding{problem: fmt.Sprintf("%s cannot be %q", at, fmt.Sprint(v)), mend: mend}
+	return &finding{problem: fmt.Sprintf("%s cannot be %q", at, fmt.Sprint(v)), fix: mend}
 }
 
 // hole judges what a hole can give. One of which nothing is known is good.
@@ -220,10 +220,10 @@ func (t *typeCheck) hole(h render.Hole, schema *spec.Schema, at string) *finding
 	for _, one := range alternatives {
 		if where, have, want := one.misfits(schema, 0); want != nil {
 			wrong++
-			found = &finding{problem: fmt.Sprintf("%s must be %s, and %s is %s", at+where, names(want), oneLine(h.Text), names(have)), mend: convert(want)}
+			found = &finding{problem: fmt.Sprintf("%s must be %s, and %s is %s", at+where, names(want), oneLine(h.Text), names(have)), fix: convert(want)}
 			if where != "" {
 				found.problem = fmt.Sprintf("%s must be %s, and %s has %s there", at+where, names(want), oneLine(h.Text), names(have))
-				found.mend = "declare the same type in the CustomResourceDefinition of the upstream"
+				found.fix = "declare the same type in the CustomResourceDefinition of the upstream"
 			}
 		}
 	}

@@ -74,8 +74,8 @@ func (p *Pipeline) readyReason(upstream *unstructured.Unstructured) string {
 	return ""
 }
 
-// SpeaksFor tells whether the upstream's status says that it is kept: that has to be taken back once it is not.
-func (p *Pipeline) SpeaksFor(upstream *unstructured.Unstructured) bool {
+// SaysItIsKept tells whether the upstream's status says that it is kept: that has to be taken back once it is not.
+func (p *Pipeline) SaysItIsKept(upstream *unstructured.Unstructured) bool {
 	if !p.StatusEnabled() {
 		return false
 	}

@@ -86,15 +86,15 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 		return err
 	}
 	if !in.Desired.Downstreams[i].Reference || r.Pipeline.HoldsDeletion() {
-		r.record.expect(madeAt{i, o.Target}) // whatever the answer, or the lack of one
+		r.record.expect(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
 	resp, err := r.client.Create(ctx, r.target(i, o.Target), doc)
 	if errors.Is(err, apply.ErrExists) {
 		return r.resolveExisting(ctx, o, doc)
 	}
 	if err != nil {
-		if !unclear(err) {
-			r.record.confirm(func(m madeAt) bool { return m == madeAt{i, o.Target} })
+		if !mayHaveSucceeded(err) {
+			r.record.confirm(func(m place) bool { return m == place{i, o.Target} })
 		}
 		return err
 	}
@@ -126,8 +126,8 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 	if err := r.rememberResponse(i, live); err != nil {
 		return err
 	}
-	r.record.confirm(func(m madeAt) bool {
-		return m == madeAt{i, o.Target} && !r.record.freshlyOurs(i, r.upstream.GetUID())
+	r.record.confirm(func(m place) bool {
+		return m == place{i, o.Target} && !r.record.createdByUs(i, r.upstream.GetUID())
 	})
 	return nil
 }
@@ -138,8 +138,8 @@ func (r *reconciliation) appliesBlindly(i int) bool {
 	return len(d.Config.Drift.InitialFields) == 0 && d.Config.UpdatePolicy != config.UpdateCreateOnly && len(d.View.TakeoverManagers()) == 0
 }
 
-// unclear tells of a failed request that it may have been carried out all the same.
-func unclear(err error) bool {
+// mayHaveSucceeded tells of a failed request that it may have been carried out all the same.
+func mayHaveSucceeded(err error) bool {
 	switch apply.Classify(err).Reason {
 	case apply.ReasonUnavailable, apply.ReasonInternalError, apply.ReasonCanceled, apply.ReasonUnknown:
 		return true
@@ -224,7 +224,7 @@ func (r *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pip
 	t.at = o.Target
 	r.wrote(i, in.Desired.Downstreams[i].Hash)
 	if o.State == pipeline.StateCreate {
-		r.removals.forget(madeAt{i, o.Target})
+		r.removals.forget(place{i, o.Target})
 	}
 	if live.Hash != in.Desired.Downstreams[i].Hash {
 		t.explained = fmt.Sprintf("admission changes %s, which has the hash: exempt it", r.Pipeline.HashKey())
@@ -241,7 +241,7 @@ func (r *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pip
 
 // wrote counts a write to what downstream i makes, for the desired state with that hash; "" where there is none, after a deletion.
 func (r *reconciliation) wrote(i int, hash string) {
-	r.record.targets[i].contest.write(r.record.asked, hash, r.spacing(), r.now)
+	r.record.targets[i].contest.write(r.record.externalDigest, hash, r.spacing(), r.now)
 }
 
 // repaired tells of a repair that had something to repair: an apply that changed nothing was no drift.
@@ -285,7 +285,7 @@ func (r *reconciliation) after(o pipeline.Outcome, before, resp *unstructured.Un
 	}
 	manager := r.Pipeline.Config.Conventions.FieldManager
 	if o.State == pipeline.StateUpdate {
-		r.reportLost(o, drift.Lost(before, resp, manager))
+		r.reportLost(o, drift.LostFields(before, resp, manager))
 		return
 	}
 	applied, _ := drift.Project(resp, manager)
@@ -299,7 +299,7 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 		return err
 	}
 	r.eventDeleted(o)
-	r.letGo(o)
+	r.noteReleased(o)
 	if t := &r.record.targets[o.Downstream]; t.uid == o.UID {
 		t.uid = "" // that it is missed from now on is nobody's doing but ours
 		r.wrote(o.Downstream, "")
@@ -322,14 +322,14 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 		return err
 	}
 	r.eventReleased(o)
-	r.letGo(o)
+	r.noteReleased(o)
 	return nil
 }
 
 // forgetObject takes note that an object was deleted or released, and that this place was.
-func (r *reconciliation) letGo(o pipeline.Outcome) {
+func (r *reconciliation) noteReleased(o pipeline.Outcome) {
 	r.record.forgetObject(o.UID, r.now)
-	r.removals.write(madeAt{o.Downstream, o.Target}, r.spacing(), r.now)
+	r.removals.write(place{o.Downstream, o.Target}, r.spacing(), r.now)
 }
 
 // compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed what.

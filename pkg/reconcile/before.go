@@ -107,7 +107,7 @@ func (r *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.
 		return read, nil
 	case m.foreign != at:
 		return r.Cache.Live(pipeline.BeforeIndex, at), nil
-	case read != nil && m.retry.wait(r.record.asked, r.now) > 0:
+	case read != nil && m.retry.wait(r.record.externalDigest, r.now) > 0:
 		return read, nil
 	}
 	live, err := r.readBefore(ctx, at)
@@ -212,7 +212,7 @@ func (r *reconciliation) readUpstream(ctx context.Context) error {
 // actBefore carries out what was decided about the object of deletion.before. It tells whether that was done.
 func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	o, m := *d.Before, &r.record.before
-	if o.Action != pipeline.ActionRecord && m.retry.wait(r.record.asked, r.now) > 0 {
+	if o.Action != pipeline.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return false
 	}
 	countOutcome(r.Name, pipeline.BeforeName, string(o.State))

@@ -71,7 +71,7 @@ func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 		return nil
 	}
 	kind, err := r.Host.Served(ctx, schema.FromAPIVersionAndKind(recorded.APIVersion, recorded.Kind))
-	if kinds.Gone(err) {
+	if kinds.IsNotDefined(err) {
 		return nil
 	}
 	if err != nil {

@@ -17,8 +17,8 @@ type cascades struct {
 	seen map[types.UID]pipeline.Cascade
 }
 
-// Deleting takes in an upstream that is being deleted as a watch brings it, with its finalizers.
-func (r *Reconciler) Deleting(uid types.UID, finalizers []string) {
+// NoteDeleting takes in an upstream that is being deleted as a watch brings it, with its finalizers.
+func (r *Reconciler) NoteDeleting(uid types.UID, finalizers []string) {
 	c := &r.cascades
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,8 +30,8 @@ func (r *Reconciler) Deleting(uid types.UID, finalizers []string) {
 	}
 }
 
-// Gone takes in that an upstream is gone.
-func (r *Reconciler) Gone(uid types.UID) { r.cascades.forget(uid) }
+// NoteUpstreamGone takes in that an upstream is gone.
+func (r *Reconciler) NoteUpstreamGone(uid types.UID) { r.cascades.forget(uid) }
 
 // forget is for an upstream that is gone.
 func (c *cascades) forget(uid types.UID) {

@@ -37,7 +37,7 @@ func (s spacing) delay(unsettled int) time.Duration {
 	return pipeline.Backoff(s.minDelay, s.maxDelay, unsettled-contestedAfter)
 }
 
-// asked tells that the next write follows from what others ask for: then it is neither counted nor held back.
+// externalDigest tells that the next write follows from what others ask for: then it is neither counted nor held back.
 func (c *contest) asked(cause drift.Sum, what string) bool {
 	return c.cause != cause && c.wrote != what
 }
@@ -87,7 +87,7 @@ func (c *contest) write(cause drift.Sum, what string, s spacing, now time.Time) 
 // any speed. They outlast the record of an upstream, which goes with what was removed.
 type removals struct {
 	mu sync.Mutex
-	by map[madeAt]*contest
+	by map[place]*contest
 	// pruneAt is how many places there must be before those that have settled are forgotten.
 	pruneAt int
 }
@@ -97,7 +97,7 @@ const manyRemovals = 1000
 
 const removed = "removed"
 
-func (r *removals) wait(at madeAt, s spacing, now time.Time) time.Duration {
+func (r *removals) wait(at place, s spacing, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.by[at]; c != nil {
@@ -106,15 +106,15 @@ func (r *removals) wait(at madeAt, s spacing, now time.Time) time.Duration {
 	return 0
 }
 
-func (r *removals) write(at madeAt, s spacing, now time.Time) {
+func (r *removals) write(at place, s spacing, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.by) >= max(r.pruneAt, manyRemovals) {
-		maps.DeleteFunc(r.by, func(_ madeAt, c *contest) bool { return c.settled(removed, s, now) })
+		maps.DeleteFunc(r.by, func(_ place, c *contest) bool { return c.settled(removed, s, now) })
 		r.pruneAt = 2 * len(r.by) // so that all writes together take time in proportion to their number
 	}
 	if r.by == nil {
-		r.by = map[madeAt]*contest{}
+		r.by = map[place]*contest{}
 	}
 	if r.by[at] == nil {
 		r.by[at] = &contest{}
@@ -123,7 +123,7 @@ func (r *removals) write(at madeAt, s spacing, now time.Time) {
 }
 
 // forget is for a place at which this operator itself makes something again.
-func (r *removals) forget(at madeAt) {
+func (r *removals) forget(at place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.by, at)

@@ -82,7 +82,7 @@ func TestRemovalsAreBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	for i := range 10 * manyRemovals {
 		now = now.Add(time.Second)
-		r.write(madeAt{downstream: i}, s, now)
+		r.write(place{downstream: i}, s, now)
 	}
 	if len(r.by) > manyRemovals {
 		t.Errorf("%d places are remembered", len(r.by))
@@ -98,11 +98,11 @@ func TestManyRemovalsAreContested(t *testing.T) {
 	for range contestedAfter + 1 {
 		now = now.Add(time.Second)
 		for i := range 3 * manyRemovals {
-			r.write(madeAt{downstream: i}, s, now)
+			r.write(place{downstream: i}, s, now)
 		}
 	}
 	for i := range 3 * manyRemovals {
-		if r.wait(madeAt{downstream: i}, s, now) == 0 {
+		if r.wait(place{downstream: i}, s, now) == 0 {
 			t.Fatalf("the object at place %d was removed %d times in a row, and the next removal does not wait", i, contestedAfter+1)
 		}
 	}

@@ -160,7 +160,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	}
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
-			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && makesWay(d.Outcomes[o.Downstream])
+			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes[o.Downstream])
 			note(o, goes, goes && r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan)
 		}
 	}
@@ -258,7 +258,7 @@ func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (boo
 // only reading the target tells, and so it does of what others made, which may be adopted. It tells whether something was
 // found.
 func (r *reconciliation) findStanding(ctx context.Context, d pipeline.Decision) bool {
-	found, recorded, records := false, r.recorded(), r.Pipeline.BelievesStatus()
+	found, recorded, records := false, r.recorded(), r.Pipeline.TrustsStatus()
 	for i, o := range d.Outcomes {
 		downstream := r.Pipeline.Downstreams[i]
 		rec, adopts := recordedAs(recorded, downstream.Name), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
@@ -285,7 +285,7 @@ func (r *reconciliation) findStanding(ctx context.Context, d pipeline.Decision) 
 	return found
 }
 
-// makesWay tells whether an outcome is about to give what it supersedes a successor.
-func makesWay(o pipeline.Outcome) bool {
+// replacesSuperseded tells whether an outcome is about to give what it supersedes a successor.
+func replacesSuperseded(o pipeline.Outcome) bool {
 	return o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate
 }

@@ -112,7 +112,7 @@ func (r *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duratio
 	}
 	ctx, cancel := context.WithTimeout(ctx, standByWait)
 	defer cancel()
-	l, err := r.vanished(ctx, ref)
+	l, err := r.beginUncached(ctx, ref)
 	if err == nil && l == nil {
 		return 0
 	}

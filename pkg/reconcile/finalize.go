@@ -37,7 +37,7 @@ func (r *reconciliation) finalizerChange() string {
 }
 
 func (r *reconciliation) wroteFinalizer() {
-	r.record.finalizerContest.write(r.record.asked, r.finalizerChange(), r.spacing(), r.now)
+	r.record.finalizerContest.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
 }
 
 // retireFinalizer takes the finalizer off an upstream that no longer needs it. What the status names and the cache does
@@ -87,17 +87,17 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	if !r.hasFinalizer() || r.record.finalized || r.Pipeline.Observing() {
-		r.record.unable = ""
+		r.record.upstreamFailure = ""
 		r.countVerdict(r.record, deleting)
 		return 0
 	}
 	if r.awaitsDeletion() {
 		return startOverAfter
 	}
-	if wait := r.record.retry.wait(r.record.asked, r.now); wait > 0 {
+	if wait := r.record.retry.wait(r.record.externalDigest, r.now); wait > 0 {
 		return wait
 	}
-	r.record.unable = ""
+	r.record.upstreamFailure = ""
 	if recorded := r.Pipeline.RecordedBefore(r.upstream); recorded != nil {
 		r.reportedBefore = recorded.State
 	}
@@ -196,23 +196,23 @@ func (r *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) ti
 	if h := d.Before; h != nil {
 		m := &r.record.before
 		r.countBefore(r.record, h.State)
-		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(r.record.asked, r.now) == 0 {
+		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(r.record.externalDigest, r.now) == 0 {
 			r.delay(&m.retry)
 		}
-		after = sooner(h.RequeueAfter, m.retry.wait(r.record.asked, r.now))
+		after = minNonZero(h.RequeueAfter, m.retry.wait(r.record.externalDigest, r.now))
 	}
-	after = sooner(after, r.spaced)
+	after = minNonZero(after, r.spaced)
 	if !r.trustedUntil.IsZero() {
-		after = sooner(after, r.trustedUntil.Sub(r.now))
+		after = minNonZero(after, r.trustedUntil.Sub(r.now))
 	}
 	if len(d.Leftovers) == 0 && !r.unwatched {
 		return after
 	}
-	wait := r.record.waiting.wait(r.record.asked, r.now)
+	wait := r.record.waiting.wait(r.record.externalDigest, r.now)
 	if wait == 0 {
 		wait = r.delay(&r.record.waiting)
 	}
-	return sooner(after, wait)
+	return minNonZero(after, wait)
 }
 
 // reportDeletion writes the status of an upstream that is being deleted, where it says something new, and returns what
@@ -238,7 +238,7 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 // somebody else made under the name has another uid.
 func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned
-	read := map[madeAt]*drift.Live{}
+	read := map[place]*drift.Live{}
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		if i < 0 || rec.UID == "" || r.failures[i] != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
@@ -249,7 +249,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 		if err != nil {
 			return nil, err
 		}
-		if read[madeAt{i, at}] = live; live != nil && (r.isOwn(live, rec.UID) || r.isOrphaned(live, rec.UID)) {
+		if read[place{i, at}] = live; live != nil && (r.isOwn(live, rec.UID) || r.isOrphaned(live, rec.UID)) {
 			more = append(more, pipeline.Owned{Downstream: i, Live: live, Certain: true})
 		}
 	}
@@ -258,7 +258,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 
 // readMade adds what this process made, or tried to, and neither the cache shows nor the status names. read has what was
 // just read; nil where nothing stands.
-func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[madeAt]*drift.Live) ([]pipeline.Owned, error) {
+func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[place]*drift.Live) ([]pipeline.Owned, error) {
 	for _, m := range r.record.made {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
@@ -305,7 +305,7 @@ func (r *reconciliation) findUnseen(ctx context.Context) {
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.record.knownGone(rec.UID, r.now) {
+		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.record.isKnownGone(rec.UID, r.now) {
 			continue
 		}
 		if r.selected && (r.record.desired.Downstreams[i].Err != nil || r.isTarget(i, at)) {
@@ -351,14 +351,14 @@ func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 	if uid == "" {
 		return pipeline.Applied(live, r.upstream.GetUID())
 	}
-	return live.UID == uid && pipeline.Marked(live, r.upstream.GetUID()) && (r.Pipeline.BelievesStatus() || pipeline.Applied(live, r.upstream.GetUID()))
+	return live.UID == uid && pipeline.Marked(live, r.upstream.GetUID()) && (r.Pipeline.TrustsStatus() || pipeline.Applied(live, r.upstream.GetUID()))
 }
 
 // isOrphaned tells whether an object is the one that was recorded, and bears no mark any more since the garbage collector
 // took its owner references off: the other marks are to follow.
 func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
-		r.cascade() == pipeline.CascadeOrphan && !r.record.knownGone(uid, r.now)
+		r.cascade() == pipeline.CascadeOrphan && !r.record.isKnownGone(uid, r.now)
 }
 
 // readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.

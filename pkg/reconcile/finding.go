@@ -34,7 +34,7 @@ type Finding struct {
 	GuardDigest drift.Sum
 	// Forgotten are objects that the status records, that stand, and that no downstream of the config looks at.
 	Forgotten []Forgotten
-	// Left are objects of an earlier upstream of the same name, which is gone: nothing looks at them any more.
+	// NoteLeft are objects of an earlier upstream of the same name, which is gone: nothing looks at them any more.
 	Left []Change
 }
 
@@ -136,8 +136,8 @@ func actionOf(o pipeline.Outcome) ChangeAction {
 	return ChangeDelete
 }
 
-// restOf is the word for a decision that asks for none.
-func restOf(o pipeline.Outcome) ChangeAction {
+// idleActionOf is the word for a decision that asks for none.
+func idleActionOf(o pipeline.Outcome) ChangeAction {
 	switch o.State {
 	case pipeline.StateInSync:
 		return ChangeNone

@@ -44,7 +44,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 	}
 	after := r.spaced
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
-		after = sooner(after, o.RequeueAfter)
+		after = minNonZero(after, o.RequeueAfter)
 	}
 	if after == 0 {
 		r.forget(r.ref)
@@ -71,7 +71,7 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 		}
 		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
-			results[i].Unseen = !replaced && !r.record.knownGone(rec.UID, r.now)
+			results[i].Unseen = !replaced && !r.record.isKnownGone(rec.UID, r.now)
 		}
 	}
 	for _, o := range d.Leftovers {
@@ -82,9 +82,9 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 	return results
 }
 
-// unfinished tells whether an outcome left something undone that no event may announce: a conflict with an object that
+// isUnfinished tells whether an outcome left something undone that no event may announce: a conflict with an object that
 // the watch does not see, an object that is going.
-func unfinished(o pipeline.Outcome) bool {
+func isUnfinished(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting || o.Action != pipeline.ActionNone
 }
 
@@ -96,43 +96,43 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		t := &r.record.targets[i]
 		switch {
 		case r.held[i]:
-			after = sooner(after, t.retry.wait(r.record.asked, r.now))
+			after = minNonZero(after, t.retry.wait(r.record.externalDigest, r.now))
 		case r.failures[i] != nil:
 			t.failure = r.failures[i]
-			after = sooner(after, r.delay(&t.retry))
-		case unfinished(o), !r.record.slowUntil.IsZero():
-			wait := t.retry.wait(r.record.asked, r.now)
+			after = minNonZero(after, r.delay(&t.retry))
+		case isUnfinished(o), !r.record.slowUntil.IsZero():
+			wait := t.retry.wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
 				wait = r.delay(&t.retry)
 			}
-			after = sooner(after, wait)
+			after = minNonZero(after, wait)
 		default:
 			if o.State == pipeline.StateInSync && o.Live != nil && !o.Theirs {
-				t.knows(o.Live.UID, o.Target) // what was ours once stays ours, whatever others add to it
+				t.setUID(o.Live.UID, o.Target) // what was ours once stays ours, whatever others add to it
 			}
 			t.retry, t.failure = retryState{}, nil
-			after = sooner(after, o.RequeueAfter)
+			after = minNonZero(after, o.RequeueAfter)
 		}
 	}
-	switch wait := r.record.retry.wait(r.record.asked, r.now); {
+	switch wait := r.record.retry.wait(r.record.externalDigest, r.now); {
 	case r.upstreamFailed:
-		after = sooner(after, r.delay(&r.record.retry))
+		after = minNonZero(after, r.delay(&r.record.retry))
 	case wait > 0:
-		after = sooner(after, wait)
+		after = minNonZero(after, wait)
 	default:
 		r.record.retry.reset()
-		r.record.unable = ""
+		r.record.upstreamFailure = ""
 	}
 	if r.spaced > 0 {
-		r.record.unable = string(pipeline.StateContested)
+		r.record.upstreamFailure = string(pipeline.StateContested)
 	}
 	for _, o := range d.Leftovers {
-		after = sooner(after, o.RequeueAfter)
+		after = minNonZero(after, o.RequeueAfter)
 	}
 	if !r.trustedUntil.IsZero() {
-		after = sooner(after, r.trustedUntil.Sub(r.now))
+		after = minNonZero(after, r.trustedUntil.Sub(r.now))
 	}
-	return sooner(after, r.spaced)
+	return minNonZero(after, r.spaced)
 }
 
 // retryLater notes that work on the upstream itself failed and returns how long it waits.
@@ -140,7 +140,7 @@ func (r *reconciliation) retryLater() time.Duration { return r.delay(&r.record.r
 
 func (r *reconciliation) delay(retry *retryState) time.Duration {
 	conf := r.Pipeline.Config.Retry
-	return retry.fail(time.Duration(conf.MinDelay), time.Duration(conf.MaxDelay), r.atLeast, r.record.asked, r.now)
+	return retry.fail(time.Duration(conf.MinDelay), time.Duration(conf.MaxDelay), r.atLeast, r.record.externalDigest, r.now)
 }
 
 // failUpstream notes a request about the upstream itself that failed: nothing further is done in this reconciliation.
@@ -160,7 +160,7 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 		r.Host.RecheckKinds()
 	}
 	r.atLeast = max(r.atLeast, f.RetryAfter)
-	r.record.unable = f.Reason
+	r.record.upstreamFailure = f.Reason
 	CountFailure(r.Name, "", f.Reason)
 	r.Log.Info("a request about the upstream failed and is tried again", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
@@ -192,13 +192,13 @@ func classifyShown(err error, words redact.Words) apply.Failure {
 func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
 	r.logDropped(report)
 	report = r.withoutRefused(report)
-	if !r.hasNews(report) || r.record.retry.wait(r.record.asked, r.now) > 0 {
+	if !r.needsStatusWrite(report) || r.record.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
 	if r.statusMustWait(ctx) {
 		return report, false
 	}
-	because, saying := cause(), r.saying(report.Status)
+	because, saying := cause(), r.statusDigest(report.Status)
 	if r.spaced = r.record.statusContest.wait(because, saying, r.spacing(), r.now); r.spaced > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
@@ -216,7 +216,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	case resp == nil:
 		return report, true
 	}
-	r.record.statusContest.write(because, r.saying(report.Status), r.spacing(), r.now)
+	r.record.statusContest.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	r.upstream = withoutManagedFields(resp)
 	complete := r.question(r.Pipeline.ReadsStatus()) == r.record.digest
@@ -227,8 +227,8 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	return report, false
 }
 
-// hasNews tells whether there is anything to write.
-func (r *reconciliation) hasNews(report pipeline.Report) bool {
+// needsStatusWrite tells whether there is anything to write.
+func (r *reconciliation) needsStatusWrite(report pipeline.Report) bool {
 	return report.Status != nil && (report.Changed || r.previousInStatus())
 }
 

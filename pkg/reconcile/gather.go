@@ -19,9 +19,9 @@ import (
 func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
-	r.record.confirm(func(m madeAt) bool { return r.Cache.Live(m.downstream, m.at) != nil })
+	r.record.confirm(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
-		FinalizerSpaced: r.record.finalizerContest.wait(r.record.asked, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
+		FinalizerSpaced: r.record.finalizerContest.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.ownedByDownstream(), recorded))
@@ -41,7 +41,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 // withUnseen adds what was read and is not in the cache, as long as it stands.
 func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	for i := range left {
-		left[i].Spaced = r.removals.wait(madeAt{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
+		left[i].Spaced = r.removals.wait(place{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
 	}
 	for _, own := range r.unseen {
 		shown := slices.ContainsFunc(left, func(o pipeline.Owned) bool { return o.Live.UID == own.Live.UID })
@@ -56,7 +56,7 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 	t := &r.record.targets[i]
 	var f pipeline.Facts
 	rec := recordedAs(recorded, d.Name)
-	at, hash, ok := r.whereabouts(i, rec)
+	at, hash, ok := r.locate(i, rec)
 	if !ok {
 		return f
 	}
@@ -68,7 +68,7 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
-	if f.Spaced = t.contest.wait(r.record.asked, hash, r.spacing(), r.now); f.Spaced > 0 && hash != t.contest.wrote {
+	if f.Spaced = t.contest.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != t.contest.wrote {
 		f.Feedback = r.Pipeline.Feedback(i, r.ownInputs())
 	}
 	if f.Live == nil {
@@ -79,7 +79,7 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 	}
 	// Which of the downstreams it is recorded for does not matter: two may have changed names.
 	if r.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, r.upstream.GetUID()) {
-		t.knows(f.Live.UID, at)
+		t.setUID(f.Live.UID, at)
 	}
 	f.Trusted = t.uid == f.Live.UID || r.isRecorded(recorded, f.Live.UID)
 	if t.uid == f.Live.UID {
@@ -94,7 +94,7 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 
 // isRecorded tells whether a status that is a witness records the uid.
 func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
-	return r.Pipeline.BelievesStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool { return one.UID == uid })
+	return r.Pipeline.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool { return one.UID == uid })
 }
 
 // baseline is the projection that our last apply of live returned: as this process remembers it, or else as the upstream's
@@ -114,9 +114,9 @@ func (r *reconciliation) trustUntil(until time.Time) {
 	}
 }
 
-// whereabouts is where a downstream stands: where the desired state wants it, or, while the desired state cannot be told, where the
+// locate is where a downstream stands: where the desired state wants it, or, while the desired state cannot be told, where the
 // status says it was.
-func (r *reconciliation) whereabouts(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
+func (r *reconciliation) locate(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
 	w := r.record.desired
 	if len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {
 		return w.Downstreams[i].Target, w.Downstreams[i].Hash, w.Downstreams[i].Wanted

@@ -23,17 +23,19 @@ type handover struct {
 	version string
 }
 
-// Follow is called when this process is to act after another one that has. version is the upstreams' resource version, which
+// ActAfter is called when this process is to act after another one that has. version is the upstreams' resource version, which
 // that one cannot have acted upon a later one of; empty where it is not known.
-func (r *Reconciler) Follow(version string) { r.handover = handover{happened: true, version: version} }
+func (r *Reconciler) ActAfter(version string) {
+	r.handover = handover{happened: true, version: version}
+}
 
 // mayLag tells whether an upstream may be older than what the process acted upon that led before.
 func (h handover) mayLag(up *unstructured.Unstructured) bool {
 	return h.happened && !Newer(up.GetResourceVersion(), h.version)
 }
 
-// Heard takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
-func (r *Reconciler) Heard(key any, err error) { r.lost.note(key, err) }
+// NoteWatchResult takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
+func (r *Reconciler) NoteWatchResult(key any, err error) { r.lost.note(key, err) }
 
 // lostWatches are those of upstreams that have been interrupted and do not go on yet. What they show may be behind what the
 // watches of downstreams, which go on at other times, show already.

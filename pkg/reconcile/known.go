@@ -7,8 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Left takes in that the watch no longer shows the upstream of that uid, which may stand without the labels that it selects by.
-func (r *Reconciler) Left(ref pipeline.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
+// NoteLeft takes in that the watch no longer shows the upstream of that uid, which may stand without the labels that it selects by.
+func (r *Reconciler) NoteLeft(ref pipeline.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
 
 // Leaving lists the upstreams that were seen to leave and have not been dealt with.
 func (r *Reconciler) Leaving() []pipeline.Ref { return r.deselected.refs() }
@@ -20,8 +20,8 @@ func (r *Reconciler) Cascades() int {
 	return len(r.cascades.seen)
 }
 
-// NamespaceLeft takes in that namespaces are no longer selected, or are again.
-func (r *Reconciler) NamespaceLeft(left bool, names ...pipeline.Ref) {
+// NoteNamespaceLeft takes in that namespaces are no longer selected, or are again.
+func (r *Reconciler) NoteNamespaceLeft(left bool, names ...pipeline.Ref) {
 	r.deselected.namespace(names, left)
 }
 
@@ -37,10 +37,10 @@ func (r *Reconciler) IsEchoOf(ref pipeline.Ref, live *drift.Live) bool {
 	return rec != nil && rec.isEchoOf(live)
 }
 
-// Drop takes in that the watch no longer shows an object that an upstream owns.
-func (r *Reconciler) Drop(ref pipeline.Ref, uid types.UID) {
+// NoteDownstreamGone takes in that the watch no longer shows an object that an upstream owns.
+func (r *Reconciler) NoteDownstreamGone(ref pipeline.Ref, uid types.UID) {
 	if rec := r.memory.peek(ref); rec != nil {
-		rec.drop(uid)
+		rec.dropResponse(uid)
 	}
 }
 

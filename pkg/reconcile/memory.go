@@ -33,9 +33,9 @@ type record struct {
 	// large: making the desired state needed a place; see larger. slowUntil is when one that took too long is made again.
 	large     bool
 	slowUntil time.Time
-	// asked is the digest of what others have written of it: when that changes, what failed is tried at once. Our own writes do
+	// externalDigest is the digest of what others have written of it: when that changes, what failed is tried at once. Our own writes do
 	// not change it, whatever the templates read.
-	asked drift.Sum
+	externalDigest drift.Sum
 	// requested is the value of the annotation by which a reconciliation was asked for last.
 	requested string
 	// inputs is where the inputs of the upstream at version inputsOf stand; inputsSaid is the digest of what was
@@ -46,8 +46,8 @@ type record struct {
 	targets    []target
 	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
 	retry retryState
-	// unable is the reason of the request for the upstream itself that failed and is tried again; empty where none is.
-	unable string
+	// upstreamFailure is the reason of the request for the upstream itself that failed and is tried again; empty where none is.
+	upstreamFailure string
 	// statusContest and finalizerContest are about the writes to the upstream itself. statusWriters are who else writes its
 	// status, as far as our last write told.
 	statusContest, finalizerContest contest
@@ -66,13 +66,13 @@ type record struct {
 	states    []pipeline.State
 	verdict   status.Verdict // as it was counted
 	// reported is what events have said already about the state that lasts; looked is false before the first reconciliation.
-	reported string
-	looked   bool
+	reported      string
+	wasReconciled bool
 	// heldByObserve are the actions last logged that mode Observe does not carry out.
 	heldByObserve []string
 	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
 	// finalizer cleans up.
-	made []madeAt
+	made []place
 	// before is about the object of deletion.before.
 	before beforeMemory
 	// waiting spaces out looks at what is going away, where no event need tell of it.
@@ -84,24 +84,24 @@ type record struct {
 	upstream *unstructured.Unstructured
 	complete bool
 	// read is, by downstream, what our last request about it returned, while that is newer than the cache.
-	read []freshly
+	read []response
 	// baselines are, by downstream, the projections that our last applies returned where they are not what we sent; nil
 	// where there is none.
 	baselines []baseline
 	// beforeRead is what our last request about the object of deletion.before returned.
-	beforeRead freshly
+	beforeRead response
 	// gone has the objects that the API server told us are deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
 }
 
-// madeAt is where a downstream was made, or may have been: an answer can get lost.
-type madeAt struct {
+// place is where a downstream was made, or may have been: an answer can get lost.
+type place struct {
 	downstream int
 	at         pipeline.Ref
 }
 
-// freshly is a live object as a response had it.
-type freshly struct {
+// response is a live object as a response had it.
+type response struct {
 	live  *drift.Live
 	until time.Time
 }
@@ -180,7 +180,7 @@ func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *recor
 	defer m.mu.Unlock()
 	r := m.records[ref]
 	if r == nil || r.uid != uid {
-		r = &record{uid: uid, targets: make([]target, downstreams), read: make([]freshly, downstreams)}
+		r = &record{uid: uid, targets: make([]target, downstreams), read: make([]response, downstreams)}
 		if m.records == nil {
 			m.records = map[pipeline.Ref]*record{}
 		}
@@ -206,7 +206,7 @@ func (m *memory) forget(ref pipeline.Ref) {
 func (r *record) remember(i int, live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read[i] = freshly{live: live, until: now.Add(freshFor)}
+	r.read[i] = response{live: live, until: now.Add(freshFor)}
 }
 
 // setBaseline keeps the projection of the object of that uid as an apply of downstream i leaves it; nil where it is what was
@@ -270,7 +270,7 @@ func (r *record) isEchoOf(live *drift.Live) bool {
 	defer r.mu.Unlock()
 	for i := range r.read {
 		if l := r.read[i].live; l != nil && l.UID == live.UID && l.ResourceVersion == live.ResourceVersion {
-			r.read[i] = freshly{}
+			r.read[i] = response{}
 			return true
 		}
 	}
@@ -279,7 +279,7 @@ func (r *record) isEchoOf(live *drift.Live) bool {
 
 // forgetObject notes that an object was deleted or is no longer ours, whatever the cache still says of it.
 func (r *record) forgetObject(uid types.UID, now time.Time) {
-	r.drop(uid)
+	r.dropResponse(uid)
 	if r.gone == nil {
 		r.gone = map[types.UID]time.Time{}
 	}
@@ -291,8 +291,8 @@ func (r *record) forgetObject(uid types.UID, now time.Time) {
 	r.gone[uid] = now.Add(freshFor)
 }
 
-// knownGone tells whether the object with that uid was lately deleted, let go or not found.
-func (r *record) knownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
+// isKnownGone tells whether the object with that uid was lately deleted, let go or not found.
+func (r *record) isKnownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
 
 // goneFor is for how long that is still believed; zero where it is not.
 func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
@@ -300,16 +300,16 @@ func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
 }
 
 // expect notes that an object is about to be made; confirm forgets those that the cache shows.
-func (r *record) expect(m madeAt) {
+func (r *record) expect(m place) {
 	if !slices.Contains(r.made, m) {
 		r.made = append(r.made, m)
 	}
 }
 
-func (r *record) confirm(shown func(madeAt) bool) { r.made = slices.DeleteFunc(r.made, shown) }
+func (r *record) confirm(shown func(place) bool) { r.made = slices.DeleteFunc(r.made, shown) }
 
-// freshlyOurs tells whether the response about a downstream proves that it was made for the upstream with that uid.
-func (r *record) freshlyOurs(i int, uid types.UID) bool {
+// createdByUs tells whether the response about a downstream proves that it was made for the upstream with that uid.
+func (r *record) createdByUs(i int, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.read[i].live != nil && pipeline.Applied(r.read[i].live, uid)
@@ -324,20 +324,20 @@ func (r *record) freshUntil(i int) time.Time {
 
 // isGone tells whether what the cache shows is known to be gone. An object that is still being deleted is not.
 func (r *record) isGone(live *drift.Live, now time.Time) bool {
-	return !live.Deleting && r.knownGone(live.UID, now)
+	return !live.Deleting && r.isKnownGone(live.UID, now)
 }
 
-// drop forgets a response about an object that the watch has seen go.
-func (r *record) drop(uid types.UID) {
+// dropResponse forgets a response about an object that the watch has seen go.
+func (r *record) dropResponse(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.read {
 		if l := r.read[i].live; l != nil && l.UID == uid {
-			r.read[i] = freshly{}
+			r.read[i] = response{}
 		}
 	}
 	if l := r.beforeRead.live; l != nil && l.UID == uid {
-		r.beforeRead = freshly{}
+		r.beforeRead = response{}
 	}
 }
 
@@ -346,7 +346,7 @@ func (r *record) drop(uid types.UID) {
 func (r *record) rememberBefore(live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.beforeRead = freshly{live: live, until: now.Add(freshFor)}
+	r.beforeRead = response{live: live, until: now.Add(freshFor)}
 }
 
 func (r *record) lastBeforeRead() (*drift.Live, time.Time) {
@@ -370,7 +370,7 @@ func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now ti
 	}
 	current := fresh.live.Namespace == at.Namespace && fresh.live.Name == at.Name && now.Before(fresh.until)
 	if !current || (cached != nil && !Newer(fresh.live.ResourceVersion, cached.ResourceVersion)) {
-		r.read[i] = freshly{}
+		r.read[i] = response{}
 		return cached
 	}
 	return fresh.live
@@ -401,8 +401,8 @@ func dryRunQuestionOf(live *drift.Live, hash string) dryRunQuestion {
 	return dryRunQuestion{live.UID, live.P, live.Hash, hash, live.Extra}
 }
 
-// knows takes note that the object of that uid is ours. What is remembered of another one is forgotten.
-func (t *target) knows(uid types.UID, at pipeline.Ref) {
+// setUID takes note that the object of that uid is ours. What is remembered of another one is forgotten.
+func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
 		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor, contest: t.contest}
 	}

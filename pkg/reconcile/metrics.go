@@ -107,8 +107,8 @@ func (r *Reconciler) countStates(rec *record, results []pipeline.Result) {
 // countVerdict moves an upstream from what Ready said when it was counted to what it says now; the zero value is nothing.
 // A request about the upstream itself that fails, such as writing its status, is told before that: no status says it.
 func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
-	if rec.unable != "" && v.Reason != "" {
-		v.Reason = rec.unable
+	if rec.upstreamFailure != "" && v.Reason != "" {
+		v.Reason = rec.upstreamFailure
 	}
 	if rec.verdict == v {
 		return

@@ -16,7 +16,7 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 		return
 	}
 	r.deselected.inherit(&before.deselected)
-	heirs := r.counterparts(before.Pipeline)
+	heirs := r.matchDownstreams(before.Pipeline)
 	for ref, old := range before.memory.records {
 		r.memory.record(ref, old.uid, len(r.Pipeline.Downstreams)).inherit(old, heirs)
 	}
@@ -35,7 +35,7 @@ type predecessor struct {
 // way count here too; nil: no other.
 func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 	if r.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == r.Pipeline.Upstream.GVR {
-		r.predecessor = predecessor{old, r.counterparts(old.Pipeline)}
+		r.predecessor = predecessor{old, r.matchDownstreams(old.Pipeline)}
 	}
 }
 
@@ -61,7 +61,7 @@ type counterpart struct {
 	sees  bool
 }
 
-func (r *Reconciler) counterparts(before *pipeline.Pipeline) []counterpart {
+func (r *Reconciler) matchDownstreams(before *pipeline.Pipeline) []counterpart {
 	list := make([]counterpart, len(before.Downstreams))
 	for i, old := range before.Downstreams {
 		list[i].index = -1
@@ -99,7 +99,7 @@ func (r *record) inherit(old *record, heirs []counterpart) {
 	}
 	for _, m := range old.made {
 		if h := heirs[m.downstream]; h.index >= 0 {
-			r.made = append(r.made, madeAt{h.index, m.at})
+			r.made = append(r.made, place{h.index, m.at})
 		}
 	}
 }

@@ -27,8 +27,8 @@ type dryRun struct {
 	// acts are the changes of downstreams that would be written, by index; left those of leftovers, by uid.
 	acts map[int]*Change
 	left map[types.UID]*Change
-	// stands are the objects as they would be after the write, by downstream.
-	stands map[int]*drift.Live
+	// after are the objects as they would be after the write, by downstream.
+	after map[int]*drift.Live
 	// before are the objects as they were read, by uid.
 	before map[types.UID]*unstructured.Unstructured
 }
@@ -53,7 +53,7 @@ func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOpt
 	}
 	defer r.memory.forget(ref)
 	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
-		stands: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
+		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
 	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
@@ -108,7 +108,7 @@ func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipelin
 
 // overlay puts what the writes would have left in the place of what stands.
 func (t *dryRun) overlay(in *pipeline.Input) {
-	for i, live := range t.stands {
+	for i, live := range t.after {
 		if i >= len(in.Facts) {
 			continue
 		}
@@ -123,7 +123,7 @@ func (t *dryRun) overlay(in *pipeline.Input) {
 func (t *dryRun) rest(d *pipeline.Decision) {
 	d.Outcomes, d.Leftovers = slices.Clone(d.Outcomes), slices.Clone(d.Leftovers)
 	for i := range d.Outcomes {
-		if t.stands[d.Outcomes[i].Downstream] != nil {
+		if t.after[d.Outcomes[i].Downstream] != nil {
 			d.Outcomes[i].Action = pipeline.ActionNone
 		}
 	}
@@ -167,7 +167,7 @@ func (t *dryRun) conclude() {
 	for _, o := range t.last.Outcomes {
 		c := t.acts[o.Downstream]
 		if c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync {
-			c = t.change(o, restOf(o))
+			c = t.change(o, idleActionOf(o))
 		}
 		if f := t.failures[o.Downstream]; f != nil && c.Failure == nil && !c.Action.Writes() {
 			c.Failure, c.Action = f, ChangeRefuse
@@ -191,7 +191,7 @@ func stateOf(c *Change, o pipeline.Outcome) pipeline.State {
 func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
 	for _, o := range list {
 		if t.left[o.UID] == nil {
-			c := t.change(o, restOf(o))
+			c := t.change(o, idleActionOf(o))
 			c.Leftover = true
 			t.left[o.UID] = c
 		}

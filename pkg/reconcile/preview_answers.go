@@ -32,7 +32,7 @@ func (t *dryRun) learn(ctx context.Context, d pipeline.Decision, in pipeline.Inp
 	}
 	for _, o := range d.Leftovers {
 		if o.Action != pipeline.ActionNone && t.left[o.UID] == nil {
-			news = t.leftOver(o) || news
+			news = t.isLeftover(o) || news
 		}
 	}
 	return news
@@ -49,7 +49,7 @@ func (t *dryRun) answered(o pipeline.Outcome, answer *unstructured.Unstructured,
 	}
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
-	t.stands[i], t.acts[i] = live, c
+	t.after[i], t.acts[i] = live, c
 	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
 		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server spells it in its own way; an apply would change nothing"
 		return
@@ -93,14 +93,14 @@ func (t *dryRun) recreated(ctx context.Context, at apply.Target, o pipeline.Outc
 		c.After = &unstructured.Unstructured{Object: c.Document}
 		c.Note = "what the API server would make of it is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
 	}
-	t.acts[o.Downstream], t.stands[o.Downstream] = c, t.assumed(o, c.Document, in)
+	t.acts[o.Downstream], t.after[o.Downstream] = c, t.assumed(o, c.Document, in)
 }
 
 // refusedBy is about a write that failed. Where that says nothing about the write itself, the decision stands, and its
 // consequences are worked out without an answer.
 func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
-	note := unasked(t.answers.Error(at), at)
+	note := inconclusive(t.answers.Error(at), at)
 	if note == "" {
 		c := t.change(o, ChangeRefuse)
 		c.Failure = t.failures[i]
@@ -114,7 +114,7 @@ func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Inpu
 		note += "; what of the fields that are taken over would go is not shown"
 	}
 	c.Note, c.Document = note, t.document(o, in)
-	t.acts[i], t.stands[i] = c, t.assumed(o, c.Document, in)
+	t.acts[i], t.after[i] = c, t.assumed(o, c.Document, in)
 	if o.Live == nil {
 		c.After = &unstructured.Unstructured{Object: c.Document}
 		return true
@@ -128,8 +128,8 @@ func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Inpu
 	return true
 }
 
-// unasked says why a refused dry run tells nothing about the write; empty where it does.
-func unasked(err error, at apply.Target) string {
+// inconclusive says why a refused dry run tells nothing about the write; empty where it does.
+func inconclusive(err error, at apply.Target) string {
 	switch f := apply.Classify(err); {
 	case err == nil:
 		return ""
@@ -169,14 +169,14 @@ func (t *dryRun) assumed(o pipeline.Outcome, doc map[string]any, in pipeline.Inp
 	return live
 }
 
-// leftOver is about an object that stands at no target and would go.
-func (t *dryRun) leftOver(o pipeline.Outcome) bool {
+// isLeftover is about an object that stands at no target and would go.
+func (t *dryRun) isLeftover(o pipeline.Outcome) bool {
 	c := t.change(o, actionOf(o))
 	c.Leftover = true
 	t.left[o.UID] = c
 	at := t.target(o.Downstream, o.Target)
 	if err := t.answers.Error(at); err != nil && t.failures[o.Downstream] != nil {
-		c.Note = unasked(err, at)
+		c.Note = inconclusive(err, at)
 		if c.Note == "" {
 			c.Action, c.Failure = ChangeRefuse, t.failures[o.Downstream]
 			return false

@@ -93,7 +93,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // what somebody else owns too
 		return err
 	}
-	r.record.targets[i].knows(resp.GetUID(), o.Target)
+	r.record.targets[i].setUID(resp.GetUID(), o.Target)
 	r.wrote(i, in.Desired.Downstreams[i].Hash)
 	r.eventUpdated(o)
 	return r.rememberResponse(i, resp)

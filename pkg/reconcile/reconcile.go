@@ -135,7 +135,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 		return nil, err
 	}
 	if cached == nil {
-		return r.vanished(ctx, ref)
+		return r.beginUncached(ctx, ref)
 	}
 	if r.isOwnDownstream(cached) {
 		return nil, nil
@@ -170,7 +170,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 
 // hasNothing tells whether nothing has to be taken back of an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.hasFinalizer() && len(r.owned()) == 0 && !r.Pipeline.SpeaksFor(r.upstream)
+	return !r.hasFinalizer() && len(r.owned()) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
 }
 
 func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
@@ -187,16 +187,16 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 func (r *reconciliation) skipBackingOff() {
 	for i := range r.record.targets {
 		t := &r.record.targets[i]
-		if t.failure != nil && t.retry.wait(r.record.asked, r.now) > 0 {
+		if t.failure != nil && t.retry.wait(r.record.externalDigest, r.now) > 0 {
 			r.failures[i], r.held[i] = t.failure, true
 		}
 	}
 }
 
-// vanished is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
+// beginUncached is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
 // same, without them: only reading it tells, and then its downstreams are unwanted. One that has them (again) is on its
 // way into the cache. Marks can name any namespace; what is not watched is somebody else's.
-func (r *Reconciler) vanished(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
+func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
 	if r.Pipeline.Config.Watch.LabelSelector == nil || !r.Cache.Watches(ref.Namespace) {
 		r.forget(ref)
 		return nil, nil
@@ -270,7 +270,7 @@ func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	if r.Pipeline.HasOwnerMark(up) {
 		return true
 	}
-	if !r.Pipeline.HasHash(up) && !r.bearsLabels(up) {
+	if !r.Pipeline.HasHash(up) && !r.hasOurLabels(up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {
@@ -281,9 +281,9 @@ func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	return false
 }
 
-// bearsLabels tells whether an object has the constant labels of a downstream: one of these two marks may be stripped
+// hasOurLabels tells whether an object has the constant labels of a downstream: one of these two marks may be stripped
 // for a moment.
-func (r *Reconciler) bearsLabels(up *unstructured.Unstructured) bool {
+func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
 	})
@@ -300,8 +300,8 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		return
 	}
 	digest := r.question(r.Pipeline.ReadsStatus())
-	if rec.asked = digest; r.Pipeline.ReadsOwn() {
-		rec.asked = r.askedByOthers()
+	if rec.externalDigest = digest; r.Pipeline.ReadsOwn() {
+		rec.externalDigest = r.askedByOthers()
 	}
 	if rec.desired == nil || rec.digest != digest {
 		rec.large = false

@@ -146,8 +146,8 @@ func (r *reconciliation) what(o pipeline.Outcome) string {
 // at the first reconciliation, after a restart, began long ago.
 func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	var now []string
-	old := said && !r.record.looked
-	r.record.looked = true
+	old := said && !r.record.wasReconciled
+	r.record.wasReconciled = true
 	for i, o := range d.Outcomes {
 		reason, text := string(o.State), o.Message
 		if f := r.failures[i]; f != nil {

@@ -98,7 +98,7 @@ func (r *reconciliation) writeStorable(ctx context.Context, report pipeline.Repo
 		}
 		r.logRefused(f)
 		denied = denied || f.Reason == apply.ReasonDenied || f.Reason == apply.ReasonRejected && len(causes) == 0
-		if report, resp, err = without, nil, nil; r.hasNews(report) {
+		if report, resp, err = without, nil, nil; r.needsStatusWrite(report) {
 			resp, err = r.replaceStatus(ctx, report)
 		}
 	}

@@ -36,8 +36,8 @@ func (r *retryState) wait(digest drift.Sum, now time.Time) time.Duration {
 
 func (r *retryState) reset() { *r = retryState{} }
 
-// sooner is the earlier of two delays, where zero is none.
-func sooner(a, b time.Duration) time.Duration {
+// minNonZero is the earlier of two delays, where zero is none.
+func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || (b > 0 && b < a) {
 		return b
 	}

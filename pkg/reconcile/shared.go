@@ -36,7 +36,7 @@ func (h *shared) note(operator string, object types.UID, upstream string) (first
 	return first
 }
 
-// drop is for an object that is gone, or belongs to an upstream of ours.
+// dropResponse is for an object that is gone, or belongs to an upstream of ours.
 func (h *shared) drop(operator string, object types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,9 +98,9 @@ func (r *Reconciler) isShared(object types.UID, upstream string) {
 
 const whyShared = "another process uses the same conventions, or a config before selected or watched more"
 
-// notOurs names the upstream that an object which our field manager has applied belongs to, where this operator does not watch
+// otherOwner names the upstream that an object which our field manager has applied belongs to, where this operator does not watch
 // that one: it is another process's, or is left over from a config that watched more. It is empty for any other object.
-func (r *Reconciler) notOurs(live *drift.Live) string {
+func (r *Reconciler) otherOwner(live *drift.Live) string {
 	if !live.Managed {
 		return ""
 	}
@@ -117,9 +117,9 @@ func (r *Reconciler) notOurs(live *drift.Live) string {
 
 // NoteOwner looks at whose an object is, and was before it changed; before is nil for one that the watch shows for the first time.
 func (r *Reconciler) NoteOwner(before, after *drift.Live) {
-	was, is := "", r.notOurs(after)
+	was, is := "", r.otherOwner(after)
 	if before != nil {
-		was = r.notOurs(before)
+		was = r.otherOwner(before)
 	}
 	switch {
 	case was == is:
@@ -130,8 +130,8 @@ func (r *Reconciler) NoteOwner(before, after *drift.Live) {
 	}
 }
 
-// NoteGone takes in that an object is gone.
-func (r *Reconciler) NoteGone(uid types.UID) { r.shared.drop(r.Name, uid) }
+// NoteObjectGone takes in that an object is gone.
+func (r *Reconciler) NoteObjectGone(uid types.UID) { r.shared.drop(r.Name, uid) }
 
 // ShowShared has the metric say what this reconciler knows, in the place of the one before.
 func (r *Reconciler) ShowShared() { r.shared.begin(r.Name) }

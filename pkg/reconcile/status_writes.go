@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// saying is the digest of what a status says for us, times and the conditions of others aside.
-func (r *reconciliation) saying(want map[string]any) string {
+// statusDigest is the digest of what a status says for us, times and the conditions of others aside.
+func (r *reconciliation) statusDigest(want map[string]any) string {
 	out := maps.Clone(r.Pipeline.OwnConditions(want))
 	list, _ := out["conditions"].([]any)
 	conditions := make(map[string]any, len(list))
@@ -62,7 +62,7 @@ func (r *reconciliation) ownInputs() []int {
 		is := func(t target) bool {
 			return found != nil && t.uid == found.GetUID() || found == nil && at.Name != "" && t.at == at
 		}
-		if slices.ContainsFunc(r.record.targets, is) || found != nil && r.record.knownGone(found.GetUID(), r.now) {
+		if slices.ContainsFunc(r.record.targets, is) || found != nil && r.record.isKnownGone(found.GetUID(), r.now) {
 			own = append(own, i)
 		}
 	}
@@ -73,7 +73,7 @@ func (r *reconciliation) ownInputs() []int {
 // may be the status.
 func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 	others := drift.Digest(r.Pipeline.OthersStatus(r.upstream))
-	cause := []any{string(r.record.asked[:]), string(r.read[:]), string(others[:])}
+	cause := []any{string(r.record.externalDigest[:]), string(r.read[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
 		if result.Failure != nil {
@@ -89,7 +89,7 @@ func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 
 // causeOfDeletion is causeOf for an upstream that is being deleted, whose status follows from nothing that it says itself.
 func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
-	cause := []any{string(r.record.asked[:])}
+	cause := []any{string(r.record.externalDigest[:])}
 	for _, f := range report.Facts {
 		cause = append(cause, f.Name, f.Reason, f.Message)
 	}

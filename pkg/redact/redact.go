@@ -75,25 +75,25 @@ type problem struct {
 func (p *problem) Redacted() string { return p.redacted }
 func (p *problem) Unwrap() error    { return p.error }
 
-// Shown is the text without values of err as an error: nobody who has it can quote one. The chain of err stays, for
+// WithoutValues is the text without values of err as an error: nobody who has it can quote one. The chain of err stays, for
 // errors.Is and errors.As, save for what prints it.
-func Shown(err error) error {
+func WithoutValues(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &shown{text: Text(err, NotQuoted), err: err}
+	return &redactedError{text: Text(err, NotQuoted), err: err}
 }
 
-type shown struct {
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (s *shown) Error() string { return s.text }
+func (s *redactedError) Error() string { return s.text }
 
 // Redacted is the text itself: it has no values.
-func (s *shown) Redacted() string { return s.text }
-func (s *shown) Unwrap() error    { return s.err }
+func (s *redactedError) Redacted() string { return s.text }
+func (s *redactedError) Unwrap() error    { return s.err }
 
 // Words are those that an author wrote: they may be shown wherever they come from.
 type Words map[string]bool

@@ -24,11 +24,11 @@ func TestErrorf(t *testing.T) {
 		if got := redact.Text(row.err, ""); got != row.shown {
 			t.Errorf("%s: %q, want %q", row.reason, got, row.shown)
 		}
-		if got := redact.Shown(row.err).Error(); got != row.shown {
+		if got := redact.WithoutValues(row.err).Error(); got != row.shown {
 			t.Errorf("%s: shown as %q", row.reason, got)
 		}
 	}
-	if err := redact.Shown(redact.Errorf("x: %w", io.EOF)); !errors.Is(err, io.EOF) {
+	if err := redact.WithoutValues(redact.Errorf("x: %w", io.EOF)); !errors.Is(err, io.EOF) {
 		t.Error("the chain is cut")
 	}
 }

@@ -84,7 +84,7 @@ func (b *Budget) work(n int) error {
 	b.unlooked = 0
 	if time.Since(b.since) > b.limits.Time {
 		text := fmt.Sprintf("rendering takes longer than %s", b.limits.Time)
-		return &problem{text: text, kind: text, mend: limitMend, limit: ErrTime}
+		return &problem{text: text, kind: text, fix: limitFix, limit: ErrTime}
 	}
 	return nil
 }
@@ -141,11 +141,11 @@ func (b *Budget) textCost(n int) error {
 	return b.work(n >> 10)
 }
 
-const limitMend = "let the custom resource hold less, or the template make less of it"
+const limitFix = "let the custom resource hold less, or the template make less of it"
 
 func limitf(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
-	return &problem{text: text, kind: text, mend: limitMend, limit: ErrLimit}
+	return &problem{text: text, kind: text, fix: limitFix, limit: ErrLimit}
 }
 
 // size gives a number of bytes as people say it.

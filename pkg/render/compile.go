@@ -124,7 +124,7 @@ func (c *compiler) done() (*Template, error) {
 
 func (c *compiler) errorf(pos parse.Pos, mend, format string, args ...any) {
 	line, column := c.pos.at(pos)
-	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Mend: mend})
+	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: mend})
 }
 
 // isConstant reports a tree that holds only text.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSyntaxErrorsSayHowToMend(t *testing.T) {
+func TestSyntaxErrorsSayHowToFix(t *testing.T) {
 	for _, c := range []struct{ reason, template, want string }{
 		{"Helm's authors know only keys that are plain words", `a: {{ .labels.a/b }}`, "is read by `index`"},
 		{"a hyphen is no part of a field's name", `a: {{ .labels.a-b }}`, "is read by `index`"},
@@ -44,7 +44,7 @@ func TestSyntaxErrorsSayHowToMend(t *testing.T) {
 		var e *Error
 		if !errors.As(err, &e) {
 			t.Errorf("%s: %s: got %v, want an error", c.reason, c.template, err)
-		} else if !strings.Contains(err.Error(), c.want) || e.Mend == "" || e.Line != 1 {
+		} else if !strings.Contains(err.Error(), c.want) || e.Fix == "" || e.Line != 1 {
 			t.Errorf("%s: %s:\n%v\nwant a mend, and in it %s", c.reason, c.template, err, c.want)
 		}
 	}

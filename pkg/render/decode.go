@@ -16,14 +16,14 @@ import (
 // skeletonError is something wrong with the YAML of a skeleton. It knows a line of the skeleton, or the record of the
 // hole that is to blame; the execution translates both to the author's template.
 type skeletonError struct {
-	line, record  int
-	problem, mend string
-	kind          string // the problem without values, where it quotes one
-	named         bool   // the problem's sentence begins with what the hole prints
+	line, record int
+	problem, fix string
+	kind         string // the problem without values, where it quotes one
+	named        bool   // the problem's sentence begins with what the hole prints
 }
 
-// shown is the problem without values: of a document the parser sees the author's text alone.
-func (e *skeletonError) shown() string {
+// withoutValues is the problem without values: of a document the parser sees the author's text alone.
+func (e *skeletonError) withoutValues() string {
 	if e.kind != "" {
 		return e.kind
 	}
@@ -88,13 +88,13 @@ func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders nothing",
-			mend: "one document is needed; to have none, use the downstream's `when`"}
+			fix: "one document is needed; to have none, use the downstream's `when`"}
 	} else if err != nil {
 		return nil, err
 	}
 	if err := dec.Decode(&second); err == nil {
 		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents",
-			mend: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
+			fix: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -153,9 +153,9 @@ func syntaxError(text []byte, err error, b *Budget) error {
 		out.problem, out.named = noStructureHere, true
 		return out
 	}
-	out.problem, out.mend = "not YAML: "+message, "check indentation, quotes and brackets of this line and its neighbours"
+	out.problem, out.fix = "not YAML: "+message, "check indentation, quotes and brackets of this line and its neighbours"
 	if tabbed.Match(near) {
-		out.mend = "indent with spaces, YAML takes no tabs"
+		out.fix = "indent with spaces, YAML takes no tabs"
 	}
 	blameSplice(out, text, b)
 	return out
@@ -182,7 +182,7 @@ func blameSplice(out *skeletonError, text []byte, b *Budget) {
 		var doc yaml.Node
 		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
 			out.record = record
-			out.problem, out.mend = "is "+have+", and the template places "+room+" there", ""
+			out.problem, out.fix = "is "+have+", and the template places "+room+" there", ""
 			out.named = true
 			return
 		}

@@ -14,8 +14,8 @@ type Error struct {
 	Line, Column int
 	// Problem says what is wrong and names the field or value: ".spec.tag is not set".
 	Problem string
-	// Mend says how to put it right; empty where the problem says it all.
-	Mend string
+	// Fix says how to put it right; empty where the problem says it all.
+	Fix string
 	// Limit is ErrLimit or ErrTime where a limit ended the rendering, or what a Budget's larger said; else nil.
 	Limit error
 	// Input is the input that exists without the field that the template reads; empty for any other problem.
@@ -42,18 +42,18 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "line %d: ", e.Line)
 	}
 	b.WriteString(e.Problem)
-	if e.Mend != "" {
+	if e.Fix != "" {
 		b.WriteString(": ")
-		b.WriteString(e.Mend)
+		b.WriteString(e.Fix)
 	}
 	return b.String()
 }
 
 // Redacted is the error without the values that the problem quotes.
 func (e *Error) Redacted() string {
-	out := Error{Line: e.Line, Problem: e.kind, Mend: e.Mend}
+	out := Error{Line: e.Line, Problem: e.kind, Fix: e.Fix}
 	if e.kind == "" {
-		out.Problem, out.Mend = redact.NotQuoted, ""
+		out.Problem, out.Fix = redact.NotQuoted, ""
 	}
 	if e.action != "" && !strings.Contains(out.Problem, e.action) {
 		out.Problem = e.action + ": " + out.Problem
@@ -85,13 +85,13 @@ func (es Errors) Unwrap() []error {
 // problem is what a template function returns: the position is added by whoever knows the call. kind is the text without
 // values.
 type problem struct {
-	text, kind, mend string
-	limit            error
+	text, kind, fix string
+	limit           error
 }
 
 func (p *problem) Error() string { return p.text }
 
 // problemf formats a problem. %s is for the author's words and names of types, all else for values.
 func problemf(mend, format string, args ...any) error {
-	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), mend: mend}
+	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), fix: mend}
 }

@@ -49,7 +49,7 @@ func (t *Template) document(r *run) (map[string]any, error) {
 	doc, ok := value.(map[string]any)
 	if !ok {
 		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders no mapping",
-			mend: "the document must be one mapping, such as `spec: …`"}
+			fix: "the document must be one mapping, such as `spec: …`"}
 	}
 	return doc, nil
 }
@@ -57,7 +57,7 @@ func (t *Template) document(r *run) (map[string]any, error) {
 // locate translates an error of a skeleton to the template. A skeleton is printed once more for it, with what is left
 // of the budget, noting where each of its pieces comes from: the way that works does not pay for the way that fails.
 func (t *Template) locate(r *run, d Data, s *skeletonError) error {
-	out := &Error{Problem: s.problem, Mend: s.mend, kind: s.shown()}
+	out := &Error{Problem: s.problem, Fix: s.fix, kind: s.withoutValues()}
 	if s.record >= 0 && s.record < len(r.recs) {
 		return s.at(&t.sites[r.recs[s.record].site])
 	}
@@ -70,7 +70,7 @@ func (t *Template) locate(r *run, d Data, s *skeletonError) error {
 
 // at puts the error at the hole that is to blame.
 func (e *skeletonError) at(s *site) *Error {
-	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Mend: e.mend, action: s.action(), kind: e.shown()}
+	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Fix: e.fix, action: s.action(), kind: e.withoutValues()}
 	if e.named {
 		out.Problem, out.kind = s.text+" "+e.problem, s.text+" "+out.kind
 	}
@@ -135,7 +135,7 @@ func (t *Template) executionError(err error) error {
 	var p *problem
 	out.action = t.actionAt(out.Line, out.Column)
 	if errors.As(err, &p) {
-		out.Problem, out.Mend, out.kind, out.Limit = p.text, p.mend, p.kind, p.limit
+		out.Problem, out.Fix, out.kind, out.Limit = p.text, p.fix, p.kind, p.limit
 	} else if out.action != "" {
 		out.Problem = out.action + ": " + out.Problem
 	}

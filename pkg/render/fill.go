@@ -233,7 +233,7 @@ func (f *filler) mapping(n *node) (any, bool, error) {
 		}
 		if n.checked {
 			if _, taken := out[key]; taken {
-				return nil, false, f.twice(e, key)
+				return nil, false, f.duplicateKey(e, key)
 			}
 		}
 		out[key] = value
@@ -283,8 +283,8 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 	return nil
 }
 
-// twice blames the hole in the key, or else the splice that gave the key before.
-func (f *filler) twice(e *entry, key string) error {
+// duplicateKey blames the hole in the key, or else the splice that gave the key before.
+func (f *filler) duplicateKey(e *entry, key string) error {
 	for _, p := range e.holes {
 		if p.record >= 0 {
 			s := &f.sites[f.records[p.record].site]
@@ -292,5 +292,5 @@ func (f *filler) twice(e *entry, key string) error {
 		}
 	}
 	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",
-		kind: "a key is given twice, once by a hole", mend: "leave one of the two out"}
+		kind: "a key is given twice, once by a hole", fix: "leave one of the two out"}
 }

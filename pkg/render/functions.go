@@ -86,7 +86,7 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		return
 	}
 	if !isFunction(name) {
-		c.errorf(cmd.Pos, unknownFunctionMend(name), "there is no function %s", name)
+		c.errorf(cmd.Pos, unknownFunctionFix(name), "there is no function %s", name)
 		return
 	}
 	c.used[name] = true
@@ -110,8 +110,8 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	c.errorf(pos, mend, "there is no template %q", name)
 }
 
-// unknownFunctionMend says what was meant by a word that is no function.
-func unknownFunctionMend(name string) string {
+// unknownFunctionFix says what was meant by a word that is no function.
+func unknownFunctionFix(name string) string {
 	switch name {
 	case "self", "params", "inputs", "downstream", "downstreams":
 		return "that is CEL; in a template the upstream is the dot, as in .metadata.name, and there are param \"NAME\" and input \"NAME\""

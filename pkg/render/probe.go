@@ -77,7 +77,7 @@ func (c *compiler) probe() {
 	if err := common(errs); err != nil && len(c.errs) == 0 {
 		c.errs = append(c.errs, err)
 	}
-	p.judge()
+	p.listHoles()
 	c.fields = p.written.result()
 	p.sketch()
 }
@@ -186,7 +186,7 @@ func (p *prober) run(holds path, splice byte) *Error {
 	if s.record >= 0 && s.record < len(q.recs) {
 		return s.at(&p.sites[q.recs[s.record].site])
 	}
-	return &Error{Line: p.place(q.buf, q.trace, s.line), Problem: s.problem, Mend: s.mend}
+	return &Error{Line: p.place(q.buf, q.trace, s.line), Problem: s.problem, Fix: s.fix}
 }
 
 // sight walks a parsed probe and notes where its holes stand.
@@ -239,8 +239,8 @@ func (q *printer) pathStep(e entry) string {
 	return "." + e.key
 }
 
-// judge turns what was seen into the list of holes, and finds printf "%q" as a whole value.
-func (p *prober) judge() {
+// listHoles turns what was seen into the list of holes, and finds printf "%q" as a whole value.
+func (p *prober) listHoles() {
 	reached := p.reached()
 	for i := range p.sites {
 		s := &p.sites[i]
@@ -249,7 +249,7 @@ func (p *prober) judge() {
 		}
 		if s.goQuoted && p.sights[i].whole {
 			p.errs = append(p.errs, &Error{Line: s.line, Column: s.column, Problem: `printf "%q" would put its quotes into the value`,
-				Mend: "write `| quote`"})
+				Fix: "write `| quote`"})
 		}
 		if !p.printsAny && !reached[s.tree] {
 			s.alwaysText = true // its template's text goes through functions wherever it is included

@@ -85,7 +85,7 @@ func (r *run) start(d Data) {
 func (r *run) end(err *error) {
 	if p := recover(); p != nil {
 		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p),
-			Mend: "this is a bug: please report it with the template"}
+			Fix: "this is a bug: please report it with the template"}
 		return
 	}
 	var known *Error

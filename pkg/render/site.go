@@ -63,8 +63,8 @@ func (s *site) at(err error) error {
 	out := &Error{Line: s.line, Column: s.column, Problem: err.Error(), action: s.action()}
 	var p *problem
 	if errors.As(err, &p) {
-		out.Mend, out.kind, out.Limit = p.mend, p.kind, p.limit
-		if s.hole && p.mend != "" && !strings.Contains(p.text, s.text) {
+		out.Fix, out.kind, out.Limit = p.fix, p.kind, p.limit
+		if s.hole && p.fix != "" && !strings.Contains(p.text, s.text) {
 			out.Problem = s.text + ": " + p.text
 		}
 	}
@@ -102,7 +102,7 @@ func (s *site) missing() error {
 		mend = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
 	problem := s.text + " is not set"
-	e := &Error{Line: s.line, Column: s.column, Problem: problem, Mend: mend, action: s.action(), kind: problem}
+	e := &Error{Line: s.line, Column: s.column, Problem: problem, Fix: mend, action: s.action(), kind: problem}
 	if m := fieldOfInput.FindStringSubmatch(s.text); m != nil {
 		e.Input = m[1]
 	}

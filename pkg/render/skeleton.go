@@ -30,7 +30,7 @@ func parseSkeleton(text []byte, budget *Budget) (*skeleton, error) {
 
 func checkRoot(root *yaml.Node) error {
 	fail := func(problem string) error {
-		return &skeletonError{record: -1, line: root.Line, problem: problem, mend: "the document must be one mapping, such as `spec: …`"}
+		return &skeletonError{record: -1, line: root.Line, problem: problem, fix: "the document must be one mapping, such as `spec: …`"}
 	}
 	switch {
 	case root.Kind == yaml.SequenceNode:
@@ -53,7 +53,7 @@ type builder struct {
 }
 
 func (b *builder) fail(n *yaml.Node, problem, mend string) error {
-	return &skeletonError{line: n.Line, record: -1, problem: problem, mend: mend}
+	return &skeletonError{line: n.Line, record: -1, problem: problem, fix: mend}
 }
 
 // nodeWeight is about what one node costs in the cache, its text aside.
@@ -102,7 +102,7 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 		switch {
 		case tagged && n.Tag != "!!str":
 			return nil, &skeletonError{line: n.Line, record: parts[0].record, problem: "the tag " + n.Tag + " cannot be put on a hole",
-				mend: "convert the value in the template: `| int`, `| float64`, `| toString`"}
+				fix: "convert the value in the template: `| int`, `| float64`, `| toString`"}
 		case plain && !tagged && wholeHole(parts):
 			return &node{kind: holeNode, record: parts[0].record}, nil
 		}
@@ -126,7 +126,7 @@ func checkParts(n *yaml.Node, parts []part, plain bool) error {
 		switch {
 		case p.kind == kindLine && (i == 0 || parts[i-1].record != p.record-1):
 			return &skeletonError{line: n.Line, record: p.record, named: true, problem: "has several lines, which do not stay together here",
-				mend: "indent them like the block that they stand in; a comment takes only one"}
+				fix: "indent them like the block that they stand in; a comment takes only one"}
 		case p.kind == kindScalar && plain && !wholeHole(parts):
 			return &skeletonError{line: n.Line, record: p.record, named: true, problem: noStructureHere}
 		}
@@ -252,7 +252,7 @@ func (b *builder) entry(k, v *yaml.Node) (entry, error) {
 	if plain && wholeHole(parts) && (parts[0].kind == kindMap || parts[0].kind == kindOmitted) {
 		if v.Kind != yaml.ScalarNode || v.Value != "" || v.Style != 0 {
 			return e, &skeletonError{line: v.Line, record: parts[0].record, problem: "the entries that toYaml prints are followed by deeper text",
-				mend: "indent what follows like the entries"}
+				fix: "indent what follows like the entries"}
 		}
 		e.splice = parts[0].record
 		return e, nil

@@ -24,16 +24,16 @@ func (c *compiler) parseError(text string, err error) error {
 	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		out.Problem = out.Problem[:m[0]] + " in the action that begins here and goes on below"
-		out.Mend = "close it with " + c.options.Right
+		out.Fix = "close it with " + c.options.Right
 	}
 	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
-		out.Mend = "a flow mapping's own brace needs a space before " + c.options.Left
+		out.Fix = "a flow mapping's own brace needs a space before " + c.options.Left
 	}
-	if out.Mend == "" {
-		out.Mend = c.syntaxMend(out.Problem)
+	if out.Fix == "" {
+		out.Fix = c.syntaxFix(out.Problem)
 	}
-	if out.Mend == "" && c.lacksEnd(text) {
-		out.Mend = "an if, range, with, define or block has no " + c.options.Left + " end " + c.options.Right
+	if out.Fix == "" && c.lacksEnd(text) {
+		out.Fix = "an if, range, with, define or block has no " + c.options.Left + " end " + c.options.Right
 	}
 	return out
 }
@@ -52,9 +52,9 @@ func (c *compiler) lacksEnd(text string) bool {
 	return false
 }
 
-// syntaxMends say how to mend what text/template complains of, by how its complaint begins. They only add to what it
+// syntaxFixes say how to mend what text/template complains of, by how its complaint begins. They only add to what it
 // says: a complaint that is not here is told without. LEFT and RIGHT stand for the delimiters.
-var syntaxMends = []struct{ complaint, mend string }{
+var syntaxFixes = []struct{ complaint, mend string }{
 	{"bad character U+002F '/'", "a key that is no plain word is read by `index`: index .metadata.labels \"example.com/team\""},
 	{"bad character U+002D '-'", "a key that is no plain word is read by `index`: index .metadata.labels \"my-team\""},
 	{"bad character U+005B '['", "a key or an item is read by `index`: index .metadata.labels \"team\", index .spec.hosts 0"},
@@ -74,9 +74,9 @@ var syntaxMends = []struct{ complaint, mend string }{
 	{"unexpected {{else}}", "there is no if, range or with that it belongs to"},
 }
 
-// syntaxMend gives what to do about a complaint of text/template, "" where the complaint says it all.
-func (c *compiler) syntaxMend(complaint string) string {
-	for _, m := range syntaxMends {
+// syntaxFix gives what to do about a complaint of text/template, "" where the complaint says it all.
+func (c *compiler) syntaxFix(complaint string) string {
+	for _, m := range syntaxFixes {
 		if strings.HasPrefix(complaint, m.complaint) {
 			return strings.NewReplacer("LEFT", c.options.Left, "RIGHT", c.options.Right).Replace(m.mend)
 		}

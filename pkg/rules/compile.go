@@ -16,7 +16,7 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 		return nil, &CompileError{Line: 1, Column: 1, Problem: err.Error()}
 	}
 	if isBlank(expr) {
-		return nil, &CompileError{Line: 1, Column: 1, Problem: "the expression is empty", Mend: "write one, or leave it out"}
+		return nil, &CompileError{Line: 1, Column: 1, Problem: "the expression is empty", Fix: "write one, or leave it out"}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,15 +78,15 @@ func checkResult(t *cel.Type, wants wanted) *CompileError {
 		Problem: "the result is " + article(typeText(t)) + ", not " + article(typeText(want))}
 	switch {
 	case isOptional(t) && wants == wantBool:
-		problem.Mend = "say what it is where the field is missing: ….orValue(false)"
+		problem.Fix = "say what it is where the field is missing: ….orValue(false)"
 	case isOptional(t):
-		problem.Mend = "say what it is where the field is missing: ….orValue('')"
+		problem.Fix = "say what it is where the field is missing: ….orValue('')"
 	case wants == wantString && isScalar(t):
-		problem.Mend = "convert it: string(…)"
+		problem.Fix = "convert it: string(…)"
 	case wants == wantString:
-		problem.Mend = "make a string of it"
+		problem.Fix = "make a string of it"
 	default:
-		problem.Mend = "compare it with something"
+		problem.Fix = "compare it with something"
 	}
 	return problem
 }

@@ -13,15 +13,15 @@ type CompileError struct {
 	Line, Column int
 	// Problem says in one line what is wrong.
 	Problem string
-	// Mend says how to fix it; it may be empty.
-	Mend string
+	// Fix says how to fix it; it may be empty.
+	Fix string
 }
 
 // Error is "LINE:COLUMN: problem: mend".
 func (e *CompileError) Error() string {
 	text := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Problem)
-	if e.Mend != "" {
-		text += ": " + e.Mend
+	if e.Fix != "" {
+		text += ": " + e.Fix
 	}
 	return text
 }

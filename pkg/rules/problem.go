@@ -53,27 +53,27 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	names := s.kind.variables()
 	problem.Problem = name + " is not known here"
-	problem.Mend = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	problem.Fix = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {
 	case name == "oldSelf":
-		problem.Mend = "there is no old object when one is reconciled: a rule about a change belongs in the" +
+		problem.Fix = "there is no old object when one is reconciled: a rule about a change belongs in the" +
 			" CustomResourceDefinition's x-kubernetes-validations or a ValidatingAdmissionPolicy"
 	case name == "object":
-		problem.Mend = "say self"
+		problem.Fix = "say self"
 	case fieldsOfAll[strings.TrimPrefix(name, ".")] && s.kind == Downstream:
 		field := strings.TrimPrefix(name, ".")
-		problem.Mend = "say downstream." + field + ", or self." + field + " for the upstream's"
+		problem.Fix = "say downstream." + field + ", or self." + field + " for the upstream's"
 	case fieldsOfAll[strings.TrimPrefix(name, ".")]:
-		problem.Mend = "say self." + strings.TrimPrefix(name, ".")
+		problem.Fix = "say self." + strings.TrimPrefix(name, ".")
 	case name == varDownstream && s.kind == Status:
-		problem.Mend = "say downstreams.NAME"
+		problem.Fix = "say downstreams.NAME"
 	case name == varDownstreams && s.kind == Downstream:
-		problem.Mend = "this expression sees its own downstream alone: say downstream"
+		problem.Fix = "this expression sees its own downstream alone: say downstream"
 	default:
 		if meant := spelling.Closest(name, names); meant != "" {
-			problem.Mend = "did you mean " + meant + "?"
+			problem.Fix = "did you mean " + meant + "?"
 		} else if plainText.MatchString(expr) {
-			problem.Mend = "text stands in quotes: '" + expr + "'; else " + problem.Mend
+			problem.Fix = "text stands in quotes: '" + expr + "'; else " + problem.Fix
 		}
 	}
 }
@@ -97,11 +97,11 @@ func (s *scope) unknownField(problem *CompileError, place, field string) {
 	}
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
 	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
-		problem.Mend = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
+		problem.Fix = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
 	} else if meant := spelling.Closest(field, has); meant != "" {
-		problem.Mend = "did you mean " + meant + "?"
+		problem.Fix = "did you mean " + meant + "?"
 	} else if len(has) > 0 && len(has) <= 12 {
-		problem.Mend = "it has " + strings.Join(has, ", ")
+		problem.Fix = "it has " + strings.Join(has, ", ")
 	}
 }
 
@@ -165,14 +165,14 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 	if _, operator := operators.FindReverse(name); operator {
 		switch {
 		case name == operators.Index && len(call.Args()) == 2 && isText(call.Args()[1]):
-			problem.Mend = "select a field of an object by its name, as in self.spec.replicas; a character that no identifier" +
+			problem.Fix = "select a field of an object by its name, as in self.spec.replicas; a character that no identifier" +
 				" has is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
-			problem.Mend = "what stands before the question mark is a bool, and both results are of one type: write dyn(…) around one that differs"
+			problem.Fix = "what stands before the question mark is a bool, and both results are of one type: write dyn(…) around one that differs"
 		case len(call.Args()) == 2 && slices.ContainsFunc(call.Args(), isNull):
-			problem.Mend = "whether a field is there is asked by has(self.spec.field)"
+			problem.Fix = "whether a field is there is asked by has(self.spec.field)"
 		case len(call.Args()) == 2:
-			problem.Mend = "compare, add or combine values of one type: convert with int(…), double(…) or string(…)"
+			problem.Fix = "compare, add or combine values of one type: convert with int(…), double(…) or string(…)"
 		}
 		return
 	}
@@ -187,9 +187,9 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 		}
 	}
 	if meant := spelling.Closest(name, names); meant != "" {
-		problem.Mend = "did you mean " + meant + "?"
+		problem.Fix = "did you mean " + meant + "?"
 	} else if own := ownNames[name]; own != "" && s.env.HasFunction(own) {
-		problem.Mend = "CEL calls it " + own
+		problem.Fix = "CEL calls it " + own
 	}
 }
 

@@ -24,7 +24,7 @@ var plainer = strings.NewReplacer(
 func syntaxError(expr string, err *cel.Error) *CompileError {
 	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of everything that could have stood there
 	return &CompileError{Line: err.Location.Line(), Column: err.Location.Column() + 1,
-		Problem: "syntax error: " + plainer.Replace(text), Mend: syntaxMend(expr)}
+		Problem: "syntax error: " + plainer.Replace(text), Fix: syntaxFix(expr)}
 }
 
 // quotedText finds the texts of an expression, in which anything may stand.
@@ -43,8 +43,8 @@ var foreign = []struct {
 	{regexp.MustCompile(`\bhas\(\w+\)`), "has() asks for a field, as in has(self.spec.replicas)"},
 }
 
-// syntaxMend guesses from an expression that is no CEL what its author is used to; "" where nothing is recognised.
-func syntaxMend(expr string) string {
+// syntaxFix guesses from an expression that is no CEL what its author is used to; "" where nothing is recognised.
+func syntaxFix(expr string) string {
 	expr = quotedText.ReplaceAllString(expr, "''")
 	for _, f := range foreign {
 		if f.pattern.MatchString(expr) {

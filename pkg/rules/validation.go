@@ -42,11 +42,11 @@ func (e IndexedError) Unwrap() error { return e.Err }
 // ValueError tells what is wrong with a value that is no expression.
 type ValueError struct {
 	Problem string
-	Mend    string
+	Fix     string
 }
 
 // Error is "problem: mend".
-func (e *ValueError) Error() string { return e.Problem + ": " + e.Mend }
+func (e *ValueError) Error() string { return e.Problem + ": " + e.Fix }
 
 // CompileValidation compiles validations and holds them to what a CRD would hold them to. The errors are all there are,
 // by index; the Validator is nil if there are any.
@@ -181,7 +181,7 @@ func missing(parent fieldpath.Path, name string, n *node) *ValueError {
 		names = append(names, known)
 	}
 	if meant := spelling.Closest(name, names); meant != "" {
-		problem.Mend = "did you mean " + meant + "?"
+		problem.Fix = "did you mean " + meant + "?"
 	}
 	return problem
 }

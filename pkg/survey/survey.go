@@ -130,7 +130,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 	if !watched {
 		return v, nil
 	}
-	feed := informers.Feed{Reconciler: v.reconciler, Queue: v.pending, Heard: v.heard}
+	feed := informers.Feed{Reconciler: v.reconciler, Queue: v.pending, OnWatchResult: v.onWatchResult}
 	if err := v.cache.Open(s.informers, informers.Identity{}, feed); err != nil {
 		v.Close()
 		return nil, err
@@ -208,11 +208,11 @@ func (v *Survey) sync(ctx context.Context) error {
 // syncPoll is how often first lists are looked for.
 const syncPoll = 50 * time.Millisecond
 
-// heard ends the survey where its watches will not go on by themselves.
-func (v *Survey) heard(key informers.Key, err error) {
+// onWatchResult ends the survey where its watches will not go on by themselves.
+func (v *Survey) onWatchResult(key informers.Key, err error) {
 	upstream := key.GVR == v.reconciler.Pipeline.Upstream.GVR
 	if upstream {
-		v.reconciler.Heard(key, err)
+		v.reconciler.NoteWatchResult(key, err)
 	}
 	switch {
 	case err == nil:
@@ -231,15 +231,17 @@ func (v *Survey) Close() {
 	v.end(nil)
 }
 
-// Stranded says what keeps `run` from putting a changed config to work in the place of the surveyed one.
-func (v *Survey) Stranded(changed *config.Operator) []string { return v.cache.NamesInUse(changed) }
+// ReplacementProblems says what keeps `run` from putting a changed config to work in the place of the surveyed one.
+func (v *Survey) ReplacementProblems(changed *config.Operator) []string {
+	return v.cache.NamesInUse(changed)
+}
 
 // Pipeline is what the config was compiled to.
 func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
 
-// Standing tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
-func (v *Survey) Standing(ctx context.Context, ref pipeline.Ref) (*reconcile.Standing, error) {
-	return v.reconciler.Standing(ctx, ref)
+// Current tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
+func (v *Survey) Current(ctx context.Context, ref pipeline.Ref) (*reconcile.Current, error) {
+	return v.reconciler.Current(ctx, ref)
 }
 
 // Refs lists what `run` would look at after a start: the upstreams, and those that the marks of downstreams name, in the

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Standing is what an upstream asks for and what it has, without a question to the API server.
-type Standing struct {
+// Current is what an upstream asks for and what it has, without a question to the API server.
+type Current struct {
 	Ref pipeline.Ref
 	// Upstream is without its managedFields.
 	Upstream *unstructured.Unstructured
@@ -23,8 +23,8 @@ type Standing struct {
 	Owned [][]*drift.Live
 }
 
-// Standing tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
-func (r *Reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing, error) {
+// Current tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
+func (r *Reconciler) Current(ctx context.Context, ref pipeline.Ref) (*Current, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
@@ -33,7 +33,7 @@ func (r *Reconciler) Standing(ctx context.Context, ref pipeline.Ref) (*Standing,
 		return nil, nil
 	}
 	defer r.memory.forget(ref)
-	st := &Standing{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.desired, Owned: l.ownedByDownstream(),
+	st := &Current{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.desired, Owned: l.ownedByDownstream(),
 		Documents: make([]map[string]any, len(r.Pipeline.Downstreams))}
 	if st.Desired == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
 		return st, nil

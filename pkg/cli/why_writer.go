@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// teller takes down an explanation as it is found: upstreams, about each of them texts and objects, about an object texts and
+// newWriter takes down an explanation as it is found: upstreams, about each of them texts and objects, about an object texts and
 // the fields of its next write.
-type teller interface {
+type explanationWriter interface {
 	upstream(operator string, up objectRef)
 	// about tells something of the upstream.
 	about(text string)
@@ -33,7 +33,7 @@ func (t *whyText) upstream(operator string, up objectRef) {
 	fmt.Fprintln(t.w, t.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, operator)))
 }
 
-func (t *whyText) about(text string) { fmt.Fprintln(t.w, "  "+harmless(oneLine(text))) }
+func (t *whyText) about(text string) { fmt.Fprintln(t.w, "  "+escapeControl(oneLine(text))) }
 
 func (t *whyText) object(item planItem, asked bool) {
 	object := item.object.gvk.Kind
@@ -45,19 +45,19 @@ func (t *whyText) object(item planItem, asked bool) {
 		head = strings.Replace(head, "  ", "> ", 1)
 	}
 	if item.reason != "" {
-		head += ": " + harmless(oneLine(item.reason))
+		head += ": " + escapeControl(oneLine(item.reason))
 	}
 	fmt.Fprintln(t.w, t.painter.paint(signs[item.action].color, head))
 }
 
-func (t *whyText) detail(text string) { fmt.Fprintln(t.w, "      "+harmless(oneLine(text))) }
+func (t *whyText) detail(text string) { fmt.Fprintln(t.w, "      "+escapeControl(oneLine(text))) }
 
 func (t *whyText) fields(heading string, item planItem) {
 	t.detail(heading)
-	printDiffs(t.w, t.painter, "        ", telling(item))
+	printDiffs(t.w, t.painter, "        ", shownDiffs(item))
 }
 
-func (t *whyText) remark(text string) { fmt.Fprintln(t.w, harmless(oneLine(text))) }
+func (t *whyText) remark(text string) { fmt.Fprintln(t.w, escapeControl(oneLine(text))) }
 
 func (t *whyText) end() error { return nil }
 
@@ -75,14 +75,14 @@ type jsonExplanation struct {
 }
 
 type jsonReason struct {
-	Operator    string        `json:"operator"`
-	Upstream    jsonObject    `json:"upstream"`
-	Notes       []string      `json:"notes,omitempty"`
-	Downstreams []jsonTelling `json:"downstreams,omitempty"`
+	Operator    string          `json:"operator"`
+	Upstream    jsonObject      `json:"upstream"`
+	Notes       []string        `json:"notes,omitempty"`
+	Downstreams []jsonExplained `json:"downstreams,omitempty"`
 }
 
-// jsonTelling is an item as a plan has it, with what else there is to say.
-type jsonTelling struct {
+// jsonExplained is an item as a plan has it, with what else there is to say.
+type jsonExplained struct {
 	jsonItem
 	Asked bool     `json:"asked,omitempty"`
 	Notes []string `json:"notes,omitempty"`
@@ -104,11 +104,11 @@ func (j *whyJSON) about(text string) { j.current().Notes = append(j.current().No
 func (j *whyJSON) object(item planItem, asked bool) {
 	out := jsonItemOf(item)
 	out.Differences, out.Before, out.After = nil, nil, nil
-	j.current().Downstreams = append(j.current().Downstreams, jsonTelling{jsonItem: out, Asked: asked})
+	j.current().Downstreams = append(j.current().Downstreams, jsonExplained{jsonItem: out, Asked: asked})
 }
 
 // last is the object that is being told of.
-func (j *whyJSON) last() *jsonTelling {
+func (j *whyJSON) last() *jsonExplained {
 	list := j.current().Downstreams
 	return &list[len(list)-1]
 }

@@ -24,10 +24,10 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind stands"
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
-			o.Action = p.retreat(own)
+			o.Action = p.removalAction(own)
 		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has taken its place", current.Target)
-			o.Action = p.retreat(own)
+			o.Action = p.removalAction(own)
 		case in.Desired.unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
@@ -68,7 +68,7 @@ func (p *Pipeline) Leftovers(upstream types.UID, w *Desired, owned [][]*drift.Li
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
-			if !Owns(live, upstream, certain && p.BelievesStatus()) {
+			if !Owns(live, upstream, certain && p.TrustsStatus()) {
 				continue
 			}
 			seen[live.UID] = true
@@ -138,8 +138,8 @@ func (p *Pipeline) soleOfKind(i int) bool {
 	return true
 }
 
-// retreat is what deletionPolicy asks for an object that is to go.
-func (p *Pipeline) retreat(own Owned) Action {
+// removalAction is what deletionPolicy asks for an object that is to go.
+func (p *Pipeline) removalAction(own Owned) Action {
 	switch {
 	case own.Live.Deleting:
 		return ActionNone
@@ -150,7 +150,7 @@ func (p *Pipeline) retreat(own Owned) Action {
 }
 
 // keeps tells whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
-// says Orphan saves it.
+// statusMatches Orphan saves it.
 func (p *Pipeline) keeps(own Owned) bool {
 	gk := p.Downstreams[own.Downstream].GVK().GroupKind()
 	for j, d := range p.Downstreams {

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Hindrance is a reason why a downstream that stands is not ready, beyond what its kind says of itself (Live.Status).
-type Hindrance struct {
+// UnmetRule is a reason why a downstream that stands is not ready, beyond what its kind says of itself (Live.Status).
+type UnmetRule struct {
 	// Rule is the path of the rule in the config, downstreams[0].ready.rules[1].rule; empty where no rule says so.
 	Rule string
 	// Failed says that it is a rule of ready.failed, which holds; else one of ready.rules does not.
@@ -19,23 +19,23 @@ type Hindrance struct {
 	Message string
 }
 
-// Hindrances lists every rule that keeps live, the standing object of downstream i, from being ready. Conditions tell of the
+// UnmetRules lists every rule that keeps live, the standing object of downstream i, from being ready. Conditions tell of the
 // first alone. in are the inputs of the upstream's desired state.
-func (p *Pipeline) Hindrances(ctx context.Context, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []Hindrance {
+func (p *Pipeline) UnmetRules(ctx context.Context, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []UnmetRule {
 	d, budget, vars := p.Downstreams[i], rules.NewBudget(ctx), p.vars(upstream, in)
 	vars.Downstream = live.Kept
-	var list []Hindrance
+	var list []UnmetRule
 	for _, r := range d.failed {
 		if r.holds(vars, budget) {
-			list = append(list, Hindrance{Rule: r.path, Failed: true, Message: r.message})
+			list = append(list, UnmetRule{Rule: r.path, Failed: true, Message: r.message})
 		}
 	}
-	if message := d.unseen(live); message != "" {
-		list = append(list, Hindrance{Message: message})
+	if message := d.unwatchedFields(live); message != "" {
+		list = append(list, UnmetRule{Message: message})
 	}
 	for _, r := range d.ready {
 		if message := r.unmet(vars, budget); message != "" {
-			list = append(list, Hindrance{Rule: r.path, Message: message})
+			list = append(list, UnmetRule{Rule: r.path, Message: message})
 		}
 	}
 	return list

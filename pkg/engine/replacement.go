@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// stranded says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if nothing keeps it from that.
-func (o *operator) stranded(f *config.File) string {
+// replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if nothing keeps it from that.
+func (o *operator) replacementProblem(f *config.File) string {
 	o.mu.Lock()
 	s := o.current.session
 	o.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 // readersTold is how many of an input's readers are told by name.
 const readersTold = 10
 
-// stranger tells what an object that bears no mark has to do with the operators: as an input it is read, and where nothing
+// explainUnowned tells what an object that bears no mark has to do with the operators: as an input it is read, and where nothing
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
-func (e *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
+func (e *explanation) explainUnowned(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
 	concerned := false
 	for n, f := range e.files {
 		target, narrow := inTheWay && hasDownstream(f, k), staysInNamespace(f, k)
@@ -23,9 +23,9 @@ func (e *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool)
 		}
 		namespace := ""
 		if narrow {
-			namespace = e.asked.at.Namespace
+			namespace = e.object.at.Namespace
 		}
-		found, err := e.strangerTo(ctx, n, namespace, target)
+		found, err := e.explainUnownedBy(ctx, n, namespace, target)
 		if err != nil {
 			return concerned, err
 		}
@@ -34,8 +34,8 @@ func (e *explanation) stranger(ctx context.Context, k *namedKind, inTheWay bool)
 	return concerned, nil
 }
 
-// strangerTo is stranger for one operator.
-func (e *explanation) strangerTo(ctx context.Context, n int, namespace string, target bool) (bool, error) {
+// explainUnownedBy is stranger for one operator.
+func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace string, target bool) (bool, error) {
 	v, err := e.open(ctx, n, namespace)
 	if err != nil {
 		return false, err
@@ -48,22 +48,22 @@ func (e *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 			return nil
 		}
 		for i, ref := range p.InputRefs(ctx, f.Upstream) {
-			if ref.At != e.asked.at || p.Inputs[i].Kind.GVK.GroupKind() != e.asked.gvk.GroupKind() {
+			if ref.At != e.object.at || p.Inputs[i].Kind.GVK.GroupKind() != e.object.gvk.GroupKind() {
 				continue
 			}
 			if readers++; readers <= readersTold {
-				e.teller.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.asked, p.Inputs[i].Name, upstreamOf(p, f), p.Name))
+				e.writer.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name, upstreamOf(p, f), p.Name))
 			}
 		}
-		if key := fmt.Sprint(n, f.Ref); target && !e.told[key] && e.targets(f) {
-			e.told[key], found = true, true
+		if key := fmt.Sprint(n, f.Ref); target && !e.explained[key] && e.targets(f) {
+			e.explained[key], found = true, true
 			e.written = v.LastWrite(ctx, f.Ref)
 			e.print(ctx, p, f, true)
 		}
 		return nil
 	})
 	if readers > readersTold {
-		e.teller.remark(fmt.Sprintf("%s is input of %d more (operator %s)", e.asked, readers-readersTold, p.Name))
+		e.writer.remark(fmt.Sprintf("%s is input of %d more (operator %s)", e.object, readers-readersTold, p.Name))
 	}
 	return found || readers > 0, err
 }
@@ -71,7 +71,7 @@ func (e *explanation) strangerTo(ctx context.Context, n int, namespace string, t
 // targets tells whether the object in question stands where an upstream's downstream is to be.
 func (e *explanation) targets(f *reconcile.Finding) bool {
 	for _, c := range f.Changes {
-		if c.Target == e.asked.at && c.Kind.GroupKind() == e.asked.gvk.GroupKind() {
+		if c.Target == e.object.at && c.Kind.GroupKind() == e.object.gvk.GroupKind() {
 			return true
 		}
 	}
