@@ -60,6 +60,14 @@ func (r Request) Mutating() bool {
 	return false
 }
 
+// isStream tells whether an informer asks for its first list as events. An API server before 1.32 refuses that, and the informer
+// takes a page of a list instead: to a Counter neither has happened, as on a newer one.
+func (r Request) isStream() bool {
+	return r.Verb == "WATCH" && strings.Contains(r.Query, "sendInitialEvents=true")
+}
+
+func (r Request) isPage() bool { return r.Verb == "LIST" && strings.Contains(r.Query, "limit=500") }
+
 // counts tells whether Total and Mutating count the request: one for a
 // resource, neither a watch nor about a lease.
 func (r Request) counts() bool {
@@ -71,10 +79,11 @@ func (r Request) counts() bool {
 type Counter struct {
 	mu       sync.Mutex
 	requests []*Request
+	refused  map[string]bool // paths of which the API server streams no lists
 }
 
 // NewCounter returns a counter that has counted nothing.
-func NewCounter() *Counter { return &Counter{} }
+func NewCounter() *Counter { return &Counter{refused: map[string]bool{}} }
 
 // Wrap returns a copy of the client configuration whose requests are counted.
 // Several may share one counter. Wrapped around Faults, it sees what they answer.
@@ -99,6 +108,9 @@ func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 func (c *Counter) add(request *Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if request.isPage() && c.refused[request.Path] {
+		return
+	}
 	c.requests = append(c.requests, request)
 }
 
@@ -107,6 +119,10 @@ func (c *Counter) answered(request *Request, code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	request.Code = code
+	if code >= http.StatusBadRequest && request.isStream() {
+		c.refused[request.Path] = true
+		c.requests = slices.DeleteFunc(c.requests, func(r *Request) bool { return r == request })
+	}
 }
 
 // Requests returns what was sent since the last Reset, in order; with conditions,

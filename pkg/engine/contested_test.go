@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -149,8 +150,8 @@ var loops = []loop{
 				_, _ = testkit.Dynamic(o.t).Resource(configMaps).Namespace(o.ns).Apply(context.Background(), "a", obj, metav1.ApplyOptions{FieldManager: o.name, Force: true})
 			}
 		}},
-	{name: "hash-at-admission", reason: "admission changes the hash in every request", silent: true, before: anotherHash("'theirs'"), says: []string{"admission", "/hash"}},
-	{name: "hash-at-admission-with-status", reason: "admission changes the hash in every request", inStatus: true, before: anotherHash("'theirs'"), says: []string{"admission", "/hash"}},
+	{name: "hash-at-admission", reason: "admission changes the hash in every request", silent: true, before: anotherHash, says: []string{"admission", "/hash"}},
+	{name: "hash-at-admission-with-status", reason: "admission changes the hash in every request", inStatus: true, before: anotherHash, says: []string{"admission", "/hash"}},
 }
 
 // config is the loop's config in a namespace.
@@ -268,38 +269,21 @@ func again(do func()) (end func()) {
 }
 
 // anotherHash has admission give ConfigMaps in the namespace another hash, whatever they are written with.
-func anotherHash(value string) func(o opponent) {
-	return func(o opponent) {
-		policy := strings.NewReplacer("NAME", o.name, "NS", o.ns, "VALUE", value).Replace(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: NAME}
-spec:
-  matchConstraints:
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
-    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
-  matchConditions: [{name: ours, expression: "'NAME.example.com/hash' in object.metadata.?annotations.orValue({})"}]
-  failurePolicy: Fail
-  reinvocationPolicy: Never
-  mutations:
-    - patchType: ApplyConfiguration
-      applyConfiguration: {expression: "Object{metadata: Object.metadata{annotations: {'NAME.example.com/hash': VALUE}}}"}
-`)
-		testkit.Apply(o.t, "", policy)
-		testkit.Apply(o.t, "", fmt.Sprintf("{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: %[1]s}, spec: {policyName: %[1]s}}", o.name))
-		o.t.Cleanup(func() {
-			for _, kind := range []string{"mutatingadmissionpolicybindings", "mutatingadmissionpolicies"} {
-				_ = testkit.Dynamic(o.t).Resource(admission(kind)).Delete(context.Background(), o.name, metav1.DeleteOptions{})
-			}
-		})
-		probe := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {%s.example.com/hash: mine}}}", o.name)
-		testkit.Eventually(o.t, patience, func() (bool, string) {
-			have := testkit.Apply(o.t, o.ns, probe).GetAnnotations()[o.name+".example.com/hash"]
-			return have == "theirs", "admission leaves the hash at " + have
-		})
-	}
-}
-
-func admission(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}
+func anotherHash(o opponent) {
+	key := o.name + ".example.com/hash"
+	pointer := "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")
+	testkit.Webhook(o.t, o.ns, "Mutating", "CREATE, UPDATE", "configmaps", func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		response := &admissionv1.AdmissionResponse{Allowed: true}
+		object := &unstructured.Unstructured{}
+		if object.UnmarshalJSON(r.Object.Raw) == nil && object.GetAnnotations()[key] != "" {
+			patch := admissionv1.PatchTypeJSONPatch
+			response.PatchType, response.Patch = &patch, []byte(fmt.Sprintf(`[{"op": "replace", "path": %q, "value": "theirs"}]`, pointer))
+		}
+		return response
+	})
+	probe := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {%s: mine}}}", key)
+	testkit.Eventually(o.t, patience, func() (bool, string) {
+		have := testkit.Apply(o.t, o.ns, probe).GetAnnotations()[key]
+		return have == "theirs", "admission leaves the hash at " + have
+	})
 }

@@ -143,6 +143,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 			}
 			list, err := resource.List(ctx, o)
 			if err == nil {
+				failed = false // the next watch goes on from this list
 				shared.notify(key, nil)
 			}
 			return list, err
