@@ -3,86 +3,93 @@ package sim_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// world is a cluster in memory, one process that works on it, and everybody else, under a virtual clock. Whatever happens by
+// world is a cluster in memory, the processes that work on it, and everybody else, under a virtual clock. Whatever happens by
 // chance follows from the seed and from what it happens to, not from the order in which goroutines run.
 type world struct {
-	t       testing.TB
-	seed    uint64
-	begun   time.Time
-	cluster *memcluster.Cluster
-	users   dynamic.Interface
-	config  string
-	dir     string // where the config is
-	process *process
+	Schedule
+	t        testing.TB
+	begun    time.Time
+	cluster  *memcluster.Cluster
+	users    dynamic.Interface
+	dir      string // where the config is
+	replicas []*replica
+	changed  chan struct{} // has room for one: somebody has written
+	inputs   []*unstructured.Unstructured
 
 	mu      sync.Mutex
 	happens map[string]uint64
-	chaos   bool
+	calm    bool
 	trace   []string
-	// requests counts those about objects: no lists, watches and discovery.
-	requests int
-	// orphaned are the upstreams that were deleted with --cascade=orphan.
-	orphaned map[string]bool
+	// problems are what is wrong, faults what happened to requests.
+	problems []string
+	faults   []Fault
+	variant  variant
+	// requests are those about objects, without lists, watches and discovery.
+	requests []string
+	// orphaned are the objects whose upstream was deleted with --cascade=orphan, and edited those that somebody wrote to.
+	orphaned, edited map[string]bool
+	// befores are how often the object of deletion.before was created, by the upstream's uid.
+	befores map[string]int
+	compile map[string][]pipeline.Compiled
 }
 
-// newWorld makes a cluster that has the definitions, and begins the first process.
-func newWorld(t testing.TB, seed uint64, definitions []*unstructured.Unstructured, conf string) *world {
+// newWorld makes a cluster that has the definitions, and namespaces.
+func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
-		t: t, seed: seed, begun: time.Now(), config: conf, dir: t.TempDir(), happens: map[string]uint64{}, chaos: true,
-		orphaned: map[string]bool{},
+		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),
+		orphaned: map[string]bool{}, edited: map[string]bool{}, befores: map[string]int{},
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.writeConfig()
 	var err error
-	if w.cluster, err = memcluster.New(definitions, memcluster.WithDelivery(w.deliver)); err != nil {
+	if w.cluster, err = memcluster.New(s.Setup.definitions(t), memcluster.WithDelivery(w.deliver)); err != nil {
 		t.Fatal(err)
 	}
-	if w.users, err = dynamic.NewForConfig(w.cluster.Config()); err != nil {
+	cfg := w.cluster.Config()
+	cfg.Transport = user{w}
+	if w.users, err = dynamic.NewForConfig(cfg); err != nil {
 		t.Fatal(err)
+	}
+	for _, u := range s.Setup.inputs(t) {
+		if _, err := w.cluster.Put(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range max(s.Setup.Replicas, 1) {
+		w.replicas = append(w.replicas, &replica{world: w, name: fmt.Sprint("r", i+1)})
 	}
 	return w
 }
 
-// chance is a source of numbers for the next time that something of this description happens.
-func (w *world) chance(what string) *rand.Rand {
+// chance is a source of numbers for the next time that something of this description happens, which is the n-th.
+func (w *world) chance(what string) (r *rand.Rand, n uint64) {
 	w.mu.Lock()
 	w.happens[what]++
-	n := w.happens[what]
+	n = w.happens[what]
 	w.mu.Unlock()
-	return w.source(what, n)
+	return w.source(what, n), n
 }
 
 func (w *world) source(what ...any) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprintln(h, what...)
-	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+	return rand.New(rand.NewPCG(w.Seed, h.Sum64()))
 }
 
 // tell writes a line of the trace.
@@ -92,163 +99,90 @@ func (w *world) tell(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf("%9.3fs  ", time.Since(w.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
+// problem is something that must not be.
+func (w *world) problem(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.tell("WRONG: %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problems = append(w.problems, text)
+}
+
 // deliver has each watch lag on its own: often for milliseconds, now and then for seconds.
 func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.Delivery {
-	r, longest := w.source(about.GVR.Resource, e.Type, e.Object.GetUID(), e.Object.GetResourceVersion()), 60
-	if r.IntN(6) == 0 {
+	if w.Prompt {
+		return memcluster.Delivery{}
+	}
+	r, longest := w.source(about.UserAgent, about.GVR.Resource, about.Labels, e.Type, e.Object.GetUID(), e.Object.GetResourceVersion()), 60
+	switch r.IntN(12) {
+	case 0:
 		longest = 4000
+	case 1:
+		longest = 700
 	}
-	return memcluster.Delivery{After: time.Duration(r.IntN(longest)) * time.Millisecond}
+	return memcluster.Delivery{After: milliseconds(r.IntN(longest))}
 }
 
-// process is one life of the operator, and the network between it and the cluster.
-type process struct {
-	world *world
-	stop  context.CancelFunc
-	done  chan error
+// user is the connection of everybody else.
+type user struct{ world *world }
 
-	mu   sync.Mutex
-	dead bool
-	open map[*body]struct{}
+func (u user) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := u.world.cluster.RoundTrip(request)
+	if request.Method != http.MethodGet {
+		u.world.wrote()
+	}
+	return response, err
 }
 
-// body is the body of a watch.
-type body struct{ io.ReadCloser }
-
-// begin starts a process.
-func (w *world) begin() {
-	p := &process{world: w, done: make(chan error, 1), open: map[*body]struct{}{}}
-	cfg := w.cluster.Config()
-	cfg.Transport = p
-	files, errs := config.Load(config.Options{Files: []string{w.dir}})
-	if len(errs) > 0 {
-		w.t.Fatal(errs)
-	}
-	grace := time.Minute
-	mgr, err := manager.New(cfg, manager.Options{
-		Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(), GracefulShutdownTimeout: &grace,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	log := funcr.New(func(_, args string) { w.tell("log: %s", args) }, funcr.Options{})
-	if _, err := engine.New(cfg, mgr, files, engine.Options{Workers: 2, Log: log, DrainTimeout: 5 * time.Second}); err != nil {
-		w.t.Fatal(err)
-	}
-	var ctx context.Context
-	ctx, p.stop = context.WithCancel(context.Background())
-	w.process = p
-	w.tell("a process begins")
-	go func() { p.done <- mgr.Start(ctx) }()
-}
-
-// kill ends the process at once: none of its requests reaches the cluster any more, and no answer reaches it.
-func (w *world) kill() {
-	p := w.process
-	w.tell("the process is killed")
-	p.mu.Lock()
-	p.dead = true
-	open := p.open
-	p.open = nil
-	p.mu.Unlock()
-	for b := range open {
-		_ = b.ReadCloser.Close() // of a stream in memory
-	}
-	p.stop()
-	if err := <-p.done; err != nil && !errors.Is(err, context.Canceled) {
-		w.tell("it ended with: %v", err)
+// wrote tells those who wait for changes that there may be one.
+func (w *world) wrote() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
 	}
 }
 
-func (p *process) isDead() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.dead
-}
-
-// What may happen to a request beside arriving.
-const (
-	lost     = iota // it never arrives
-	failed          // the API server fails
-	answered        // it is carried out, and the answer is lost
-	fates    = 40   // of so many, one is each
-)
-
-// RoundTrip sends a request over a network that takes time and loses some.
-func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
-	w := p.world
-	what := request.Method + " " + request.URL.Path
-	r := w.chance(what)
-	if err := pause(request.Context(), time.Duration(r.IntN(40))*time.Millisecond); err != nil {
-		return nil, err
+// attend is everybody who does by themselves what is to be done some time after a change: the garbage collector, and whoever
+// does what deletion.before asks for.
+func (w *world) attend(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.changed:
+		}
+		r, _ := w.chance("attend")
+		if pause(ctx, milliseconds(r.IntN(3000))) != nil {
+			return
+		}
+		for _, did := range w.cluster.CollectGarbage() {
+			w.tell("the garbage collector %s", did)
+		}
+		if r.IntN(2) == 0 {
+			w.finishBefore(ctx)
+		} else if len(w.unfinished(ctx)) > 0 {
+			w.wrote() // later
+		}
 	}
-	watches := request.URL.Query().Get("watch") != ""
-	about := strings.Contains(request.URL.Path, "/namespaces/ns/") && !watches
-	w.mu.Lock()
-	fate := fates
-	if w.chaos && about {
-		fate = r.IntN(fates)
-	}
-	if about {
-		w.requests++
-	}
-	w.mu.Unlock()
-	switch {
-	case p.isDead():
-		return nil, syscall.ECONNRESET
-	case fate == lost:
-		w.tell("%s is lost", what)
-		return nil, syscall.ECONNRESET
-	case fate == failed:
-		w.tell("%s fails", what)
-		return failure(request), nil
-	}
-	sent, err := bodyOf(request)
-	if err != nil {
-		return nil, err
-	}
-	response, err := w.cluster.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if about {
-		w.tell("%s %s: %d", what, sent, response.StatusCode)
-	}
-	err = pause(request.Context(), time.Duration(r.IntN(40))*time.Millisecond)
-	if err == nil && fate == answered {
-		w.tell("the answer to %s is lost", what)
-	}
-	if err != nil || fate == answered || !p.keep(response, watches) {
-		_ = response.Body.Close() // nobody reads it
-		return nil, syscall.ECONNRESET
-	}
-	return response, nil
-}
-
-// keep remembers a watch, which ends with the process. It returns false where that has ended.
-func (p *process) keep(response *http.Response, watches bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if watches && !p.dead {
-		b := &body{response.Body}
-		p.open[b] = struct{}{}
-		response.Body = b
-	}
-	return !p.dead
 }
 
 // bodyOf reads what a request sends, and leaves it there.
-func bodyOf(request *http.Request) (string, error) {
+func bodyOf(request *http.Request) ([]byte, error) {
 	if request.Body == nil {
-		return "", nil
+		return nil, nil
 	}
 	text, err := io.ReadAll(request.Body)
 	request.Body = io.NopCloser(bytes.NewReader(text))
-	const shown = 400
+	return text, err
+}
+
+// shorten cuts a body to what the trace shows of it.
+func shorten(text []byte) string {
+	const shown = 300
 	if len(text) > shown {
-		return string(text[:shown]) + "…", err
+		return string(text[:shown]) + "…"
 	}
-	return strings.TrimSpace(string(text)), err
+	return strings.TrimSpace(string(text))
 }
 
 // pause waits for d, or until ctx is done; then it returns why.
@@ -265,13 +199,3 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // wait lets the virtual clock go on: everybody else does what there is to do until then.
 func wait(d time.Duration) { <-time.After(d) }
-
-// failure is the answer of an API server that cannot do what it is asked for.
-func failure(request *http.Request) *http.Response {
-	text := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"by chance"}`
-	return &http.Response{
-		Status: "500 Internal Server Error", StatusCode: http.StatusInternalServerError, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)),
-		ContentLength: int64(len(text)), Request: request,
-	}
-}

@@ -29,6 +29,8 @@ type Live struct {
 	MarkApplied bool
 	// MarkTheirs: another manager owns OwnerMark by apply.
 	MarkTheirs bool
+	// Unselected: the object lacks the labels that its watch selects by. A watch never shows one; whoever reads one says so.
+	Unselected bool
 	// P is the digest of the projection: the live values of our fields, with exclusive fields whole and initial fields
 	// left out. It is zero where Managed is false.
 	P Sum

@@ -55,7 +55,7 @@ type Engine struct {
 	places   chan struct{}
 	absences *kinds.Absences
 
-	reloading sync.Mutex // one reload at a time
+	reloading chan struct{} // has room for one: one reload at a time
 	mu        sync.Mutex
 	operators map[string]*operator
 	// running is what operators run under, from when started is closed.
@@ -83,7 +83,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	o = withDefaults(o)
 	e := &Engine{
 		options: o, connections: c, cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		places: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), elected: o.Elected,
+		places: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
 		e.elected = mgr.Elected()
@@ -138,8 +138,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Unlock()
 	close(e.started)
 	<-ctx.Done()
-	e.reloading.Lock() // none begins any more: running is done
-	defer e.reloading.Unlock()
+	e.reloading <- struct{}{} // none begins any more: running is done
+	defer func() { <-e.reloading }()
 	for _, o := range e.all() {
 		o.stop()
 	}

@@ -28,8 +28,12 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		return
 	case <-e.started:
 	}
-	e.reloading.Lock()
-	defer e.reloading.Unlock()
+	select {
+	case <-ctx.Done():
+		return
+	case e.reloading <- struct{}{}:
+	}
+	defer func() { <-e.reloading }()
 	if ctx = e.running; ctx.Err() != nil {
 		return
 	}

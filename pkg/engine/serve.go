@@ -38,7 +38,8 @@ type session struct {
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.operator.name, verb, resource, code) })
-	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p), kindChecks: make(chan struct{}, 1)}
+	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p),
+		kindChecks: make(chan struct{}, 1), pool: workerPool{places: make(chan struct{}, g.engine.options.Workers)}}
 	s.reconciler = &reconcile.Reconciler{
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Host: s, Log: g.operator.log, Recorder: g.operator.recorder,
 		Client:   apply.New(g.engine.connections.Objects(g.acting), p.Config.Conventions.FieldManager, observe),

@@ -13,8 +13,8 @@ import (
 type workerPool struct {
 	workers sync.WaitGroup
 	once    sync.Once
-	// gate is held by each worker for one piece of work, and by the session while they rest.
-	gate   sync.RWMutex
+	// places has one for each worker, who takes it for one piece of work; the session takes all of them while the workers rest.
+	places chan struct{}
 	paused bool
 	tally  *tally // what they have counted
 	// standingBy is true while another process acts.
@@ -36,9 +36,9 @@ func (s *session) startWorkers(live context.Context) {
 					if !s.reconciler.Counting.Load() && !s.pool.standingBy.Load() { // which write nothing
 						s.engine.options.MayWrite(live)
 					}
-					s.pool.gate.RLock()
+					s.pool.places <- struct{}{}
 					s.processItem(live, ref)
-					s.pool.gate.RUnlock()
+					<-s.pool.places
 				}
 			})
 		}
@@ -55,7 +55,9 @@ func (s *session) stopWorkers() {
 // pauseWorkers waits until nobody works, and keeps them from it until wake.
 func (s *session) pauseWorkers() {
 	if !s.pool.paused {
-		s.pool.gate.Lock()
+		for range cap(s.pool.places) {
+			s.pool.places <- struct{}{}
+		}
 		s.pool.paused = true
 	}
 }
@@ -63,7 +65,9 @@ func (s *session) pauseWorkers() {
 func (s *session) resumeWorkers() {
 	if s.pool.paused {
 		s.pool.paused = false
-		s.pool.gate.Unlock()
+		for range cap(s.pool.places) {
+			<-s.pool.places
+		}
 	}
 }
 

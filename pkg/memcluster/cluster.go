@@ -64,7 +64,8 @@ func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster,
 
 // Config returns what a client needs to talk to the cluster.
 func (c *Cluster) Config() *rest.Config {
-	return &rest.Config{Host: "http://memcluster", Transport: c, QPS: -1}
+	return &rest.Config{Host: "http://memcluster", Transport: c, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: asJSON, AcceptContentTypes: asJSON}} // typed clients send protobuf
 }
 
 // Define serves the kinds of CustomResourceDefinitions, and keeps the definitions as objects. A definition that is there

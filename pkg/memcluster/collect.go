@@ -70,10 +70,11 @@ func (c *Cluster) collectOne(at placed) string {
 		return ""
 	}
 	at.object = u
-	if at.resource.isNamespace() {
+	switch {
+	case u.GetDeletionTimestamp() == nil:
+	case at.resource.isNamespace():
 		return c.collectNamespace(at)
-	}
-	if u.GetDeletionTimestamp() != nil {
+	default:
 		return c.collectOwner(at)
 	}
 	if namespace := c.objects[corev1.Resource("namespaces")][nameKey{Name: u.GetNamespace()}]; namespace != nil &&
@@ -171,7 +172,7 @@ func (c *Cluster) dependents(uid types.UID) []placed {
 
 // collectNamespace removes a namespace that is being deleted once nothing is in it.
 func (c *Cluster) collectNamespace(at placed) string {
-	if at.object.GetDeletionTimestamp() == nil || len(at.object.GetFinalizers()) > 0 ||
+	if len(at.object.GetFinalizers()) > 0 ||
 		slices.ContainsFunc(c.all(), func(other placed) bool { return other.object.GetNamespace() == at.object.GetName() }) {
 		return ""
 	}
@@ -182,7 +183,7 @@ func (c *Cluster) collectNamespace(at placed) string {
 func (c *Cluster) collectDelete(at placed, policy metav1.DeletionPropagation, did string) string {
 	u := at.object.DeepCopy()
 	u.SetFinalizers(at.resource.deletionFinalizers(u.GetFinalizers(), &metav1.DeleteOptions{PropagationPolicy: &policy}))
-	if len(u.GetFinalizers()) == 0 {
+	if len(u.GetFinalizers()) == 0 && !at.resource.isNamespace() {
 		c.remove(at.resource, at.object)
 		return did
 	}

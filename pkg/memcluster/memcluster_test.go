@@ -350,17 +350,6 @@ func TestConcurrentClients(t *testing.T) {
 	}
 }
 
-// TestCollectGarbage holds that it says what it did.
-func TestCollectGarbage(t *testing.T) {
-	cluster, client := memory(t)
-	gone := configMap("gone", "x")
-	gone.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u"}})
-	applyTo(t, client, configMapsOf, gone)
-	if got, want := cluster.CollectGarbage(), []string{"deleted configmaps default/gone"}; !slices.Equal(got, want) {
-		t.Errorf("it says %q, want %q", got, want)
-	}
-}
-
 // TestRefused holds that what the cluster does not do is refused in words.
 func TestRefused(t *testing.T) {
 	cluster, client := memory(t)

@@ -128,7 +128,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, createOnly, inSync, refused, updated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, unselected, createOnly, inSync, refused, updated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -256,6 +256,21 @@ func notOurs(s *subject) (Outcome, bool) {
 // records is believed later.
 func (s *subject) ours() bool {
 	return Owns(s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
+}
+
+// Repairs tells whether drift is undone: by the policies it may also be reported, or left alone.
+func (d *Downstream) Repairs() bool {
+	return d.Config.UpdatePolicy != config.UpdateCreateOnly && d.Config.Drift.Policy != config.DriftReport && d.Config.Drift.Policy != config.DriftIgnore
+}
+
+// unselected decides on an object of ours that lost the labels that its watch selects by, and that would not be repaired: without
+// them it is read again and again, since no watch shows it. It gets its marks back, and nothing else.
+func unselected(s *subject) (Outcome, bool) {
+	if !s.facts.Live.Unselected || s.Downstream.Repairs() {
+		return Outcome{}, false
+	}
+	return Outcome{State: StateRepair, Action: ActionReplaceMarks,
+		Message: fmt.Sprintf("%s has lost the labels that the watch selects by", s.wish.Target)}, true
 }
 
 func createOnly(s *subject) (Outcome, bool) {

@@ -135,7 +135,7 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 // appliesBlindly tells whether nothing of an object of downstream i need be known for an apply.
 func (r *reconciliation) appliesBlindly(i int) bool {
 	d := r.Pipeline.Downstreams[i]
-	return len(d.Config.Drift.InitialFields) == 0 && d.Config.UpdatePolicy != config.UpdateCreateOnly && len(d.View.TakeoverManagers()) == 0
+	return len(d.Config.Drift.InitialFields) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
 }
 
 // mayHaveSucceeded tells of a failed request that it may have been carried out all the same.
@@ -153,6 +153,7 @@ func (r *reconciliation) rememberResponse(i int, obj *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
+	live.Unselected = !r.Pipeline.Downstreams[i].Selector.AsSelector().Matches(labelsOf(obj))
 	r.record.remember(i, live, r.now)
 	return nil
 }

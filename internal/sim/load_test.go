@@ -1,0 +1,203 @@
+package sim_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/manifest"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+const (
+	crds     = "../../pkg/engine/testdata/crds"
+	examples = "../../examples/configs"
+)
+
+// read is what was read of files, by what was asked for: the same for all runs.
+var read sync.Map
+
+func once[T any](key string, f func() T) T {
+	if known, ok := read.Load(key); ok {
+		return known.(T)
+	}
+	known, _ := read.LoadOrStore(key, f())
+	return known.(T)
+}
+
+// definitionFiles are the files of the custom kinds.
+func (s *Setup) definitionFiles() []string {
+	if s.Example == "" {
+		return []string{filepath.Join(crds, "widgets.yaml"), filepath.Join(crds, "teams.yaml")}
+	}
+	path := filepath.Join(examples, s.Example, "crd.yaml")
+	if _, err := os.Stat(path); err != nil {
+		return nil // its kinds are built in
+	}
+	return []string{path}
+}
+
+func (s *Setup) definitions(t testing.TB) []*unstructured.Unstructured {
+	return once("definitions "+s.Example, func() []*unstructured.Unstructured {
+		if len(s.definitionFiles()) == 0 {
+			return nil
+		}
+		list, err := kinds.Definitions(s.definitionFiles()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	})
+}
+
+func (s *Setup) source(t testing.TB) kinds.Source {
+	return once("source "+s.Example, func() kinds.Source {
+		source, err := kinds.Offline(s.definitionFiles()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return source
+	})
+}
+
+// documents are the objects in a file of an example.
+func documents(t testing.TB, example, file string) []*unstructured.Unstructured {
+	return once("documents "+example+" "+file, func() (list []*unstructured.Unstructured) {
+		path := filepath.Join(examples, example, file)
+		if _, err := os.Stat(path); err != nil {
+			return nil
+		}
+		read, err := manifest.Read(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range read {
+			object, err := d.Value()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if object != nil {
+				list = append(list, &unstructured.Unstructured{Object: object})
+			}
+		}
+		return list
+	})
+}
+
+// inputs are objects that are there from the beginning.
+func (s *Setup) inputs(t testing.TB) []*unstructured.Unstructured {
+	namespaces := []string{"ns", "other", "system"}
+	var list []*unstructured.Unstructured
+	if s.Example != "" {
+		list = append(list, documents(t, s.Example, "inputs.yaml")...)
+		namespaces = []string{"default", "system", "platform", "team-a", "team-b"}
+	}
+	if s.Input != "" {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"mode": "0"}}}
+		u.SetNamespace("ns")
+		u.SetName("settings")
+		list = append(list, u)
+	}
+	for _, name := range namespaces {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+		u.SetName(name)
+		list = append(list, u)
+	}
+	return list
+}
+
+// writeConfig has the config be what reloads have made of it.
+func (w *world) writeConfig() {
+	if w.Setup.Example == "" {
+		if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(w.Setup.config(w.variant)), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// load loads the config as a process does.
+func (w *world) load() ([]*config.File, config.Errors) {
+	if w.Setup.Example == "" {
+		return config.Load(config.Options{Files: []string{w.dir}})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return loadExample(w.Setup.Example, w.variant)
+}
+
+// loadExample loads an example, with resyncs and retries that do not take hours.
+func loadExample(example string, v variant) ([]*config.File, config.Errors) {
+	path := filepath.Join(examples, example, "operator.yaml")
+	if _, err := os.Stat(path); err != nil {
+		path = filepath.Join(examples, example, "operators")
+	}
+	files, errs := config.Load(config.Options{Files: []string{path}})
+	if len(errs) > 0 {
+		return files, errs
+	}
+	var set []string
+	for _, f := range files {
+		for key, value := range map[string]string{
+			"resyncPeriod": "3m", "retry.minDelay": "1s", "retry.maxDelay": "10s", "events": "None",
+			"conventions.annotations['sim.example.com/template']": fmt.Sprintf("%q", fmt.Sprint(v.template)),
+		} {
+			set = append(set, fmt.Sprintf("%s:.%s=%s", f.Metadata.Name, key, value))
+		}
+	}
+	if v.broken > 0 {
+		set = append(set, files[0].Metadata.Name+":.unknown=true")
+	}
+	return config.Load(config.Options{Files: []string{path}, Set: set})
+}
+
+// compiled are the operators of a setup.
+func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
+	return once(fmt.Sprintf("compiled %+v %+v", s, v), func() []pipeline.Compiled {
+		load := func() ([]*config.File, config.Errors) { return loadExample(s.Example, v) }
+		if s.Example == "" {
+			load = func() ([]*config.File, config.Errors) {
+				return config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(s.config(v))})
+			}
+		}
+		files, problems := load()
+		list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: s.source(t)})
+		if err != nil || len(problems) > 0 {
+			t.Fatal(err, problems, s.config(v))
+		}
+		return list
+	})
+}
+
+// patches are what happens to the upstreams of examples, by the kind; odd values of steps have them.
+var patches = map[string]map[string]any{
+	"Appoperator": {"tag": "1.11"},
+	"Worker":      {"image": "other", "maxReplicas": int64(12)},
+	"Storage":     {"archive": "s3://other"},
+	"Website":     {"title": "Bread"},
+	"Credentials": {"keys": []any{"username"}},
+	"Migration":   {"image": "other"},
+	"Proxy":       {"image": "other"},
+	"Team":        {"role": "view"},
+	"WebApp":      {"replicas": int64(3)},
+}
+
+func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.Unstructured {
+	all := documents(t, s.Example, "cr.yaml")
+	u := all[which%len(all)].DeepCopy()
+	if spec, ok := u.Object["spec"].(map[string]any); ok && value%2 == 1 {
+		for key, value := range patches[u.GetKind()] {
+			spec[key] = value
+		}
+	}
+	if data, ok := u.Object["data"].(map[string]any); ok && value%2 == 1 {
+		data["value"] = "other"
+	}
+	return u
+}

@@ -1,0 +1,219 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What may happen to a request beside arriving.
+const (
+	fateLost      = "is lost"
+	fateFails     = "fails"
+	fateThrottled = "is throttled"
+	fateAnswer    = "is carried out, and the answer is lost"
+	fateBefore    = "is lost with the process"
+	fateAfter     = "is carried out, and the process is killed"
+)
+
+// fates are as many as there are requests to one of which each of these happens. Reads of lists and of what is served cannot be
+// ambiguous.
+var fates = []string{fateLost, fateFails, fateThrottled, fateAnswer, fateAnswer, fateBefore, fateAfter, fateAfter}
+
+const oneOf = 12 // for each fate
+
+// fate is what happens to a request.
+func (w *world) fate(what string, n uint64) string {
+	if w.calm {
+		return ""
+	}
+	if w.Schedule.Faults != nil {
+		i := slices.IndexFunc(*w.Schedule.Faults, func(f Fault) bool { return f.Request == what && f.N == n })
+		if i < 0 {
+			return ""
+		}
+		return (*w.Schedule.Faults)[i].Fate
+	}
+	if i := w.source("fate", what, n).IntN(len(fates) * oneOf); i < len(fates) {
+		return fates[i]
+	}
+	return ""
+}
+
+// about tells what a request is about: an object, or anything else; and whether it is about the leader or an event.
+func about(request *http.Request) (object, aside bool) {
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return false, false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	return len(parts) > 1 || request.Method != http.MethodGet, parts[0] == "leases" || parts[0] == "events"
+}
+
+// RoundTrip sends a request over a network that takes time and loses some.
+func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
+	w := p.world
+	what := p.name + " " + request.Method + " " + request.URL.Path
+	r, n := w.chance(what)
+	if err := pause(request.Context(), milliseconds(r.IntN(40))); err != nil {
+		return nil, err
+	}
+	watches := request.URL.Query().Get("watch") != ""
+	object, aside := about(request)
+	w.mu.Lock()
+	fate := w.fate(what, n)
+	if watches || aside || !object && fate != fateFails && fate != fateBefore {
+		fate = ""
+	}
+	if fate != "" {
+		w.faults = append(w.faults, Fault{what, n, fate})
+	}
+	if object && !aside {
+		w.requests = append(w.requests, what)
+	}
+	w.mu.Unlock()
+	if response, err := p.before(request, what, fate); response != nil || err != nil {
+		return response, err
+	}
+	sent, err := bodyOf(request)
+	if err != nil {
+		return nil, err
+	}
+	p.checkLeader(request, what)
+	response, err := w.cluster.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if request.Method != http.MethodGet {
+		w.wrote()
+		w.note(request, sent, response.StatusCode)
+	}
+	if object && !aside {
+		w.tell("%s %s: %d", what, shorten(sent), response.StatusCode)
+	}
+	return p.answer(request, response, what, fate, watches)
+}
+
+// before is what happens to a request before it arrives. It returns nothing where it arrives.
+func (p *process) before(request *http.Request, what, fate string) (*http.Response, error) {
+	w := p.world
+	if cut := p.isCut(); cut != nil {
+		select {
+		case <-cut:
+		case <-request.Context().Done():
+		}
+		return nil, syscall.ECONNRESET
+	}
+	if p.isDead() {
+		return nil, syscall.ECONNRESET
+	}
+	switch fate {
+	case fateLost, fateBefore, fateFails, fateThrottled:
+		w.tell("%s %s", what, fate)
+	}
+	switch fate {
+	case fateBefore:
+		p.kill()
+		return nil, syscall.ECONNRESET
+	case fateLost:
+		return nil, syscall.ECONNRESET
+	case fateFails:
+		return failure(request, http.StatusInternalServerError, "InternalError"), nil
+	case fateThrottled:
+		return failure(request, http.StatusTooManyRequests, "TooManyRequests"), nil
+	}
+	return nil, nil
+}
+
+// answer is what happens to an answer.
+func (p *process) answer(request *http.Request, response *http.Response, what, fate string, watches bool) (*http.Response, error) {
+	w := p.world
+	r, _ := w.chance("answer to " + what)
+	if fate == fateAfter {
+		w.tell("%s %s", what, fate)
+		p.kill()
+	}
+	err := pause(request.Context(), milliseconds(r.IntN(40)))
+	if err == nil && fate == fateAnswer {
+		w.tell("%s %s", what, fate)
+	}
+	if err != nil || fate == fateAnswer || p.isCut() != nil || !p.keep(response, watches) {
+		_ = response.Body.Close() // nobody reads it
+		return nil, syscall.ECONNRESET
+	}
+	return response, nil
+}
+
+// keep remembers a watch, which ends with the process. It returns false where that has ended.
+func (p *process) keep(response *http.Response, watches bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if watches && !p.dead {
+		b := &body{response.Body, p.replica}
+		p.open[b] = struct{}{}
+		response.Body = b
+	}
+	return !p.dead
+}
+
+// checkLeader holds that no process writes objects while the Lease is another one's.
+func (p *process) checkLeader(request *http.Request, what string) {
+	w := p.world
+	_, aside := about(request)
+	if len(w.replicas) == 1 || aside || request.Method == http.MethodGet || request.URL.Query().Get("dryRun") != "" {
+		return
+	}
+	lease, err := w.users.Resource(leases).Namespace("system").Get(request.Context(), "sim", getOptions)
+	if err != nil {
+		w.problem("%s, and there is no Lease: %v", what, err)
+		return
+	}
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	if !strings.Contains(holder, "_"+p.name+"_") {
+		w.problem("%s, and the Lease is that of %q", what, holder)
+	}
+}
+
+// note counts what must be made once only.
+func (w *world) note(request *http.Request, sent []byte, code int) {
+	if !strings.HasSuffix(request.URL.Path, "-before") || code != http.StatusCreated || request.URL.Query().Get("dryRun") != "" {
+		return
+	}
+	var object struct{ Data map[string]string }
+	if err := json.Unmarshal(sent, &object); err != nil {
+		return // a patch of something else
+	}
+	w.mu.Lock()
+	w.befores[object.Data["for"]]++
+	twice := w.befores[object.Data["for"]] > 1
+	w.mu.Unlock()
+	if twice {
+		w.problem("the object of deletion.before is made twice for the upstream %s", object.Data["for"])
+	}
+}
+
+// failure is the answer of an API server that does not do what it is asked for.
+func failure(request *http.Request, code int, reason string) *http.Response {
+	text, err := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code,
+		"message": "by chance"})
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		Status: http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(text))),
+		ContentLength: int64(len(text)), Request: request,
+	}
+}

@@ -1,0 +1,86 @@
+package sim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Schedule is a run of the simulation: the operator, what people and machines do to it, and the seed of all that happens by chance.
+type Schedule struct {
+	// Note tells of a schedule that is kept what it found.
+	Note  string `json:"note,omitempty"`
+	Seed  uint64 `json:"seed"`
+	Setup Setup  `json:"setup"`
+	Steps []Step `json:"steps"`
+	// Faults are those of requests; nil has them happen by chance.
+	Faults *[]Fault `json:"faults,omitempty"`
+	// Prompt has every watch tell at once what has happened.
+	Prompt bool `json:"prompt,omitempty"`
+}
+
+// Step is something that somebody does.
+type Step struct {
+	// After is how long after the step before, in milliseconds.
+	After int    `json:"after"`
+	Do    string `json:"do"`
+	// Which and Value are numbers whose meaning is up to what is done: which object, which replica, what is written.
+	Which int `json:"which,omitempty"`
+	Value int `json:"value,omitempty"`
+}
+
+// Fault is what happens to a request beside arriving: the Nth of those that are called so.
+type Fault struct {
+	Request string `json:"request"`
+	N       uint64 `json:"n"`
+	Fate    string `json:"fate"`
+}
+
+// actions are what steps do, each as often as it is likely.
+var actions = []string{
+	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
+	"strip annotations", "strip status", "delete object", "delete object", "annotate", "kill", "kill", "stop", "compact", "cut watches",
+	"orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
+}
+
+// scheduleOf makes the schedule of a seed.
+func scheduleOf(seed uint64, setup Setup) Schedule {
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := Schedule{Seed: seed, Setup: setup}
+	for range 6 + r.IntN(14) {
+		longest := 200
+		if r.IntN(3) == 0 {
+			longest = 9000
+		}
+		step := Step{After: r.IntN(longest), Do: actions[r.IntN(len(actions))], Which: r.IntN(4), Value: r.IntN(12)}
+		if step.Do == "orphan" || step.Do == "partition" { // long, and others wait for them
+			step.Do = []string{step.Do, "apply"}[r.IntN(2)]
+		}
+		s.Steps = append(s.Steps, step)
+	}
+	return s
+}
+
+func (s *Schedule) String() string {
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func readSchedule(path string) (s Schedule, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return s, err
+	}
+	if err := yaml.UnmarshalStrict(text, &s); err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,0 +1,202 @@
+package sim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Setup is the operator of a schedule, by what its config has that the simplest one does not have.
+type Setup struct {
+	// Example is one of examples/configs; then the rest but Replicas says nothing.
+	Example string `json:"example,omitempty"`
+	// Replicas are the processes that elect a leader among them; one process needs no election.
+	Replicas int `json:"replicas,omitempty"`
+
+	Cluster     bool   `json:"cluster,omitempty"`     // the upstreams are cluster-scoped
+	Annotations bool   `json:"annotations,omitempty"` // owners are annotations, not references
+	Label       bool   `json:"label,omitempty"`       // the hash is a label
+	Wait        bool   `json:"wait,omitempty"`        // deletion.wait
+	Foreground  bool   `json:"foreground,omitempty"`  // deletion.propagation
+	Before      bool   `json:"before,omitempty"`      // deletion.before
+	Selected    bool   `json:"selected,omitempty"`    // watch.labelSelector
+	Guard       bool   `json:"guard,omitempty"`       // guard
+	Second      bool   `json:"second,omitempty"`      // another downstream, with `when`
+	Elsewhere   bool   `json:"elsewhere,omitempty"`   // downstreams may be in another namespace
+	Exclusive   bool   `json:"exclusive,omitempty"`   // drift.exclusiveFields
+	Orphan      bool   `json:"orphan,omitempty"`      // deletionPolicy, and adoptionPolicy, since what stays is met again
+	CreateOnly  bool   `json:"createOnly,omitempty"`  // updatePolicy
+	Recreate    bool   `json:"recreate,omitempty"`    // updatePolicy
+	Drift       string `json:"drift,omitempty"`       // drift.policy
+	Input       string `json:"input,omitempty"`       // an input, and what is done where it is missing
+}
+
+// setups are operators with one thing special about each.
+var setups = map[string]Setup{
+	"references":  {},
+	"annotations": {Annotations: true},
+	"wait":        {Wait: true},
+	"selected":    {Selected: true},
+	"before":      {Before: true},
+	"guard":       {Guard: true},
+	"replicas":    {Replicas: 2},
+}
+
+// randomSetup combines what a config may have.
+func randomSetup(seed uint64) Setup {
+	r := rand.New(rand.NewPCG(seed, 2))
+	some := func(n int) bool { return r.IntN(n) == 0 }
+	s := Setup{Cluster: some(6), Annotations: some(3), Label: some(5), Wait: some(4), Foreground: some(5), Before: some(6), Selected: some(4),
+		Guard: some(5), Second: some(2), Elsewhere: some(5), Exclusive: some(4), Orphan: some(8), CreateOnly: some(12), Recreate: some(8)}
+	if some(4) {
+		s.Replicas = 2
+	}
+	if some(6) {
+		s.Drift = []string{"Report", "Ignore"}[r.IntN(2)]
+	}
+	if some(3) {
+		s.Input = []string{"Wait", "Allow"}[r.IntN(2)]
+	}
+	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
+	s.Recreate = s.Recreate && !s.CreateOnly
+	s.Elsewhere = s.Elsewhere && !s.Cluster
+	return s
+}
+
+// variant is what reloads have changed of a config.
+type variant struct {
+	template int  // which text the template has
+	renamed  bool // the conventions have other names, and previous ones
+	second   bool // there is another downstream, where Setup has none and the other way round
+	broken   int  // 0: not at all, 1: an unknown key, 2: a rule that does not compile, 3: no YAML
+}
+
+func (s *Setup) kind() string {
+	if s.Cluster {
+		return "Team"
+	}
+	return "Widget"
+}
+
+// config is the text of the config file.
+func (s *Setup) config(v variant) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("apiVersion: corollary.dev/v1alpha1\nkind: Operator\nmetadata: {name: sim}")
+	line("watch:\n  apiVersion: test.example.com/v1\n  kind: %s", s.kind())
+	if s.Selected {
+		line(`  labelSelector: {matchLabels: {enabled: "yes"}}`)
+	}
+	if s.Input != "" {
+		line("inputs:\n  - {name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: ns, missing: %s}", s.Input)
+	}
+	if v.broken == 2 {
+		line("validate:\n  - {rule: self.spec.size >, message: broken}")
+	}
+	line("downstreams:")
+	s.downstream(line, "config", "ConfigMap", v)
+	if s.Second != v.second {
+		s.downstream(line, "secret", "Secret", v)
+	}
+	s.conventions(line, v)
+	s.deletion(line)
+	line("status:\n  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}")
+	line("  downstreams: .status.downstreams")
+	if s.Guard {
+		line("guard: {maxDeleted: 100%%, maxChanged: 100%%}")
+	}
+	line("events: None\nresyncPeriod: 3m\nretry: {minDelay: 1s, maxDelay: 10s}")
+	switch v.broken {
+	case 1:
+		line("unknown: true")
+	case 3:
+		line("  - [")
+	}
+	return b.String()
+}
+
+func (s *Setup) downstream(line func(string, ...any), name, kind string, v variant) {
+	line("  - name: %s\n    apiVersion: v1\n    kind: %s", name, kind)
+	if kind == "Secret" {
+		line("    when: self.spec.?exposed.orValue(false)")
+	}
+	switch {
+	case s.Cluster:
+		line("    targetNamespaces: {from: List, names: [ns]}")
+	case s.Elsewhere:
+		line("    targetNamespaces: {from: Any}")
+	}
+	if s.Orphan {
+		line("    deletionPolicy: Orphan\n    adoptionPolicy: IfUnowned")
+	}
+	switch {
+	case s.CreateOnly:
+		line("    updatePolicy: CreateOnly")
+	case s.Recreate:
+		line("    updatePolicy: Recreate")
+	}
+	if s.Drift != "" {
+		line("    drift: {policy: %s}", s.Drift)
+	} else if s.Exclusive {
+		line("    drift: {exclusiveFields: [.data]}")
+	}
+	line("    template: |\n      metadata:\n        name: {{ .spec.name | default .metadata.name }}")
+	switch {
+	case s.Cluster:
+		line("        namespace: ns")
+	case s.Elsewhere:
+		line("        namespace: {{ .spec.namespace | default .metadata.namespace }}")
+	}
+	line("        annotations:\n          template: \"%d\"", v.template)
+	if s.Input != "" {
+		line("          settings: {{ (input \"settings\" | default dict).data | default dict | toJson | sha256sum }}")
+	}
+	if kind == "Secret" {
+		line("      stringData: {{ .spec.data }}")
+	} else {
+		line("      data: {{ .spec.data }}")
+	}
+}
+
+func (s *Setup) conventions(line func(string, ...any), v variant) {
+	name := "sim"
+	if v.renamed {
+		name = "sim2"
+	}
+	hash, reference := "annotation", ""
+	if s.Label {
+		hash = "label"
+	}
+	if s.Annotations {
+		reference = "reference: false, "
+	}
+	line("conventions:\n  fieldManager: %s\n  labels: {sim.example.com/managed: \"yes\"}", name)
+	line("  hash: {%s: %s.example.com/hash, algorithm: sha1}", hash, name)
+	line("  owner: {%sannotation: %s.example.com/owner}\n  finalizer: %s.example.com/cleanup", reference, name, name)
+	line("  pause: {annotation: sim.example.com/paused}\n  reconcile: {annotation: sim.example.com/reconcile}")
+	if v.renamed {
+		line("  previous:\n    fieldManager: sim\n    hash: {%s: sim.example.com/hash}", hash)
+		line("    owner: {annotation: sim.example.com/owner}\n    finalizer: sim.example.com/cleanup")
+	}
+}
+
+func (s *Setup) deletion(line func(string, ...any)) {
+	if !s.Wait && !s.Foreground && !s.Before {
+		return
+	}
+	line("deletion:\n  wait: %t", s.Wait)
+	if s.Foreground {
+		line("  propagation: Foreground")
+	}
+	if !s.Before {
+		return
+	}
+	line("  before:\n    apiVersion: v1\n    kind: ConfigMap")
+	namespace := ""
+	if s.Cluster {
+		line("    targetNamespaces: {from: List, names: [ns]}")
+		namespace = ", namespace: ns"
+	}
+	line("    template: |\n      metadata: {name: \"{{ .metadata.name }}-before\"%s}\n      data: {for: \"{{ .metadata.uid }}\"}", namespace)
+	line("    doneWhen: downstream.?data.?done.orValue(\"\") == \"yes\"")
+}

@@ -1,0 +1,288 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	getOptions = metav1.GetOptions{}
+)
+
+// of is a client for objects like u.
+func (w *world) of(u *unstructured.Unstructured) dynamic.ResourceInterface {
+	return w.resource(u.GroupVersionKind(), u.GetNamespace())
+}
+
+func (w *world) resource(gvk schema.GroupVersionKind, namespace string) dynamic.ResourceInterface {
+	k, err := w.Setup.source(w.t).Kind(gvk)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !k.Namespaced {
+		namespace = ""
+	}
+	return w.users.Resource(k.GVR).Namespace(namespace)
+}
+
+// merge is somebody's write.
+func (w *world) merge(ctx context.Context, u *unstructured.Unstructured, patch string, subresources ...string) error {
+	_, err := w.of(u).Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}, subresources...)
+	return err
+}
+
+// apply makes or changes an upstream.
+func (w *world) apply(ctx context.Context, u *unstructured.Unstructured) error {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = w.of(u).Patch(ctx, u.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: "user", Force: &force})
+	return err
+}
+
+// upstream is one of those that there may be.
+func (w *world) upstream(which, value int, spec map[string]any) *unstructured.Unstructured {
+	if w.Setup.Example != "" {
+		return w.Setup.upstreamOfExample(w.t, which, value)
+	}
+	return w.widget(string(rune('a'+which%2)), value, spec)
+}
+
+// widget is an upstream that asks for something of all that a setup may have.
+func (w *world) widget(name string, value int, spec map[string]any) *unstructured.Unstructured {
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	spec["data"] = map[string]any{"key": fmt.Sprint("v", value%3)}
+	spec["exposed"] = value >= 6
+	if w.Setup.Elsewhere && value%4 == 3 {
+		spec["namespace"] = "other"
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": w.Setup.kind(), "spec": spec}}
+	u.SetName(name)
+	if !w.Setup.Cluster {
+		u.SetNamespace("ns")
+	}
+	u.SetLabels(map[string]string{"enabled": "yes"})
+	return u
+}
+
+// step has somebody do something.
+func (w *world) step(ctx context.Context, s Step) {
+	wait(milliseconds(s.After))
+	replica := w.replicas[s.Which%len(w.replicas)]
+	switch s.Do {
+	case "kill", "stop", "cut watches":
+		w.tell("%s: %s", replica.name, s.Do)
+		if p := replica.alive(); p != nil {
+			map[string]func(){"kill": p.kill, "stop": p.stop, "cut watches": p.cutWatches}[s.Do]()
+		}
+	case "partition":
+		replica.partition(ctx, []time.Duration{5 * time.Second, 25 * time.Second, time.Minute}[s.Value%3])
+	case "compact":
+		w.tell("the API server forgets what has happened")
+		w.cluster.Compact()
+	case "reload":
+		w.change(ctx, s.Value)
+	case "orphan":
+		w.orphan(ctx, fmt.Sprint("orphaned-", w.Seed, "-", s.Which, "-", s.Value))
+	default:
+		did, err := w.act(ctx, s)
+		if did != "" {
+			w.tell("somebody %s: %v", did, err)
+		}
+	}
+}
+
+// act does something to objects.
+func (w *world) act(ctx context.Context, s Step) (did string, err error) {
+	u := w.upstream(s.Which, s.Value, nil)
+	name := u.GetKind() + " " + u.GetName()
+	switch s.Do {
+	case "apply":
+		return fmt.Sprintf("applies %s %v", name, u.Object["spec"]), w.apply(ctx, u)
+	case "rename":
+		if w.Setup.Example == "" {
+			u = w.upstream(s.Which, s.Value, map[string]any{"name": fmt.Sprint(u.GetName(), s.Value%2)})
+		}
+		return fmt.Sprintf("applies %s %v", name, u.Object["spec"]), w.apply(ctx, u)
+	case "delete":
+		policy := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}[s.Value%2]
+		return "deletes " + name + ", " + string(policy), w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy})
+	case "replace":
+		if err := w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil {
+			return "deletes " + name, err
+		}
+		return "deletes " + name + " and makes it again", w.apply(ctx, u)
+	case "annotate":
+		return "annotates " + name, w.merge(ctx, u, fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, s.Value))
+	case "request":
+		return "asks for " + name, w.merge(ctx, u, fmt.Sprintf(`{"metadata":{"annotations":{"sim.example.com/reconcile":"%d"}}}`, s.Value))
+	case "pause":
+		return "pauses " + name, w.merge(ctx, u, `{"metadata":{"annotations":{"sim.example.com/paused":"true"}}}`)
+	case "strip status":
+		if w.Setup.Before || w.Setup.Example != "" { // the status says whether it has run
+			return "", nil
+		}
+		return "empties the status of " + name, w.merge(ctx, u, `{"status":null}`, "status")
+	case "input":
+		return w.changeInput(ctx, s.Value)
+	}
+	return w.disturb(ctx, s)
+}
+
+// changeInput is for what several upstreams read.
+func (w *world) changeInput(ctx context.Context, value int) (did string, err error) {
+	if w.Setup.Input == "" {
+		return "", nil
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"data": map[string]any{"mode": fmt.Sprint(value)}}}
+	u.SetNamespace("ns")
+	u.SetName("settings")
+	if value%4 == 0 {
+		return "deletes the settings", w.of(u).Delete(ctx, "settings", metav1.DeleteOptions{})
+	}
+	return fmt.Sprint("sets the settings to ", value), w.apply(ctx, u)
+}
+
+// disturb does something to an object that the operator has made. What a config answers for in another way is left out: an object
+// that has lost its owner annotation is nobody's.
+func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
+	owned := w.owned(ctx)
+	if len(owned) == 0 {
+		return "", nil
+	}
+	u := owned[s.Which%len(owned)]
+	name := fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
+	switch s.Do {
+	case "delete object":
+		return "deletes " + name, w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+	case "strip labels":
+		return "takes the labels off " + name, w.merge(ctx, u, `{"metadata":{"labels":null}}`)
+	case "strip annotations":
+		if len(u.GetOwnerReferences()) == 0 {
+			return "", nil
+		}
+		return "takes the annotations off " + name, w.merge(ctx, u, `{"metadata":{"annotations":null}}`)
+	case "edit":
+		w.mu.Lock()
+		w.edited[name] = true
+		w.mu.Unlock()
+		patch := `{"metadata":{"labels":{"theirs":"x"}}}`
+		if _, ok := u.Object["data"]; ok {
+			patch = []string{`{"data":{"key":"Zm9yZWlnbg=="}}`, `{"data":{"theirs":"eA=="}}`, `{"data":null}`}[s.Value%3]
+		}
+		return "writes to " + name + " " + patch, w.merge(ctx, u, patch)
+	}
+	panic("unknown step " + s.Do)
+}
+
+// orphan makes an upstream and deletes it with --cascade=orphan, while a process is there to see it.
+func (w *world) orphan(ctx context.Context, name string) {
+	if w.Setup.Example != "" || w.Setup.Input == "Wait" || w.variant.broken > 0 {
+		return
+	}
+	settled := 20 * time.Second
+	if len(w.replicas) > 1 {
+		settled = 2 * time.Minute
+	}
+	before := w.soothe(true)
+	defer w.soothe(before)
+	w.heal()
+	wait(settled)
+	u := w.widget(name, 0, nil)
+	err := w.apply(ctx, u)
+	wait(settled)
+	policy := metav1.DeletePropagationOrphan
+	if err == nil {
+		err = w.of(u).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	}
+	w.tell("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
+	w.orphaned[name] = err == nil
+	wait(settled)
+}
+
+// soothe has nothing fail from now on, or again; it returns how it was before.
+func (w *world) soothe(calm bool) (before bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.calm = w.calm, calm
+	return before
+}
+
+func (w *world) heal() {
+	for _, r := range w.replicas {
+		r.heal()
+	}
+}
+
+// unfinished are the objects of deletion.before that ask for something, each with what it asks for.
+func (w *world) unfinished(ctx context.Context) map[*unstructured.Unstructured][]string {
+	found := map[*unstructured.Unstructured][]string{}
+	for _, c := range w.pipelines() {
+		if c.Pipeline.Before == nil {
+			continue
+		}
+		for _, u := range w.list(ctx, c.Pipeline.Before.Object.GVK()) {
+			done, _, _ := unstructured.NestedString(u.Object, "data", "done")
+			succeeded, _, _ := unstructured.NestedInt64(u.Object, "status", "succeeded")
+			switch {
+			case u.GetKind() == "Job" && succeeded == 0:
+				found[u] = []string{`{"status":{"succeeded":1}}`, "status"}
+			case isBefore(u) && done == "":
+				found[u] = []string{`{"data":{"done":"yes"}}`}
+			}
+		}
+	}
+	return found
+}
+
+// finishBefore does what they ask for.
+func (w *world) finishBefore(ctx context.Context) {
+	for u, patch := range w.unfinished(ctx) {
+		w.tell("%s is done: %v", key(u), w.merge(ctx, u, patch[0], patch[1:]...))
+	}
+}
+
+// change has every replica load another config, each when it finds out.
+func (w *world) change(ctx context.Context, value int) {
+	w.mu.Lock()
+	switch {
+	case value < 4:
+		w.variant.template = value
+	case value == 4:
+		w.variant.renamed = true
+	case value < 7:
+		w.variant.second = !w.variant.second
+	case value < 10:
+		w.variant.broken = value - 6
+	default:
+		w.variant.broken = 0
+	}
+	now := w.variant
+	w.mu.Unlock()
+	w.writeConfig()
+	w.tell("the config is changed: %+v", now)
+	for _, r := range w.replicas {
+		c, _ := w.chance(r.name + " reloads")
+		lag := milliseconds(c.IntN(4000))
+		go func() {
+			if pause(ctx, lag) == nil {
+				r.reload(ctx)
+			}
+		}()
+	}
+}
