@@ -19,7 +19,10 @@ import (
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
-// build builds the site below root (site and docs) into a new directory and returns that, or what hugo said. There is no
+// folders are what the site is made of.
+var folders = []string{"site", "docs", "examples/configs"}
+
+// build builds the site below root (the folders) into a new directory and returns that, or what hugo said. There is no
 // network: whatever asked for one would be refused.
 func build(t *testing.T, root string) (string, string, error) {
 	t.Helper()
@@ -35,8 +38,10 @@ func build(t *testing.T, root string) (string, string, error) {
 // document is a page of the site.
 type document struct {
 	title      string
-	headings   int             // of the first level
-	headingIDs []string        // of all levels
+	headings   int      // of the first level
+	headingIDs []string // of all levels
+	text       string   // what is read, by any reader
+	tables     []*html.Node
 	ids        map[string]bool // what can be linked to
 	links      []string        // what can be clicked
 	resources  []string        // what is loaded with the page
@@ -57,8 +62,11 @@ func read(t *testing.T, path string) document {
 	}
 	d := document{ids: map[string]bool{}}
 	for n := range root.Descendants() {
-		if n.Type == html.ElementNode {
+		switch n.Type {
+		case html.ElementNode:
 			d.element(n)
+		case html.TextNode:
+			d.text += n.Data
 		}
 	}
 	return d
@@ -80,6 +88,8 @@ func (d *document) element(n *html.Node) {
 		d.title = n.FirstChild.Data
 	case "h1":
 		d.headings++
+	case "table":
+		d.tables = append(d.tables, n)
 	case "a":
 		d.links = append(d.links, attributes["href"])
 	case "img":
@@ -244,19 +254,26 @@ func TestSearchLooksEverywhere(t *testing.T) {
 	}
 }
 
+// copyFolders copies what the site is made of to below root.
+func copyFolders(t *testing.T, root string) {
+	t.Helper()
+	for _, folder := range folders {
+		if err := os.CopyFS(filepath.Join(root, folder), os.DirFS(filepath.Join("..", folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestBadLinksEndTheBuild: whoever writes a link that leads nowhere learns it before a reader does.
 func TestBadLinksEndTheBuild(t *testing.T) {
 	for _, test := range []struct{ link, want, reason string }{
 		{"[x](nowhere.md)", "the link to nowhere.md leads to no page", "a page that is not there"},
 		{"![x](pictures/none.svg)", "leads to nothing that the site has", "a picture that is not there"},
+		{"[x](../examples/configs/nowhere/operator.yaml)", "leads to no page", "an example that is not there"},
 		{"[x](../../elsewhere.md)", "leads out of the repository", "a file that no reader has"},
 	} {
 		root := t.TempDir()
-		for _, folder := range []string{"site", "docs"} {
-			if err := os.CopyFS(filepath.Join(root, folder), os.DirFS(filepath.Join("..", folder))); err != nil {
-				t.Fatal(err)
-			}
-		}
+		copyFolders(t, root)
 		if err := os.WriteFile(filepath.Join(root, "docs/bad.md"), []byte("# Bad\n\n"+test.link+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}

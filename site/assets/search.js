@@ -17,45 +17,35 @@
     document.head.append(more);
   };
 
-  // rank is 0 where a word is missing, and more the nearer to a heading the words stand.
-  const rank = ({page, heading, text}, words) => {
-    let sum = 0;
-    for (const word of words) {
-      const at = [heading, page, text].findIndex(part => part.toLowerCase().includes(word));
-      if (at < 0) return 0;
-      sum += [9, 3, 1][at];
-    }
-    return sum + (heading.toLowerCase() === words.join(" ") ? 9 : 0);
-  };
-
-  const excerpt = (text, words) => {
-    const at = Math.min(...words.map(word => text.toLowerCase().indexOf(word)).filter(at => at >= 0), text.length);
-    const from = at < 50 || at === text.length ? 0 : text.lastIndexOf(" ", at - 40) + 1;
-    return (from > 0 ? "… " : "") + text.slice(from, from + 110) + (text.length > from + 110 ? " …" : "");
-  };
-
+  // line is an element with a text, in which the words that are searched for are marked.
   const line = (name, text) => {
     const element = document.createElement(name);
-    element.textContent = text;
+    for (const [part, found] of ranking.marked(text, field.value)) {
+      const mark = document.createElement("mark");
+      mark.textContent = part;
+      element.append(found ? mark : part);
+    }
     return element;
   };
 
   function show() {
-    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     list.replaceChildren();
-    if (words.length === 0 || typeof sections === "undefined") return;
-    const found = sections.map(section => [rank(section, words), section]).filter(([sum]) => sum > 0)
-      .sort(([a], [b]) => b - a).slice(0, 10);
-    for (const [, section] of found) {
-      const {page, heading, text} = section;
+    if (field.value.trim() === "" || typeof sections === "undefined") return;
+    const found = ranking.find(sections, field.value).slice(0, 10);
+    for (const {page, heading, text, address: to} of found) {
       const link = document.createElement("a");
-      link.href = address(section.address);
-      link.append(line("strong", heading), line("span", page === heading ? "" : page), line("small", excerpt(text, words)));
+      link.href = address(to);
+      link.append(line("strong", heading), line("span", page === heading ? "" : page),
+        line("small", ranking.excerpt(text, field.value)));
       const item = document.createElement("li");
       item.append(link);
       list.append(item);
     }
-    if (found.length === 0) list.append(line("li", "Nothing has all of these words."));
+    if (found.length === 0) {
+      const item = document.createElement("li");
+      item.textContent = "No section has all of these words.";
+      list.append(item);
+    }
   }
 
   field.addEventListener("focus", load);
