@@ -128,7 +128,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, unselected, createOnly, inSync, refused, updated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, createOnly, inSync, refused, updated, unselected, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -276,6 +276,9 @@ func unselected(s *subject) (Outcome, bool) {
 func createOnly(s *subject) (Outcome, bool) {
 	if s.Downstream.Config.UpdatePolicy != config.UpdateCreateOnly {
 		return Outcome{}, false
+	}
+	if o, ok := unselected(s); ok {
+		return o, true
 	}
 	live := s.facts.Live
 	if !s.facts.Trusted && s.TrustsStatus() && (live.Hash != s.wish.Hash || live.P != s.wish.Sum) {

@@ -136,6 +136,12 @@ func TestDecide(t *testing.T) {
 		{name: "labels lost, Ignore", reason: "what no watch shows gets its labels back, and nothing else where drift is not repaired", config: ignore,
 			change: func(in *Input) { in.Facts[0].Live.Unselected, in.Facts[0].Live.P = true, other },
 			state:  StateRepair, action: ActionReplaceMarks},
+		{name: "labels lost and a change, Ignore", reason: "what the upstream asks for is applied, with the labels", config: ignore,
+			change: func(in *Input) {
+				in.Facts[0].Live.Unselected, in.Facts[0].Live.P = true, other
+				in.Facts[0].RecordedHash = "v1-before"
+			},
+			state: StateUpdate, action: ActionApply},
 		{name: "labels lost, Enforce", reason: "a repair brings back the labels too",
 			change: func(in *Input) { in.Facts[0].Live.Unselected, in.Facts[0].Live.P = true, other },
 			state:  StateRepair, action: ActionApply},
