@@ -36,7 +36,7 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim test-server test-oldest lint vulncheck bench cluster build image image-test dist site fuzz golden tools controlplane
+.PHONY: help demo test sim sim-mutants test-server test-oldest lint vulncheck bench cluster build image image-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,8 +65,11 @@ test-server: controlplane ## run the tests that depend on the API server's versi
 test-oldest: ## run those on the oldest Kubernetes that is supported
 	@$(MAKE) --no-print-directory test-server KUBEBUILDER_ASSETS="$$($(GO) run ./hack/assets controlplane-oldest)"
 
-sim: ## simulate SEEDS (200) schedules of each config from SEED (1) on
+sim: ## simulate SEEDS (200) schedules of each config and example, from SEED (1) on; 10 times as many random configs
 	$(GO) test ./internal/sim -count=1 -timeout 0 -seed $(SEED) -seeds $(SEEDS)
+
+sim-mutants: ## break the engine in several ways and count the schedules of make sim SEEDS=10 that notice each
+	$(GO) test ./internal/sim -tags mutants -run TestMutants -count=1 -timeout 0 -v -seeds 10
 
 # The linters are built from source the first time.
 lint: ## run golangci-lint, and actionlint on the workflows

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -111,6 +112,35 @@ func (s *Setup) inputs(t testing.TB) []*unstructured.Unstructured {
 		list = append(list, u)
 	}
 	return list
+}
+
+// learnKinds has the process know the schemas of the kinds from the beginning, or the first run would not be as all others.
+func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
+	once("learned "+s.Example+s.kind(), func() bool {
+		everything := *s
+		everything.Second = true
+		for _, c := range compiled(t, everything, variant{}) {
+			gvks := append(downstreamKinds(c.Pipeline), c.Pipeline.Upstream.GVK)
+			if c.Pipeline.Before != nil {
+				gvks = append(gvks, c.Pipeline.Before.Object.GVK())
+			}
+			for _, source := range c.Pipeline.Inputs {
+				gvks = append(gvks, source.Kind.GVK)
+			}
+			for range 2 { // the first asks the cluster for a document that it makes then
+				live, err := kinds.Live(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, gvk := range gvks {
+					if _, err := live.Kind(gvk); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		return true
+	})
 }
 
 // writeConfig has the config be what reloads have made of it.

@@ -92,6 +92,7 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	p.checkLeader(request, what)
+	p.checkRemoval(request, what)
 	response, err := w.cluster.RoundTrip(request)
 	if err != nil {
 		return nil, err
@@ -183,6 +184,33 @@ func (p *process) checkLeader(request *http.Request, what string) {
 	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
 	if !strings.Contains(holder, "_"+p.name+"_") {
 		w.problem("%s, and the Lease is that of %q", what, holder)
+	}
+}
+
+// checkRemoval holds that an upstream is not left without its object: a superseded one is deleted once its successor exists. Where
+// somebody else deletes objects, too, or one is deleted to be made again, that cannot be told.
+func (p *process) checkRemoval(request *http.Request, what string) {
+	w := p.world
+	const place = "/api/v1/namespaces/"
+	if request.Method != http.MethodDelete || w.Setup.Example != "" || w.Setup.Recreate || !strings.HasPrefix(request.URL.Path, place) ||
+		slices.ContainsFunc(w.Steps, func(s Step) bool { return s.Do == "delete object" || s.Do == "usurp" }) {
+		return
+	}
+	ctx := request.Context()
+	c := w.pipelines()[0].Pipeline
+	var uid string
+	left := map[string]int{}
+	for _, u := range w.list(ctx, c.Downstreams[0].GVK()) {
+		if owners := ownersOf(c, u); len(owners) == 0 || isBefore(u) {
+			continue
+		} else if left[owners[0]]++; request.URL.Path == place+u.GetNamespace()+"/configmaps/"+u.GetName() {
+			uid = owners[0]
+		}
+	}
+	for _, u := range w.list(ctx, c.Upstream.GVK) {
+		if string(u.GetUID()) == uid && u.GetDeletionTimestamp() == nil && left[uid] < 2 {
+			w.problem("%s, and %s has no other object yet", what, key(u))
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ type Fault struct {
 // actions are what steps do, each as often as it is likely.
 var actions = []string{
 	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
-	"strip annotations", "strip status", "delete object", "delete object", "annotate", "kill", "kill", "stop", "compact", "cut watches",
+	"strip annotations", "strip status", "delete object", "delete object", "usurp", "usurp", "annotate", "kill", "kill", "stop", "compact", "cut watches",
 	"orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
 }
 
@@ -51,14 +51,8 @@ func scheduleOf(seed uint64, setup Setup) Schedule {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, Setup: setup}
 	for range 6 + r.IntN(14) {
-		longest := 200
-		if r.IntN(3) == 0 {
-			longest = 9000
-		}
-		step := Step{After: r.IntN(longest), Do: actions[r.IntN(len(actions))], Which: r.IntN(4), Value: r.IntN(12)}
-		if step.Do == "orphan" || step.Do == "partition" { // long, and others wait for them
-			step.Do = []string{step.Do, "apply"}[r.IntN(2)]
-		}
+		longest := []int{20, 20, 200, 200, 2000, 9000}[r.IntN(6)]
+		step := Step{After: r.IntN(longest), Do: actions[r.IntN(len(actions))], Which: r.IntN(2), Value: r.IntN(12)}
 		s.Steps = append(s.Steps, step)
 	}
 	return s

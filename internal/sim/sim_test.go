@@ -22,10 +22,10 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 2, "how many schedules are run for each setup; of random setups, ten times as many")
-	first = flag.Uint64("seed", 1, "the first one")
-	keep  = flag.String("keep", "", "name of a file in testdata for the schedule that fails, once it is shrunk")
-	count = flag.Bool("count", false, "only count the schedules that fail")
+	seeds  = flag.Uint64("seeds", 2, "how many schedules are run for each setup; of random setups, ten times as many")
+	first  = flag.Uint64("seed", 1, "the first one")
+	keep   = flag.String("keep", "", "name of a file in testdata for the schedule that fails, once it is shrunk")
+	survey = flag.Bool("survey", false, "only count the schedules that fail")
 )
 
 // What fails by a seed fails by it again: go test ./internal/sim -run TestSimulation/SETUP -seed N -seeds 1.
@@ -79,7 +79,7 @@ func explore(t *testing.T, n uint64, setup func(seed uint64) Setup) {
 		switch {
 		case len(r.problems) == 0:
 			continue
-		case *count:
+		case *survey:
 			failed++
 			fmt.Printf("seed %d: %s\n", seed, r.problems[0])
 			continue
@@ -93,7 +93,7 @@ func explore(t *testing.T, n uint64, setup func(seed uint64) Setup) {
 		}
 		return
 	}
-	if *count {
+	if *survey {
 		fmt.Printf("%s: %d of %d schedules fail\n", t.Name(), failed, n)
 	}
 }
@@ -147,6 +147,7 @@ func (w *world) settle(ctx context.Context) {
 		w.tell("somebody %s: %v", did, err)
 	}
 	w.unpause(ctx)
+	w.removeForeign(ctx)
 	wait(3 * time.Minute)
 	if len(w.replicas) > 1 {
 		wait(time.Minute)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,8 +135,8 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 	case "pause":
 		return "pauses " + name, w.merge(ctx, u, `{"metadata":{"annotations":{"sim.example.com/paused":"true"}}}`)
 	case "strip status":
-		if w.Setup.Before || w.Setup.Example != "" { // the status says whether it has run
-			return "", nil
+		if w.Setup.Before || w.Setup.Example != "" || slices.ContainsFunc(w.Steps, func(s Step) bool { return s.Do == "strip labels" }) {
+			return "", nil // of an object that neither the status names nor the watch shows nobody knows, nor that deletion.before has run
 		}
 		return "empties the status of " + name, w.merge(ctx, u, `{"status":null}`, "status")
 	case "input":
@@ -158,6 +160,19 @@ func (w *world) changeInput(ctx context.Context, value int) (did string, err err
 	return fmt.Sprint("sets the settings to ", value), w.apply(ctx, u)
 }
 
+// isRecorded tells whether the status of an upstream names an object. One that was made without an answer reaching anybody is known
+// by its labels alone until then.
+func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bool {
+	for _, c := range w.pipelines() {
+		for _, upstream := range w.list(ctx, c.Pipeline.Upstream.GVK) {
+			if strings.Contains(fmt.Sprint(upstream.Object["status"]), string(u.GetUID())) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // disturb does something to an object that the operator has made. What a config answers for in another way is left out: an object
 // that has lost its owner annotation is nobody's.
 func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
@@ -166,11 +181,17 @@ func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
 		return "", nil
 	}
 	u := owned[s.Which%len(owned)]
-	name := fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
+	name := key(u)
+	w.edited[name] = true
 	switch s.Do {
 	case "delete object":
 		return "deletes " + name, w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+	case "usurp":
+		return w.usurp(ctx, u)
 	case "strip labels":
+		if len(u.GetOwnerReferences()) == 0 && !w.isRecorded(ctx, u) {
+			return "", nil
+		}
 		return "takes the labels off " + name, w.merge(ctx, u, `{"metadata":{"labels":null}}`)
 	case "strip annotations":
 		if len(u.GetOwnerReferences()) == 0 {
@@ -178,9 +199,6 @@ func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
 		}
 		return "takes the annotations off " + name, w.merge(ctx, u, `{"metadata":{"annotations":null}}`)
 	case "edit":
-		w.mu.Lock()
-		w.edited[name] = true
-		w.mu.Unlock()
 		patch := `{"metadata":{"labels":{"theirs":"x"}}}`
 		if _, ok := u.Object["data"]; ok {
 			patch = []string{`{"data":{"key":"Zm9yZWlnbg=="}}`, `{"data":{"theirs":"eA=="}}`, `{"data":null}`}[s.Value%3]
@@ -188,6 +206,40 @@ func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
 		return "writes to " + name + " " + patch, w.merge(ctx, u, patch)
 	}
 	panic("unknown step " + s.Do)
+}
+
+// usurp puts somebody else's object in the place of one, where none may be adopted.
+func (w *world) usurp(ctx context.Context, u *unstructured.Unstructured) (did string, err error) {
+	if w.Setup.Example != "" || w.Setup.Orphan || u.GetKind() != "ConfigMap" || w.foreign[key(u)] != nil {
+		return "", nil
+	}
+	if err := w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil {
+		return "deletes " + key(u), err
+	}
+	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"theirs": "x"}}}
+	theirs.SetNamespace(u.GetNamespace())
+	theirs.SetName(u.GetName())
+	made, err := w.of(theirs).Create(ctx, theirs, metav1.CreateOptions{})
+	if err == nil {
+		made.SetGroupVersionKind(u.GroupVersionKind())
+		w.foreign[key(u)] = made
+	}
+	return "puts another one in the place of " + key(u), err
+}
+
+// removeForeign holds that nobody has touched the objects of others, and makes room.
+func (w *world) removeForeign(ctx context.Context) {
+	for _, u := range w.foreign {
+		have, err := w.of(u).Get(ctx, u.GetName(), getOptions)
+		switch {
+		case err != nil:
+			w.problem("%s of somebody else is gone: %v", key(u), err)
+		case have.GetUID() != u.GetUID() || have.GetResourceVersion() != u.GetResourceVersion():
+			w.problem("%s of somebody else is another one: %v", key(u), have.Object)
+		default:
+			w.tell("somebody removes %s again: %v", key(u), w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}))
+		}
+	}
 }
 
 // orphan makes an upstream and deletes it with --cascade=orphan, while a process is there to see it.
@@ -205,7 +257,14 @@ func (w *world) orphan(ctx context.Context, name string) {
 	wait(settled)
 	u := w.widget(name, 0, nil)
 	err := w.apply(ctx, u)
-	wait(settled)
+	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	made.SetNamespace("ns")
+	made.SetName(name)
+	for end := time.Now().Add(settled); !w.exists(ctx, made) && time.Now().Before(end); {
+		wait(5 * time.Millisecond)
+	}
+	r, _ := w.chance("orphan")
+	wait(milliseconds(r.IntN(100))) // it may still be busy with it
 	policy := metav1.DeletePropagationOrphan
 	if err == nil {
 		err = w.of(u).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/memcluster"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // world is a cluster in memory, the processes that work on it, and everybody else, under a virtual clock. Whatever happens by
@@ -45,22 +44,24 @@ type world struct {
 	requests []string
 	// orphaned are the objects whose upstream was deleted with --cascade=orphan, and edited those that somebody wrote to.
 	orphaned, edited map[string]bool
+	// foreign are objects that somebody else made where one of the operator was.
+	foreign map[string]*unstructured.Unstructured
 	// befores are how often the object of deletion.before was created, by the upstream's uid.
 	befores map[string]int
-	compile map[string][]pipeline.Compiled
 }
 
 // newWorld makes a cluster that has the definitions, and namespaces.
 func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
 		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),
-		orphaned: map[string]bool{}, edited: map[string]bool{}, befores: map[string]int{},
+		orphaned: map[string]bool{}, edited: map[string]bool{}, befores: map[string]int{}, foreign: map[string]*unstructured.Unstructured{},
 	}
 	w.writeConfig()
 	var err error
 	if w.cluster, err = memcluster.New(s.Setup.definitions(t), memcluster.WithDelivery(w.deliver)); err != nil {
 		t.Fatal(err)
 	}
+	s.Setup.learnKinds(t, w.cluster.Config())
 	cfg := w.cluster.Config()
 	cfg.Transport = user{w}
 	if w.users, err = dynamic.NewForConfig(cfg); err != nil {
