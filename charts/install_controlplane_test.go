@@ -216,7 +216,7 @@ func (i *installation) upgrade() {
 	}
 	i.eventually(leading(`"a change waits for confirmation"`))
 	i.eventually(leading(`"reason":"Observing"`))
-	i.eventually(leading(`observing: an action is not carried out`))
+	i.eventually(leading(`mode Observe: action not carried out`))
 	i.has(configMaps, i.apps, "start", "one", "data", "release")
 	configs := filepath.Join(i.kubelet.running("").dir, "config")
 	planned, _ := exec.CommandContext(i.Context(), i.kubelet.binary, "plan", "-c", configs, "--no-diff", "--kubeconfig",
@@ -232,7 +232,7 @@ func (i *installation) upgrade() {
 	}
 	i.has(configMaps, i.apps, "start", "two", "data", "release")
 	i.event(i.apps, "site", "Updated")
-	i.eventually(leading(`"a changed config is at work"`))
+	i.eventually(leading(`"changed config active"`))
 
 	// Another change, which nothing has to be changed for.
 	i.helm("upgrade", i.name, chart, "--reuse-values", "--set=operators.site.retry.minDelay=2s", "--wait", "--timeout=10m")

@@ -64,7 +64,7 @@ func TestBucket(t *testing.T) {
 	await(t, storages, ns, "photos", held)
 	testkit.Update(t, jobs, ns, "photos-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	testkit.Delete(t, jobs, ns, "photos-drain") // what is gone does not get it done either
-	await(t, storages, ns, "photos", ready("False", "BeforeFailed", "Job "+ns+"/photos-drain was gone before it was done"))
+	await(t, storages, ns, "photos", ready("False", "BeforeFailed", "Job "+ns+"/photos-drain disappeared before it finished"))
 	o.stands(t, ns, "photos", "nobody says that it is drained")
 	sayDrained(t, storages, ns, "photos")
 	await(t, storages, ns, "photos", ready("False", "Deleting", "Bucket "+ns+"/photos"))

@@ -27,7 +27,7 @@ func failed() fields {
 func collected(status fields) fields {
 	if status[".status.result"] == "Failed" {
 		return status.with(fields{
-			".status.conditions[type=Ready].message": containing("it had failed and is not made again"),
+			".status.conditions[type=Ready].message": containing("failed; will not be recreated"),
 			".status.downstreams[name=job].uid":      nil,
 			".status.downstreams[name=job].state":    "Failed",
 		})

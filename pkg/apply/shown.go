@@ -27,7 +27,7 @@ func ClassifyShown(err error, words redact.Words) Failure {
 }
 
 // withheld ends a message whose text by the API server is left out.
-const withheld = " (its message is not shown, since it may quote a value of a Secret)"
+const withheld = " (its message is not shown, because it may quote a value of a Secret)"
 
 // shownMessage is why a request failed, without values.
 func shownMessage(err error, reason string, words redact.Words) string {

@@ -48,7 +48,7 @@ func TestConfirmLetsARolloutGoOn(t *testing.T) {
 	second := start(t, cfg, slices.Concat([]string{"run", "--health-probe-bind-address", health}, running, changed)...)
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, text := answer(t, "http://"+health+"/readyz/operators")
-		return strings.Contains(text, "GuardWaiting: 4 of 4 standing downstreams would be changed or deleted"), text
+		return strings.Contains(text, "GuardWaiting: 4 of 4 existing downstreams would be changed or deleted"), text
 	})
 	if code, text := answer(t, "http://"+health+"/readyz"); code != http.StatusInternalServerError {
 		t.Errorf("/readyz answers %d: %s", code, text)

@@ -34,7 +34,7 @@ func TestRunOnlyDeletes(t *testing.T) {
 		})
 	}
 	ready(false, "config.tmpl")
-	ready(false, "upstreams that are being deleted are cleaned up after, and nothing else is done")
+	ready(false, "only upstreams that are being deleted are handled")
 	testkit.Delete(t, widgets, ns, "one")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return testkit.Find(t, widgets, ns, "one") == nil, "the upstream is held"

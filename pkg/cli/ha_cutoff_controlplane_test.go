@@ -128,7 +128,7 @@ func TestLeaderThatIsCutOff(t *testing.T) {
 		!strings.Contains(text, "it could not be renewed within "+renewDeadline.String()) {
 		t.Errorf("it does not say what happened:\n%s", text)
 	}
-	if n := strings.Count(text, "an action failed and is tried again"); n > workers {
+	if n := strings.Count(text, "action failed, will retry"); n > workers {
 		t.Errorf("%d failed actions were told, each worker had one in its hands", n)
 	}
 	load.stop()

@@ -160,7 +160,7 @@ func invalidity(f *reconcile.Finding) string {
 	for _, failure := range f.Desired.Invalid {
 		parts = append(parts, failure.String())
 	}
-	return strings.Join(parts, "; ") + ": what stands is left alone"
+	return strings.Join(parts, "; ") + ": existing objects are left alone"
 }
 
 func upstreamOf(pl *pipeline.Pipeline, f *reconcile.Finding) objectRef {

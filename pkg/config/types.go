@@ -335,7 +335,7 @@ type Before struct {
 	// TemplateFile names a file with the template, relative to the config file, instead of template.
 	// Load reads it into Template and keeps the name here.
 	TemplateFile string `json:"templateFile,omitempty"`
-	// DoneWhen is a CEL expression over downstream that is true once it has done its work.
+	// DoneWhen is a CEL expression over downstream that is true once it finished.
 	DoneWhen string `json:"doneWhen" holds:"cel"`
 	// FailedWhen is a CEL expression over downstream that is true once it has failed; "false" by default.
 	FailedWhen string `json:"failedWhen,omitempty" holds:"cel"`

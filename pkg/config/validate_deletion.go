@@ -14,7 +14,7 @@ func (v *validator) deletion() {
 	v.object(at, b.APIVersion, b.Kind)
 	v.template(at, &b.Template, b.TemplateFile)
 	v.targets(at, b.TargetNamespaces)
-	v.required(at+".doneWhen", b.DoneWhen, "write a CEL expression over downstream that is true once it has done its work")
+	v.required(at+".doneWhen", b.DoneWhen, "write a CEL expression over downstream that is true once it finished")
 	if b.Timeout <= 0 {
 		v.add(at+".timeout", "write a time such as 1h; onTimeout says what happens then", "%s is no time to wait", b.Timeout)
 	}

@@ -252,7 +252,7 @@ func TestBeforeEvents(t *testing.T) {
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
 	waitEvent(t, ns, "a", "BeforeFailed", "set deletion.before.onFailure: Proceed")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitEvent(t, ns, "a", "BeforeFinished", "has done its work")
+	waitEvent(t, ns, "a", "BeforeFinished", "finished")
 	waitGone(t, widgets, ns, "a")
 }
 

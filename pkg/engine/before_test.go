@@ -13,7 +13,7 @@ import (
 )
 
 // beforeText makes a ConfigMap before anything is deleted, of the kind that the downstream has too; whoever writes done: "yes"
-// into it has done its work.
+// into it finished.
 const beforeText = `deletion:
   before:
     apiVersion: v1
@@ -145,11 +145,11 @@ func TestBeforeFails(t *testing.T) {
 			fail: func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }},
 		{name: "proceeds", reason: "the config says to go on in spite of it", lines: []string{"onFailure: Proceed"},
 			fail: func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }},
-		{name: "deleted and held", reason: "what a person deletes has not done its work", held: "was deleted before it was done",
+		{name: "deleted and held", reason: "what a person deletes has not done its work", held: "was deleted before it finished",
 			fail: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
 		{name: "deleted and proceeds", reason: "deleted is failed", lines: []string{"onFailure: Proceed"},
 			fail: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
-		{name: "removed by force", reason: "what is gone is not made a second time", held: "was gone before it was done",
+		{name: "removed by force", reason: "what is gone is not made a second time", held: "disappeared before it finished",
 			fail: func(t *testing.T, ns string) {
 				testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 				testkit.Delete(t, configMaps, ns, "a-drain")
@@ -226,7 +226,7 @@ func TestBeforeTimesOut(t *testing.T) {
 				}
 				return
 			}
-			stalled(t, beforeIs(t, ns, "a", "BeforeTimedOut", "not done within 20s"))
+			stalled(t, beforeIs(t, ns, "a", "BeforeTimedOut", "not finished within 20s"))
 			stays(t, ns)
 			if row.prevent != nil { // out of the way, it is made after all
 				testkit.Delete(t, configMaps, ns, "a-drain")

@@ -14,7 +14,7 @@ import (
 
 // What is told beside the errors of a config.
 const (
-	noteDeletes = "; until that is fixed, upstreams that are being deleted are cleaned up after, and nothing else is done"
+	noteDeletes = "; until that is fixed, only upstreams that are being deleted are handled"
 	noteHolds   = "; until that is fixed, upstreams that are being deleted keep the finalizer: the errors leave open what a deletion must do"
 )
 

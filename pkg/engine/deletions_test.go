@@ -36,7 +36,7 @@ func notReady(t *testing.T, r *running, texts ...string) {
 }
 
 const (
-	cleansUp = "upstreams that are being deleted are cleaned up after, and nothing else is done"
+	cleansUp = "only upstreams that are being deleted are handled"
 	holds    = "upstreams that are being deleted keep the finalizer"
 )
 

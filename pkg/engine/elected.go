@@ -31,7 +31,7 @@ func (s *session) startAsLeader(ctx context.Context) {
 	if namespaces := s.cache.Namespaces(); len(namespaces) > 0 { // one will do: versions are the kind's, not a namespace's
 		version, err := s.reconciler.Client.Version(ctx, s.reconciler.UpstreamTarget(pipeline.Ref{Namespace: namespaces[0]}))
 		if err != nil {
-			s.operator.log.Info("asking for the version of the upstreams failed: each is read before it is acted upon", "message", err.Error())
+			s.operator.log.Info("reading the resource version of the upstreams failed: each upstream is read before it is written", "message", err.Error())
 			return
 		}
 		s.reconciler.ActAfter(version)

@@ -238,7 +238,7 @@ func (s *session) onWatchEvent(key informers.Key, err error, gone context.Cancel
 	case err == nil:
 		s.generation.cleared(key)
 	case errors.Is(err, informers.ErrSetBack):
-		gone(fmt.Errorf("watching %s: %w: everything is listed anew", key, err))
+		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer tells why
 	case errors.Is(err, informers.ErrCut):
 		if !s.watchesCustom(key.GVR) {

@@ -211,7 +211,7 @@ type guardWait struct {
 func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 	exceeded := GuardExceeded(w.guard, c)
 	if exceeded == "" {
-		w.reportEnd("guard allows what is left of it")
+		w.reportEnd("guard allows the rest")
 		return ""
 	}
 	if w.changes == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.changes, c.Standing)) != "" {
@@ -238,10 +238,10 @@ func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 func (w *guardWait) message(exceeded string) string {
 	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.tally.changes()))
 	if at := w.guard.Confirm; at != nil {
-		return text + fmt.Sprintf("If that is meant, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
+		return text + fmt.Sprintf("If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
 			w.session.operator.name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
-	return text + "If that is meant, set guard.confirmed to " + w.digest
+	return text + "If this is intended, set guard.confirmed to " + w.digest
 }
 
 func (w *guardWait) reportWaiting(message string) {
@@ -255,7 +255,7 @@ func (w *guardWait) reportWaiting(message string) {
 
 func (w *guardWait) reportEnd(why string) {
 	if w.reported {
-		w.session.operator.log.Info("a change that waited for confirmation goes on", "because", why)
+		w.session.operator.log.Info("a change that waited for confirmation continues", "because", why)
 	}
 }
 

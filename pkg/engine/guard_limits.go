@@ -16,10 +16,10 @@ import (
 // deleted, and guard.maxDeleted allows 5"; it is empty where guard allows it.
 func GuardExceeded(g *config.Guard, c reconcile.GuardCount) string {
 	if limit := guardLimit(g, g.MaxChanged, c.Standing); g.MaxChanged != "" && c.Changed > limit {
-		return fmt.Sprintf("%d of %d standing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Standing, limit)
+		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Standing, limit)
 	}
 	if limit := guardLimit(g, g.MaxDeleted, c.Standing); c.Deleted > limit {
-		return fmt.Sprintf("%d of %d standing downstreams would be deleted, and guard.maxDeleted allows %d", c.Deleted, c.Standing, limit)
+		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and guard.maxDeleted allows %d", c.Deleted, c.Standing, limit)
 	}
 	return ""
 }

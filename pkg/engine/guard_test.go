@@ -91,13 +91,13 @@ func TestGuardAtReload(t *testing.T) {
 	if err := r.Ready(nil); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
-	says := "7 of 7 standing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
+	says := "7 of 7 existing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
 		ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
 	testkit.Eventually(t, patience, func() (bool, string) {
 		message := text(r.Reloaded(nil))
 		return strings.Contains(message, says) && strings.Contains(message, r.digest()), "it says " + message + "\nwant " + says
 	})
-	waitEvent(t, "default", name, "GuardWaiting", "standing downstreams would be changed or deleted")
+	waitEvent(t, "default", name, "GuardWaiting", "existing downstreams would be changed or deleted")
 	if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_standing", name); changes != 7 || all != 7 {
 		t.Errorf("the metrics tell of %v of %v", changes, all)
 	}
@@ -182,8 +182,8 @@ func TestGuardCounts(t *testing.T) {
 		{"all get their hash under another name", "NAME.example.com/hash", "NAME.example.com/digest", true},
 		{"all are marked under another name", "owner: {annotation: NAME.example.com/owner}", "owner: {reference: false, annotation: NAME.example.com/owner}", true},
 		{"all get another field manager", "fieldManager: NAME", "previous: {fieldManager: NAME}\n  fieldManager: NAME-two", true},
-		{"rules refuse all: what stands is left alone", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", false},
-		{"templates fail for all: what stands is left alone", "data: {{ .spec.data }}", "data: {{ .spec.data.missing | upper }}", false},
+		{"rules refuse all: existing objects are left alone", "downstreams:\n  - ", "validate: [{rule: 'false', message: none}]\ndownstreams:\n  - ", false},
+		{"templates fail for all: existing objects are left alone", "data: {{ .spec.data }}", "data: {{ .spec.data.missing | upper }}", false},
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
 		{"nothing changes in them", "retry: {minDelay: 1s", "retry: {minDelay: 2s", false},
 	} {

@@ -42,7 +42,7 @@ const (
 	reasonObserving reason = "Observing"
 	// reasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	reasonGuardWaiting reason = "GuardWaiting"
-	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one goes on. /readyz/reload says it of
+	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one stays active. /readyz/reload says it of
 	// a new one, too.
 	reasonReloadFailed reason = "ReloadFailed"
 )
@@ -181,13 +181,13 @@ func (o *operator) changed() {
 	case reasonKindMissing:
 		log.Info("waiting for a kind to be served", "kind", now.message)
 	default:
-		log.Error(errors.New(now.message), "operator is held up and tries again")
+		log.Error(errors.New(now.message), "operator is blocked, will retry")
 	}
 }
 
 // Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of
 // this process. Its error says, by operator, what is missing, and which config has been missing since the start. A changed config
-// that cannot be put to work does not count here, since the last good one goes on, nor does one that came after all was ready
+// that cannot be put to work does not count here, since the last good one stays active, nor does one that came after all was ready
 // until it has worked once: Reloaded tells of these.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error

@@ -15,7 +15,7 @@ import (
 )
 
 // errKindsChanged ends a session whose kinds are others than the ones that its config was compiled against.
-var errKindsChanged = errors.New("a kind of the config has come, gone or changed")
+var errKindsChanged = errors.New("a kind of the config was installed, removed or changed")
 
 // schemaChecks is how often kinds are asked for after a sign that one has changed, at growing intervals: the API server
 // publishes a schema some time after it goes by it. maxSchemaWait bounds how long signs wait that came to nothing before.
@@ -118,7 +118,7 @@ func (s *session) startOver(end context.CancelCauseFunc) {
 		s.engine.cluster.Invalidate(k.GVK)
 	}
 	if s.operator.renew(s.generation) {
-		s.operator.log.Info("a kind has come or gone: the config is compiled anew")
+		s.operator.log.Info("a kind was installed or removed: compiling the config again")
 	} else if !s.operator.renewing() {
 		end(errKindsChanged)
 	}
@@ -179,7 +179,7 @@ func (s *session) schemasChanged() bool {
 			continue
 		}
 		if now.GVR != k.GVR || now.HasStatus != k.HasStatus || now.Namespaced != k.Namespaced || !reflect.DeepEqual(now.Schema, k.Schema) {
-			s.operator.log.Info("the definition of a kind has changed: the config is compiled anew", "kind", k.GVK.GroupKind().String())
+			s.operator.log.Info("the definition of a kind has changed: compiling the config again", "kind", k.GVK.GroupKind().String())
 			return true
 		}
 	}

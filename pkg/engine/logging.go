@@ -13,7 +13,7 @@ import (
 const (
 	// EventReloaded: a changed config is at work.
 	EventReloaded = "Reloaded"
-	// EventReloadFailed: a changed config cannot be put to work, and the last good one goes on; or a new one cannot.
+	// EventReloadFailed: a changed config cannot start, and the last good one stays active; or a new one cannot.
 	EventReloadFailed = "ReloadFailed"
 	// EventSharedConventions: another process writes under the same field manager and labels.
 	EventSharedConventions = "SharedConventions"
@@ -28,15 +28,15 @@ func (o *operator) reportWaiting(before condition) {
 	switch now.reason {
 	case reasonReloadFailed:
 		countReload(o.name, reloadFailed)
-		what := "the new config cannot be put to work"
+		what := "the new config cannot start"
 		if !o.isNew() { // else its own state is logged
-			what = "the changed config cannot be put to work; the last good one goes on"
+			what = "the changed config cannot start; the last good one stays active"
 			o.log.Error(errors.New(now.message), what, "reason", string(now.reason))
 		}
 		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", what+": "+now.message)
 	case "":
 		if before.reason == reasonReloadFailed {
-			o.log.Info("nothing holds up the config any more")
+			o.log.Info("the config is no longer blocked")
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (e *Engine) reportStrays(strays []string) {
 	for _, stray := range strays {
 		if !slices.Contains(e.strays, stray) {
 			countReload("", reloadFailed)
-			e.options.Log.Error(errors.New(stray), "a config cannot be loaded; what runs goes on", "reason", string(reasonReloadFailed))
+			e.options.Log.Error(errors.New(stray), "a config cannot be loaded; running operators continue", "reason", string(reasonReloadFailed))
 		}
 	}
 	if e.strays = strays; len(strays) > 0 {

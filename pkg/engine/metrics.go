@@ -14,7 +14,7 @@ import (
 var (
 	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "corollary_reconcile_seconds",
-		Help:    "How long one look at one upstream took, by operator.",
+		Help:    "Duration of one reconciliation of one upstream, by operator.",
 		Buckets: prometheus.ExponentialBuckets(0.00001, 4, 10),
 	}, []string{"operator"})
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -23,31 +23,31 @@ var (
 	}, []string{"operator", "verb", "resource", "code"})
 	queued = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_queue",
-		Help: "Upstreams that wait for a look, by operator; nothing where this process does not work for it.",
+		Help: "Upstreams that wait to be reconciled, by operator; absent if this process does not run the operator.",
 	}, []string{"operator"})
 	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_operator_state",
-		Help: "1 for the state that an operator as a whole is in, 0 for the others.",
+		Help: "1 for the current state of an operator, 0 for the others.",
 	}, []string{"operator", "reason"})
 	guardChanges = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_changes",
-		Help: "Standing downstreams that a change which waits for confirmation would change or delete, by operator; nothing where none waits.",
+		Help: "Existing downstreams that a change waiting for confirmation would change or delete, by operator; absent if none waits.",
 	}, []string{"operator"})
 	guardDeletions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_deletions",
-		Help: "Standing downstreams that such a change would delete, by operator.",
+		Help: "Existing downstreams that a change waiting for confirmation would delete, by operator.",
 	}, []string{"operator"})
 	guardStanding = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_standing",
-		Help: "Standing downstreams that such a change is about, by operator.",
+		Help: "Existing downstreams while a change waits for confirmation, by operator.",
 	}, []string{"operator"})
 	reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_config_reloads_total",
-		Help: "Changed or new configs, by operator and result: Applied, or Failed; the operator is empty where none could be made out.",
+		Help: "Changed or new configs, by operator and result: Applied, or Failed; the operator is empty if it is not known.",
 	}, []string{"operator", "result"})
 	reloadsFailed = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_config_reload_failed",
-		Help: "1 while the config as it is now cannot be put to work, by operator; the operator is empty where none runs.",
+		Help: "1 while the latest config cannot be used, by operator; the operator is empty if none runs.",
 	}, []string{"operator"})
 )
 

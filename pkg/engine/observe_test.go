@@ -144,7 +144,7 @@ func TestObserveBesideAnother(t *testing.T) {
 		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n",
 		"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}"))
 	r := start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
-	for object, want := range map[string]string{"same": "nothing but marks of ours would change", "other": "would change .data.key (last written by " + theirs + ")"} {
+	for object, want := range map[string]string{"same": "only our marks would change", "other": "would change .data.key (last written by " + theirs + ")"} {
 		waitData(t, ns, object, "key", "value")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")

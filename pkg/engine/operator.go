@@ -135,9 +135,9 @@ func (s *session) becomeCurrent() bool {
 		s.reconciler.Inherit(before.session.reconciler)
 	}
 	countReload(s.operator.name, reloadApplied)
-	what := "a changed config is at work"
+	what := "changed config active"
 	if s.generation.renewed {
-		what = "a kind has come, gone or changed, and the config is at work by what is served now"
+		what = "a kind was installed, removed or changed; the config is active with the kinds served now"
 	}
 	s.operator.log.Info(what, "digest", s.generation.digest)
 	s.operator.event(eventsOf(s.generation.file), false, EventReloaded, "Reload", what+", with the digest "+s.generation.digest)

@@ -59,7 +59,7 @@ func TestForgedMark(t *testing.T) {
 			counter := testkit.NewCounter()
 			r := start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
 			u := waitCondition(t, widgets, ns, "a", "Ready", "False")
-			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "bears our owner mark, but was not made here: delete it") || !strings.Contains(message, "IfUnowned") {
+			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "has our owner mark, but was not created by this operator: delete it") || !strings.Contains(message, "IfUnowned") {
 				t.Errorf("%s: Ready says %s: %s", row.reason, reason, message)
 			}
 			if now := testkit.Get(t, configMaps, ns, "a"); now.GetResourceVersion() != cm.GetResourceVersion() {
@@ -220,7 +220,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 		again              func(t *testing.T, other, name, mark string)
 		adopted            bool
 	}{
-		{name: "never", policy: "Never", says: "is left of an earlier Widget NS/a, which is gone: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"},
+		{name: "never", policy: "Never", says: "belongs to an earlier Widget NS/a, which is gone: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"},
 		{name: "adopted", policy: "IfUnowned", adopted: true},
 		{name: "restored", policy: "IfUnowned", adopted: true, again: func(t *testing.T, other, name, mark string) {
 			testkit.Delete(t, configMaps, other, "a")
@@ -296,7 +296,7 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Waiting" && strings.Contains(message, "is being deleted and is made again"), reason + ": " + message
+			return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
 		})
 		testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
 		waitCondition(t, widgets, ns, "a", "Ready", "True")

@@ -19,7 +19,7 @@ import (
 //     goes on.
 //   - One whose config has errors, or drops a finalizer or field manager that is in use, goes on with the one it has.
 //   - One that no file has any more ends, and deletes nothing, unless a file that would take its place under another name
-//     cannot be put to work. A new one begins, unless it claims the names by which another one works still.
+//     cannot start. A new one begins, unless it claims the names by which another one works still.
 //
 // It waits for Start, and returns when what is gone has ended and the rest is on its way, or ctx is done.
 func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.Errors) {
@@ -39,7 +39,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 	}
 	plan := e.planReload(files, errs)
 	for _, o := range plan.gone {
-		o.log.Info("the operator's config is gone: it ends, and nothing is deleted")
+		o.log.Info("the operator's config is gone: stopping it; nothing is deleted")
 		o.stop()
 		forgetOperator(o.name)
 	}
@@ -63,7 +63,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		o.added = true
 		e.operators[o.name] = o
 		o.start(ctx)
-		o.log.Info("a new operator begins", "file", f.Path)
+		o.log.Info("starting a new operator", "file", f.Path)
 	}
 	e.missing = e.stillMissing(files, errs)
 	e.reportStrays(plan.strays)
@@ -168,7 +168,7 @@ func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
 	}
 	found := config.Conflicts(append(working, f))
 	for _, err := range found {
-		err.Fix += ", or wait until the other operator works by what its file says now"
+		err.Fix += ", or wait until the other operator uses its changed config"
 	}
 	return found
 }

@@ -182,12 +182,12 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 
 var (
 	// ErrLost is a watch that was interrupted; the informer says why, and tries again.
-	ErrLost = errors.New("the watch is lost for now")
+	ErrLost = errors.New("watch interrupted")
 	// ErrCut is a watch that ended before its time: the API server ends those of a kind whose definition has
 	// changed, and all when it stops.
-	ErrCut = errors.New("the watch ended before its time")
+	ErrCut = errors.New("the watch ended early")
 	// ErrSetBack is a watch that knows a later version than the API server has.
-	ErrSetBack = errors.New("the cluster was set back to an older state")
+	ErrSetBack = errors.New("the cluster was restored to an older state")
 )
 
 // isSetBack tells whether the API server's data are older than the version that a watch is to go on from.

@@ -17,13 +17,13 @@ func (c *Cache) NamesInUse(changed *config.Operator) []string {
 	had, has := &c.pipeline.Config.Conventions, &changed.Conventions
 	for _, name := range dropped(had.Finalizers(), has.Finalizers()) {
 		if n := c.countFinalizer(name); n > 0 {
-			list = append(list, fmt.Sprintf("the config does not name the finalizer %s any more, which %d upstreams still have and nothing "+
+			list = append(list, fmt.Sprintf("the config no longer names the finalizer %s, which %d upstreams still have and nothing "+
 				"would remove: set conventions.previous.finalizer: %s", name, n, name))
 		}
 	}
 	for _, name := range dropped(had.FieldManagers(), has.FieldManagers()) {
 		if n := c.countManaged(name == had.FieldManager); n > 0 {
-			list = append(list, fmt.Sprintf("the config does not name the field manager %s any more, which owns fields of %d downstreams, and "+
+			list = append(list, fmt.Sprintf("the config no longer names the field manager %s, which owns fields of %d downstreams, and "+
 				"what leaves a template would stay: set conventions.previous.fieldManager: %s", name, n, name))
 		}
 	}

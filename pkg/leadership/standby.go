@@ -89,7 +89,7 @@ func (s *standby) wait(ctx context.Context) bool {
 		case s.denies(err):
 			return false
 		case err != nil:
-			s.logTrouble(ctx, err, "the Lease cannot be read: trying again")
+			s.logTrouble(ctx, err, "the Lease cannot be read, will retry")
 			s.pause(ctx, s.retry)
 			continue
 		case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)) || s.watchLease(ctx, lease.ResourceVersion):
@@ -111,7 +111,7 @@ func (s *standby) watchLease(ctx context.Context, version string) bool {
 	events, err := s.watches.Watch(ctx, metav1.ListOptions{ResourceVersion: version,
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()})
 	if err != nil {
-		s.logTrouble(ctx, err, "the Lease cannot be watched: it is read from time to time, so that its release is noticed later")
+		s.logTrouble(ctx, err, "the Lease cannot be watched: polling it, so its release is noticed later")
 		s.pause(ctx, min(s.retry, s.left()))
 		return false
 	}

@@ -58,7 +58,7 @@ func (t *tenure) renew(sent instant) {
 	}
 	if t.doubted && left > 0 {
 		t.doubted = false
-		t.log.Info("the Lease was renewed after all: writing goes on", "lease", t.lease)
+		t.log.Info("the Lease was renewed after all: writing again", "lease", t.lease)
 	}
 }
 
@@ -152,7 +152,7 @@ func (t *tenure) expire() {
 	}
 	if !t.doubted && t.ended == nil {
 		t.doubted = true
-		t.log.Info("the Lease was not renewed in time, so that another process may lead: nothing is written until it is",
+		t.log.Info("the Lease was not renewed in time: another process may lead, so nothing is written until it is renewed",
 			"lease", t.lease, "lastRenewal", t.clock().since(t.sent).Round(time.Millisecond).String()+" ago", "renewDeadline", t.deadline.String())
 	}
 	t.mu.Unlock()

@@ -150,7 +150,7 @@ func TestTenureTellsOnce(t *testing.T) {
 		tenure.expire()
 	}
 	tenure.renew(clocks.now())
-	if len(lines) != 2 || !strings.Contains(lines[0], "nothing is written") || !strings.Contains(lines[1], "writing goes on") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "nothing is written") || !strings.Contains(lines[1], "writing again") {
 		t.Errorf("it said: %s", strings.Join(lines, "\n"))
 	}
 }

@@ -173,12 +173,12 @@ func (p *Pipeline) decideBefore(in Input) (o Outcome, passed bool) {
 // decidePassed is about an object whose outcome is recorded: our finalizer comes off.
 func (p *Pipeline) decidePassed(f *BeforeFacts) Outcome {
 	o := Outcome{Downstream: BeforeIndex, State: State(f.Record.State), UID: f.Record.UID, Live: f.Live,
-		Target: Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}, Message: p.recordedText(f.Record) + " has done its work"}
+		Target: Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}, Message: p.recordedText(f.Record) + " finished"}
 	switch o.State {
 	case StateBeforeFailed:
 		o.Message = p.recordedText(f.Record) + " failed, and onFailure is " + string(config.BeforeProceed)
 	case StateBeforeTimedOut:
-		o.Message = p.recordedText(f.Record) + " was not done in time, and onTimeout is " + string(config.BeforeProceed)
+		o.Message = p.recordedText(f.Record) + " did not finish in time, and onTimeout is " + string(config.BeforeProceed)
 	}
 	if f.Live != nil {
 		o.UID = f.Live.UID
@@ -206,12 +206,12 @@ func (p *Pipeline) decideUntimed(in Input) Outcome {
 	case f.Desired.Err != nil:
 		o.State, o.Message = StateRenderFailed, f.Desired.Err.Error()
 	case f.Live != nil && f.Live.Deleting:
-		o.State, o.Theirs, o.Message = StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is made once it is gone", p.Before.Config.Kind, f.Desired.Target)
+		o.State, o.Theirs, o.Message = StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is created once it is gone", p.Before.Config.Kind, f.Desired.Target)
 	case f.Live != nil:
 		o.State, o.Message = p.decideOccupied(in)
 		o.Theirs = true
 	default:
-		o.State, o.Action, o.Message = StateCreate, ActionCreate, fmt.Sprintf("%s %s is being made before anything is deleted", p.Before.Config.Kind, f.Desired.Target)
+		o.State, o.Action, o.Message = StateCreate, ActionCreate, fmt.Sprintf("%s %s is created before anything is deleted", p.Before.Config.Kind, f.Desired.Target)
 	}
 	return o
 }
@@ -222,7 +222,7 @@ func (p *Pipeline) decideOccupied(in Input) (State, string) {
 	what := p.Before.Config.Kind + " " + f.Desired.Target.String()
 	owner, earlier := ownerIn(f.Live, in.Upstream)
 	if earlier {
-		return StateWaiting, fmt.Sprintf("%s belongs to %s: deletion.before is made once the garbage collector has deleted that", what, owner)
+		return StateWaiting, fmt.Sprintf("%s belongs to %s: deletion.before is created once the garbage collector has deleted it", what, owner)
 	}
 	if owner != "" && !Marked(f.Live, in.Upstream.GetUID()) {
 		what += ", which belongs to " + owner + ","
@@ -254,7 +254,7 @@ func (p *Pipeline) decideMade(in Input, uid types.UID) Outcome {
 			o.Target = Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
 		}
 		o.State = StateBeforeFailed
-		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, p.describe(o)+" was gone before it was done", "")
+		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, p.describe(o)+" disappeared before it finished", "")
 		return o
 	}
 	o.Target = refOf(f.Live)
@@ -269,14 +269,14 @@ func (p *Pipeline) decideMade(in Input, uid types.UID) Outcome {
 	done, err := p.Before.done.Eval(vars, budget)
 	switch {
 	case err == nil && done == true:
-		o.State, o.Message = StateBeforeFinished, p.describe(o)+" has done its work"
+		o.State, o.Message = StateBeforeFinished, p.describe(o)+" finished"
 	case f.Live.Deleting:
 		o.State = StateBeforeFailed
-		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, p.describe(o)+" was deleted before it was done", "")
+		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, p.describe(o)+" was deleted before it finished", "")
 	case err != nil:
-		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to be done: doneWhen: %v", p.describe(o), hideValues(p.Before.hidesValues, err))
+		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to finish: doneWhen: %v", p.describe(o), hideValues(p.Before.hidesValues, err))
 	default:
-		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to be done", p.describe(o))
+		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("waiting for %s to finish", p.describe(o))
 	}
 	return o
 }
@@ -288,7 +288,7 @@ func (p *Pipeline) withPolicy(key string, policy config.BeforePolicy, what, othe
 	if policy == config.BeforeProceed {
 		return fmt.Sprintf("%s; %s is %s", what, key, config.BeforeProceed)
 	}
-	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s, or for this one alone the state of %s in its %s to %s",
+	return fmt.Sprintf("%s; nothing is deleted: %sset deletion.before.%s: %s, or, for this upstream only, the state of %s in its %s to %s",
 		what, other, key, config.BeforeProceed, BeforeName, p.Config.Status.Downstreams, StateBeforeFinished)
 }
 
@@ -296,8 +296,8 @@ func (p *Pipeline) withPolicy(key string, policy config.BeforePolicy, what, othe
 // come to its end.
 func (p *Pipeline) timedOut(o Outcome) Outcome {
 	b := p.Before.Config
-	text := fmt.Sprintf("not done within %s: %s", time.Duration(b.Timeout), o.Message)
-	o.State, o.Message = StateBeforeTimedOut, p.withPolicy("onTimeout", b.OnTimeout, text, "see to it, or ")
+	text := fmt.Sprintf("not finished within %s: %s", time.Duration(b.Timeout), o.Message)
+	o.State, o.Message = StateBeforeTimedOut, p.withPolicy("onTimeout", b.OnTimeout, text, "fix it, or ")
 	if b.OnTimeout == config.BeforeProceed {
 		o.Action = ActionNone
 	}

@@ -147,7 +147,7 @@ func (c *compiler) hasReported() {
 	problem, mend := fmt.Sprintf("%s has no status subresource: whoever may edit one may write its status", up.GVK.Kind),
 		"add the subresource to the CustomResourceDefinition (subresources: {status: {}})"
 	if kinds.IsBuiltin(up.GVK.GroupKind()) {
-		problem, mend = fmt.Sprintf("%s is a kind of Kubernetes' own and has no status: nothing can be told there", up.GVK.Kind), "write status.enabled: false"
+		problem, mend = fmt.Sprintf("%s is a built-in kind without a status", up.GVK.Kind), "set status.enabled: false"
 	}
 	c.warn(*c.file.Errorf("status", mend, "%s", problem))
 }

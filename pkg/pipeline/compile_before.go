@@ -64,7 +64,7 @@ func (c *compiler) checkBeforeStatus(path string) {
 		return // the loader reports the former; of an unknown kind nothing can be said
 	case !up.HasStatus:
 		c.fail(path, "add the status subresource to the CRD (subresources: {status: {}})",
-			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could say that it was done", up.GVK.Kind, up.GVK.Kind)
+			"the outcome is recorded in the status, and %s has no status subresource: whoever may write a %s could mark it as finished", up.GVK.Kind, up.GVK.Kind)
 		return
 	}
 	if lacks := c.missingRecordFields(list); len(lacks) > 0 {

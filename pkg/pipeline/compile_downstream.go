@@ -93,7 +93,7 @@ func (c *compiler) scope(d *Downstream, path string) {
 			c.failOnce("conventions", "add finalizer: a name of your domain", "nothing but a finalizer can clean up a cluster-scoped %s after a namespaced %s", d.Kind.GVK.Kind, up.GVK.Kind)
 		}
 	case !up.Namespaced && d.Kind.Namespaced && d.Config.TargetNamespaces.From == config.NamespacesSame && up.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}):
-		c.fail(path+".targetNamespaces", "say from: List with names, or from: Any",
+		c.fail(path+".targetNamespaces", "set from: List with names, or from: Any",
 			"a cluster-scoped %s has no namespace that a %s could share", up.GVK.Kind, d.Kind.GVK.Kind)
 	}
 }

@@ -52,7 +52,7 @@ func statusPaths(reads func(string) ([][]string, bool)) [][]string {
 	return list
 }
 
-const neverSettles = "a value that changes with each write is written for ever, at growing intervals (Contested)"
+const neverSettles = "a value that changes with each write is written forever, at growing intervals (Contested)"
 
 // feedback warns of what reads what this operator writes itself. Whether that settles only running tells.
 func (c *compiler) feedback() {
@@ -111,7 +111,7 @@ func (c *compiler) ownInputs() {
 				continue
 			}
 			c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+neverSettles,
-				"input %s is what downstream %s makes, and that is made from it", s.Name, d.Name))
+				"input %s is the object of downstream %s, which is rendered from it", s.Name, d.Name))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (c *compiler) finding(d *Downstream, f render.Field) *finding {
 	case at == "kind":
 		return contradicts(at, f, d.Config.Kind)
 	case at == "status":
-		return &finding{problem: set, fix: "leave it out: it belongs to whoever runs the " + d.Config.Kind}
+		return &finding{problem: set, fix: "leave it out: it belongs to the controller of the " + d.Config.Kind}
 	case f.Path[0] != "metadata" || len(f.Path) == 1:
 		return nil
 	case len(f.Path) == 3:
@@ -116,7 +116,7 @@ func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *finding {
 			fix: "add it there, or name one of them"}
 	case allowed.From == config.NamespacesSame && (c.p.Upstream.Namespaced || c.p.upstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
 		return &finding{problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
-			fix: "leave it out, or say targetNamespaces: {from: List} with names", unsure: len(watched) == 0 || slices.Contains(watched, asked)}
+			fix: "leave it out, or set targetNamespaces: {from: List} with names", unsure: len(watched) == 0 || slices.Contains(watched, asked)}
 	}
 	return nil
 }

@@ -20,11 +20,11 @@ func (s *subject) spaced(o Outcome) Outcome {
 	var message string
 	switch {
 	case s.facts.Feedback != "":
-		message = fmt.Sprintf("each write to %s changes what it shall be, so writes are spaced out: %s", target, s.facts.Feedback)
+		message = fmt.Sprintf("each write to %s changes its desired state; writes are spaced out: %s", target, s.facts.Feedback)
 	case o.Action == ActionCreate:
-		message = fmt.Sprintf("somebody keeps deleting or changing %s; it is made again with growing delay", target)
+		message = fmt.Sprintf("another client keeps deleting or changing %s; it is recreated with growing delay", target)
 	case o.ReplacesPrevious:
-		message = o.Message + ", and somebody keeps putting them back"
+		message = o.Message + ", and another client keeps restoring them"
 	default:
 		message = withContenders(fmt.Sprintf("another writer keeps undoing what is applied to %s; repairs are spaced out", target), s.facts)
 	}
@@ -37,7 +37,7 @@ func (p *Pipeline) spaceRemoval(o *Outcome, own Owned) bool {
 		return false
 	}
 	o.Action, o.RequeueAfter = ActionNone, own.Spaced
-	o.Message = fmt.Sprintf("somebody keeps making %s anew as field manager %s, with our marks, so it goes with growing delay: give each process conventions of its own",
+	o.Message = fmt.Sprintf("another client keeps recreating %s as field manager %s, with our marks; it is deleted with growing delay: give each process its own conventions",
 		o.Target, p.Config.Conventions.FieldManager)
 	return true
 }
@@ -55,7 +55,7 @@ func (p *Pipeline) spaceFinalizer(in Input, out *Decision) {
 		switch {
 		case added && p.needsFinalizer(wishOf(in.Desired, i)):
 			o.State, o.Action = StateContested, ActionNone
-			o.Message = fmt.Sprintf("somebody keeps taking the finalizer %s off the upstream; it is added with growing delay", p.Config.Conventions.Finalizer)
+			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay", p.Config.Conventions.Finalizer)
 			fallthrough
 		case i == 0:
 			o.RequeueAfter = in.FinalizerSpaced

@@ -166,7 +166,7 @@ func invalid(s *subject) (Outcome, bool) {
 	if s.in.Desired == nil || len(s.in.Desired.Invalid) == 0 {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateInvalid, Message: "the upstream is invalid; what stands is left alone"}, true
+	return Outcome{State: StateInvalid, Message: "the upstream is invalid; existing objects are left alone"}, true
 }
 
 // lacksInput is about what cannot be told before an input is there: what stands is left alone.
@@ -211,7 +211,7 @@ func absent(s *subject) (Outcome, bool) {
 func finishedBefore(s *subject) Outcome {
 	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "completed; will not be recreated"}
 	if o.Failed {
-		o.Message = "it had failed and is not made again"
+		o.Message = "failed; will not be recreated"
 	}
 	return o
 }
@@ -220,7 +220,7 @@ func terminating(s *subject) (Outcome, bool) {
 	if !s.facts.Live.Deleting {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s is being deleted and is made again once it is gone", s.wish.Target)}, true
+	return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s is being deleted and is recreated once it is gone", s.wish.Target)}, true
 }
 
 // notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns it.
@@ -235,18 +235,18 @@ func notOurs(s *subject) (Outcome, bool) {
 	owner, earlier := ownerIn(s.facts.Live, s.in.Upstream)
 	switch {
 	case earlier:
-		return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s belongs to %s: it is made again once the garbage collector has deleted that", target, owner)}, true
+		return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s belongs to %s: it is recreated once the garbage collector has deleted it", target, owner)}, true
 	case owner != "" && !marked && !left:
 		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
 	}
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
-		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, is owned by nobody, and is adopted", target)}, true
+		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, has no owner, and is adopted", target)}, true
 	}
 	switch {
 	case left:
-		what = fmt.Sprintf("is left of an earlier %s %s, which is gone", s.in.Upstream.GetKind(), self)
+		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), self)
 	case marked:
-		what = "bears our owner mark, but was not made here"
+		what = "has our owner mark, but was not created by this operator"
 	}
 	return Outcome{State: StateConflict, Message: fmt.Sprintf(
 		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true
@@ -282,8 +282,8 @@ func createOnly(s *subject) (Outcome, bool) {
 	}
 	live := s.facts.Live
 	if !s.facts.Trusted && s.TrustsStatus() && (live.Hash != s.wish.Hash || live.P != s.wish.Sum) {
-		return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; it is not what would be made now, "+
-			"and the status does not record that it was made here: only its field manager says so", s.wish.Target)}, true
+		return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; it differs from the rendered document, "+
+			"and the status does not record that this operator created it: only its field manager says so", s.wish.Target)}, true
 	}
 	return Outcome{State: StateInSync, Message: "it exists, and updatePolicy is CreateOnly"}, true
 }
@@ -302,7 +302,7 @@ func refused(s *subject) (Outcome, bool) {
 	if !s.facts.Verdict.Immutable || s.Downstream.Config.UpdatePolicy != config.UpdateRecreate {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateRecreate, Action: ActionDelete, Message: "the change is to an immutable field: the object is deleted and made again"}, true
+	return Outcome{State: StateRecreate, Action: ActionDelete, Message: "the change is to an immutable field: the object is deleted and recreated"}, true
 }
 
 // LastHash is the hash of the document that was applied to Live last: of what this process applied or the upstream's status
@@ -314,7 +314,7 @@ func updated(s *subject) (Outcome, bool) {
 	if s.facts.LastHash() == s.wish.Hash {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateUpdate, Action: ActionApply, Message: "what the upstream asks for has changed"}, true
+	return Outcome{State: StateUpdate, Action: ActionApply, Message: "the desired state has changed"}, true
 }
 
 func drifted(s *subject) (Outcome, bool) {
@@ -325,16 +325,16 @@ func drifted(s *subject) (Outcome, bool) {
 	case config.DriftReport:
 		switch v := s.facts.Verdict.SameByDryRun; {
 		case v == nil && s.Observing():
-			return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s is not literally what would be applied; whether more than the API server's own spelling takes a dry run to tell, "+
-				"which mode Observe does not make", target)}, true
+			return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s differs from the rendered document; only a dry run can tell drift from the API server's normalization, "+
+				"and mode Observe makes none", target)}, true
 		case v == nil:
-			return Outcome{State: StateWaiting, Action: ActionCompare, Message: fmt.Sprintf("asking whether %s has drifted", target)}, true
+			return Outcome{State: StateWaiting, Action: ActionCompare, Message: fmt.Sprintf("checking by a dry run whether %s has drifted", target)}, true
 		case *v:
 			return Outcome{State: StateInSync}, true
 		}
-		return Outcome{State: StateDrifted, Message: withContenders(fmt.Sprintf("%s is no longer what was applied; drift.policy is Report", target), s.facts)}, true
+		return Outcome{State: StateDrifted, Message: withContenders(fmt.Sprintf("%s has drifted; drift.policy is Report", target), s.facts)}, true
 	}
-	return Outcome{State: StateRepair, Action: ActionApply, Message: withContenders(fmt.Sprintf("%s is no longer what was applied", target), s.facts)}, true
+	return Outcome{State: StateRepair, Action: ActionApply, Message: withContenders(fmt.Sprintf("%s has drifted", target), s.facts)}, true
 }
 
 func withContenders(text string, f *Facts) string {

@@ -163,9 +163,9 @@ func TestDecide(t *testing.T) {
 			}, state: StateConflict, message: "belongs to Thing apps/else"},
 		{name: "an earlier upstream of that name", reason: "its downstream goes with it, and ours is made then: that is no conflict",
 			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID = "up-0" }, state: StateWaiting,
-			message: "belongs to an earlier Thing apps/web (uid up-0, ours is up-1), which is gone: it is made again once the garbage collector has deleted that"},
+			message: "belongs to an earlier Thing apps/web (uid up-0, ours is up-1), which is gone: it is recreated once the garbage collector has deleted it"},
 		{name: "an earlier upstream's, going", reason: "it says so already",
-			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Deleting = "up-0", true }, state: StateWaiting, message: "is being deleted and is made again"},
+			change: func(in *Input) { in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Deleting = "up-0", true }, state: StateWaiting, message: "is being deleted and is recreated"},
 		{name: "a kind of that name in another group", reason: "our field manager did not apply the reference, and that owner may stay",
 			change: func(in *Input) {
 				forged(in)
@@ -204,7 +204,7 @@ func TestDecide(t *testing.T) {
 		{name: "mark from a crash, edited", reason: "what others change of it since is drift like any other",
 			change: func(in *Input) { unrecorded(in); in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
 		{name: "forged mark", reason: "whoever may create the kind can write a mark, but not our entry", change: forged,
-			state: StateConflict, message: "bears our owner mark, but was not made here: delete it"},
+			state: StateConflict, message: "has our owner mark, but was not created by this operator: delete it"},
 		{name: "forged mark, recorded", reason: "another writer owns the mark of an object whose uid is recorded",
 			change: func(in *Input) { in.Facts[0].Live.Owners[0].Applied = false }, state: StateInSync},
 		{name: "forged annotation", reason: "the annotation and the reference are judged alike",
@@ -417,7 +417,7 @@ func TestDecideFinalizer(t *testing.T) {
 			}, want: FinalizerLeave},
 		{name: "no longer needed", reason: "a finalizer that guards nothing only gets stuck",
 			change: func(in *Input) { in.HasFinalizer = true }, want: FinalizerRemove},
-		{name: "invalid", reason: "what stands is left alone, and so is its guard",
+		{name: "invalid", reason: "existing objects are left alone, and so is its guard",
 			change: func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}}; in.HasFinalizer = true }, want: FinalizerLeave},
 		{name: "leftover elsewhere", reason: "a superseded object in another namespace still needs it",
 			change: func(in *Input) {

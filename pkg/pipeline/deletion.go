@@ -120,9 +120,9 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 		case fail != nil:
 			f.Reason, f.Message = fail.Reason, fail.Message
 		case d.Waits && o.Live.Deleting:
-			f.Message = fmt.Sprintf("%s %s is terminating: what holds it are its finalizers, or objects that it owns", kind, o.Target)
+			f.Message = fmt.Sprintf("%s %s is terminating: finalizers, or objects that it owns, hold it", kind, o.Target)
 		case d.Waits:
-			f.Message = fmt.Sprintf("waiting for %s %s to be gone", kind, o.Target)
+			f.Message = fmt.Sprintf("waiting for %s %s to be deleted", kind, o.Target)
 		default:
 			continue
 		}

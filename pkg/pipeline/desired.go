@@ -132,7 +132,7 @@ func (p *Pipeline) refuseSharedTargets(w *Desired) {
 		}
 		key := target{p.Downstreams[i].GVK().GroupKind().String(), dw.Target}
 		if first, ok := seen[key]; ok {
-			*dw = DesiredDownstream{Err: fmt.Errorf("%s is the object of downstream %s already: give one of them another name", dw.Target, first)}
+			*dw = DesiredDownstream{Err: fmt.Errorf("%s is already the object of downstream %s: give one of them another name", dw.Target, first)}
 			continue
 		}
 		seen[key] = p.Downstreams[i].Name

@@ -77,7 +77,7 @@ func (p *Pipeline) target(d *Downstream, upstream *unstructured.Unstructured, do
 		doc[own.key] = own.want
 	}
 	if _, ok := doc["status"]; ok {
-		return Ref{}, redact.Errorf("status is set: leave it out, it belongs to whoever runs the %s", d.Config.Kind)
+		return Ref{}, redact.Errorf("status is set: leave it out, it belongs to the controller of the %s", d.Config.Kind)
 	}
 	meta, ok := doc["metadata"].(map[string]any)
 	if !ok {
@@ -158,13 +158,13 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 	}
 	switch {
 	case asked == "":
-		return "", redact.Errorf("metadata.namespace is missing: the upstream has none: let the template say where the %s goes", d.Config.Kind)
+		return "", redact.Errorf("metadata.namespace is missing: the upstream is cluster-scoped, so the template must set the namespace of the %s", d.Config.Kind)
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
 		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", "))
 	case allowed.From == config.NamespacesSame && upstream.GetNamespace() != "" && asked != own:
 		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same, and the upstream is in %q", asked, own)
 	case allowed.From == config.NamespacesSame && asked != own:
-		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or say Any", asked)
+		return "", redact.Errorf("namespace %q is not allowed: targetNamespaces is Same and the upstream is cluster-scoped: list the namespaces, or set Any", asked)
 	}
 	if problems := utilvalidation.IsDNS1123Label(asked); len(problems) > 0 {
 		return "", redact.Errorf("metadata.namespace %q: %s", asked, strings.Join(problems, "; "))

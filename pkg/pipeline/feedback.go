@@ -115,7 +115,7 @@ func (p *Pipeline) Feedback(i int, own []int) string {
 		}
 	}
 	if len(causes) == 0 {
-		return "what it is made from changes with each write, and not otherwise"
+		return "its sources change with each write, and only then"
 	}
 	return strings.Join(causes, ", ")
 }

@@ -156,7 +156,7 @@ func (s *InputSource) nameFor(vars rules.Vars, budget *rules.Budget) (string, er
 		return "", nil
 	}
 	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
-		return "", redact.Errorf("objectName gives %q, which is no name: %s", name, strings.Join(problems, "; "))
+		return "", redact.Errorf("objectName gives %q, which is not a valid name: %s", name, strings.Join(problems, "; "))
 	}
 	return name, nil
 }
@@ -209,7 +209,7 @@ func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) m
 
 func (s *InputSource) missing(ref InputRef) string {
 	if ref.None() {
-		return fmt.Sprintf("input %s: the upstream names no %s, and input.missing is Wait", s.Name, s.Kind.GVK.Kind)
+		return fmt.Sprintf("input %s: the upstream does not name a %s, and input.missing is Wait", s.Name, s.Kind.GVK.Kind)
 	}
 	return fmt.Sprintf("input %s: %s %s does not exist", s.Name, s.Kind.GVK.Kind, ref.At)
 }

@@ -26,7 +26,7 @@ func describeHeld(o Outcome, differences string) string {
 	case o.Action == ActionNone:
 		return text
 	case o.State == StateRecreate:
-		text = "would be deleted and made again: " + text
+		text = "would be deleted and recreated: " + text
 	case o.State == StateRepair:
 		text = "would be repaired: " + text
 	case o.Action == ActionCreate:
@@ -63,10 +63,10 @@ func (p *Pipeline) WouldChange(owner types.UID, i int, doc map[string]any, live,
 		parts = append(parts, "would change "+drift.Explain(changed))
 	}
 	if len(left) > 0 { // only a dry run could tell what of this has a default
-		parts = append(parts, "would leave to the API server's defaults, or take away, "+drift.Explain(left))
+		parts = append(parts, "would remove, or reset to the API server's defaults, "+drift.Explain(left))
 	}
 	if len(parts) == 0 {
-		return "nothing but marks of ours would change"
+		return "only our marks would change"
 	}
 	return strings.Join(parts, "; ")
 }

@@ -18,11 +18,11 @@ func TestWouldChange(t *testing.T) {
 		reason, want string
 		data         map[string]any
 	}{
-		{"a value changes and a field is left out", "would change .data.key (last written by helm); would leave to the API server's defaults, or take away, .data.more",
+		{"a value changes and a field is left out", "would change .data.key (last written by helm); would remove, or reset to the API server's defaults, .data.more",
 			map[string]any{"key": "old", "more": "x"}},
 		{"a value changes", "would change .data.key (last written by helm)", map[string]any{"key": "old"}},
-		{"a field is left out", "would leave to the API server's defaults, or take away, .data.more", map[string]any{"key": "new", "more": "x"}},
-		{"nothing differs", "nothing but marks of ours would change", map[string]any{"key": "new"}},
+		{"a field is left out", "would remove, or reset to the API server's defaults, .data.more", map[string]any{"key": "new", "more": "x"}},
+		{"nothing differs", "only our marks would change", map[string]any{"key": "new"}},
 	} {
 		p := onePipeline(nil)
 		p.Downstreams[0].View.Manager = "us"

@@ -99,14 +99,14 @@ func TestDecidePreviousObserve(t *testing.T) {
 				in.Desired.Downstreams[0].Hash = "v1-new"
 				in.Facts[0].Verdict.Differences = "would change .data.key"
 			},
-			state: StateUpdate, action: ActionApply, message: "would be updated: what the upstream asks for has changed (would change .data.key)"},
+			state: StateUpdate, action: ActionApply, message: "would be updated: the desired state has changed (would change .data.key)"},
 		{name: "repair", reason: "somebody changed it", config: observe, change: drifted,
-			state: StateRepair, action: ActionApply, message: "would be repaired: apps/web is no longer what was applied"},
+			state: StateRepair, action: ActionApply, message: "would be repaired: apps/web has drifted"},
 		{name: "recreate", reason: "a verdict from before the mode was changed", config: recreate,
 			change: func(in *Input) { drifted(in); in.Facts[0].Verdict.Immutable = true },
-			state:  StateRecreate, action: ActionDelete, message: "would be deleted and made again"},
+			state:  StateRecreate, action: ActionDelete, message: "would be deleted and recreated"},
 		{name: "report", reason: "the dry run that would settle it is not made", config: report, change: drifted,
-			state: StateDrifted, message: "takes a dry run to tell"},
+			state: StateDrifted, message: "only a dry run can tell"},
 		{name: "marked by another writer", reason: "the operator that is replaced marks with the same upstream", config: observe,
 			change: forged, state: StateConflict, message: "adoptionPolicy: IfUnowned"},
 		{name: "marked by another writer, adopted", reason: "it would be taken over", config: adopt,

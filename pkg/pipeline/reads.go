@@ -35,7 +35,7 @@ func (c *compiler) inputs() {
 				return c.env.String(s.Config.ObjectName, rules.Upstream, "")
 			})
 			if reads := c.programInputs(s.objectName); len(reads) > 0 {
-				c.fail(path+".objectName", "name the object by self or params", "objectName reads an input, and inputs are found before any can be read")
+				c.fail(path+".objectName", "name the object by self or params", "objectName reads an input, but inputs are located before any is read")
 			}
 			c.p.readsStatus = c.p.readsStatus || (s.objectName != nil && readsField(s.objectName.Reads, "status"))
 		}
@@ -50,7 +50,7 @@ func (c *compiler) inputScope(s *InputSource, path string) {
 	case !s.Kind.Namespaced && s.Config.Namespace != "":
 		c.fail(path+".namespace", "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
 	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && s.Config.Namespace == "" && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
-		c.fail(path, "add namespace: the one that it stands in", "a cluster-scoped %s has no namespace in which a %s could stand", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
+		c.fail(path, "add namespace: the namespace of the object", "a cluster-scoped %s has no namespace in which to look for a %s", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
 	}
 }
 

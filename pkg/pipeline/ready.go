@@ -173,7 +173,7 @@ func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
 	return ""
 }
 
-// finished tells whether a standing downstream that is made once only has done its work, well or badly.
+// finished tells whether a standing downstream that is made once only finished, well or badly.
 func (p *Pipeline) finished(d *Downstream, r Result, f status.Fact) bool {
 	return r.Live != nil && (f.Failed || (f.Ready && len(d.ready) > 0)) && r.Failure == nil && r.Outcome.State == StateInSync
 }

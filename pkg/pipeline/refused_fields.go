@@ -190,10 +190,10 @@ func (p *Pipeline) refusalText(d *draft, refused RefusedFields) string {
 	case len(list) == 0 && len(items) == 0:
 		return ""
 	case len(list) == 0:
-		return "items of status.downstreams that cannot be stored are as they were, or left out: " + strings.Join(items, ", ")
+		return "items of status.downstreams that cannot be stored are unchanged or left out: " + strings.Join(items, ", ")
 	}
 	if list = append(list, items...); refused.stay {
-		return "status.fields stay as they were, since values cannot be stored: " + strings.Join(list, ", ")
+		return "status.fields are unchanged, because values cannot be stored: " + strings.Join(list, ", ")
 	}
 	return "values of the status that cannot be stored are left out: " + strings.Join(list, ", ")
 }

@@ -21,12 +21,12 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
 		switch {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
-			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind stands"
+			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
 		case inPlace(current):
-			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has taken its place", current.Target)
+			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
 			o.Action = p.removalAction(own)
 		case in.Desired.unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message

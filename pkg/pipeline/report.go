@@ -99,7 +99,7 @@ func (p *Pipeline) observedGeneration(upstream *unstructured.Unstructured) int64
 }
 
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
-// the object, so that a name once recorded is never lost before it is cleaned up. That it has done its work is kept while
+// the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
 // nothing new is made, also where what the upstream asks for cannot be told for a while: else it would be done twice.
 func (p *Pipeline) record(d *Downstream, w *Desired, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
 	dw := wishOf(w, d.Index)
@@ -132,7 +132,7 @@ func (p *Pipeline) record(d *Downstream, w *Desired, r Result, f status.Fact, be
 	return rec, true
 }
 
-// endOf is the recorded state of what has done its work.
+// endOf is the recorded state of what finished.
 func endOf(failed bool) string {
 	if failed {
 		return status.StateFailed

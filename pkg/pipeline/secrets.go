@@ -163,7 +163,7 @@ func (d *Downstream) Hidden() bool { return d.Words != nil }
 // StatusMessage is what a live object's status says, as far as it may be repeated.
 func (d *Downstream) StatusMessage(live *drift.Live) string {
 	if d.Hidden() && live.StatusMessage != "" {
-		return "its status is not repeated here, since it may quote a value of a Secret"
+		return "its status is not repeated here, because it may quote a value of a Secret"
 	}
 	return live.StatusMessage
 }

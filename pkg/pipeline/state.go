@@ -22,7 +22,7 @@ const (
 	StateWaiting State = "Waiting"
 	// StateCreate: the target does not exist; it is made.
 	StateCreate State = "Create"
-	// StateUpdate: what the upstream asks for has changed since the last apply.
+	// StateUpdate: the desired state has changed since the last apply.
 	StateUpdate State = "Update"
 	// StateRepair: the upstream asks for the same as before, but the live object is no longer that.
 	StateRepair State = "Repair"
@@ -52,9 +52,9 @@ const (
 	StateRelease State = "Release"
 	// StateBeforeRunning: the object of deletion.before stands and is not done; nothing is deleted yet.
 	StateBeforeRunning State = "BeforeRunning"
-	// StateBeforeFinished: the object of deletion.before has done its work.
+	// StateBeforeFinished: the object of deletion.before finished.
 	StateBeforeFinished State = "BeforeFinished"
-	// StateBeforeFailed: the object of deletion.before failed, or was deleted before it was done; onFailure applies.
+	// StateBeforeFailed: the object of deletion.before failed, or was deleted before it finished; onFailure applies.
 	StateBeforeFailed State = "BeforeFailed"
 	// StateBeforeTimedOut: deletion.before was not done in time; onTimeout applies.
 	StateBeforeTimedOut State = "BeforeTimedOut"

@@ -32,7 +32,7 @@ func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Dec
 	}
 	messages := []string{"the upstream or its namespace lacks the labels that the config selects by"}
 	for _, o := range out.Leftovers {
-		text := p.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " is to go"
+		text := p.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " will be removed"
 		if fail := failed[o.Downstream]; fail != nil {
 			text += " (" + fail.Message + ")"
 		}

@@ -73,7 +73,7 @@ func (r *reconciliation) fail(o pipeline.Outcome, err error) {
 	}
 	r.atLeast = max(r.atLeast, f.RetryAfter)
 	CountFailure(r.Name, name, f.Reason)
-	r.Log.Info("an action failed and is tried again", "upstream", r.ref.String(), "downstream", name,
+	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", name,
 		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
 }
 

@@ -56,7 +56,7 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 		if f.Live, err = r.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
 			return f, err
 		}
-		// Nothing but a read tells an object that was removed from one that has done its work: the cache may lag behind
+		// Nothing but a read tells an object that was removed from one that finished: the cache may lag behind
 		// our own record.
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
@@ -335,6 +335,6 @@ func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	r.delay(&m.retry)
 	CountFailure(r.Name, pipeline.BeforeName, f.Reason)
-	r.Log.Info("an action failed and is tried again", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,
+	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,
 		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
 }

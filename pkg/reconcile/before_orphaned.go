@@ -111,7 +111,7 @@ func (r *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
 
 func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {
 	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
-	r.Log.Info("letting go of what was made before a deletion: its upstream is gone", "object", r.beforeTarget(at).String())
+	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", r.beforeTarget(at).String())
 	resp, err := r.removeOurFinalizer(ctx, live)
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // what has an owner reference is the garbage collector's

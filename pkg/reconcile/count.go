@@ -213,7 +213,7 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bo
 	case t.dryRunAnswer == nil || t.dryRunAnswer.question != question:
 		same, err := r.wouldStay(ctx, o)
 		if err != nil {
-			r.Log.Info("whether a repair would change anything cannot be told, and it is counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
+			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 			return true
 		}
 		t.dryRunAnswer = &dryRunAnswer{question, same}
@@ -274,7 +274,7 @@ func (r *reconciliation) findStanding(ctx context.Context, d pipeline.Decision) 
 		live, err := r.readLive(ctx, i, o.Target)
 		switch {
 		case err != nil:
-			r.Log.Info("what may stand cannot be read and is not counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
+			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 		case live != nil && (adopts || r.isOwn(live, uid)):
 			r.record.remember(i, live, r.now)
 			found = true

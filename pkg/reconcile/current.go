@@ -27,7 +27,7 @@ type Current struct {
 func (r *Reconciler) Current(ctx context.Context, ref pipeline.Ref) (*Current, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	if l == nil {
 		return nil, nil
@@ -43,7 +43,7 @@ func (r *Reconciler) Current(ctx context.Context, ref pipeline.Ref) (*Current, e
 			continue
 		}
 		if st.Documents[i], err = l.document(st.Desired, i, nil); err != nil {
-			return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
+			return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 		}
 	}
 	return st, nil

@@ -56,7 +56,7 @@ func (r *reconciliation) retireFinalizer(ctx context.Context, in pipeline.Input)
 	unseen, err := r.readRecorded(ctx, known)
 	switch {
 	case err != nil:
-		r.failUpstream("reading what the status names", err)
+		r.failUpstream("reading the object recorded in the status", err)
 		return false
 	case len(unseen) > 0:
 		r.unseen = append(r.unseen, unseen...)
@@ -109,7 +109,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			r.forget(r.ref)
 			return 0
 		case err != nil:
-			r.failUpstream("reading what the status names", err)
+			r.failUpstream("reading the object recorded in the status", err)
 			r.reportDeletion(ctx, pipeline.Decision{WaitsForBefore: true})
 			r.countVerdict(r.record, deleting)
 			return r.retryLater()
@@ -173,14 +173,14 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 		return false
 	}
 	if err := r.releaseBeforeOfOtherKind(ctx); err != nil {
-		r.failUpstream("letting go of what an earlier deletion.before made", err)
+		r.failUpstream("releasing the object of an earlier deletion.before", err)
 		return false
 	}
 	if !r.removeFinalizer(ctx) {
 		return false
 	}
 	// It is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
-	r.Log.Info("cleaned up after an upstream", "upstream", r.ref.String(), "objects", len(d.Leftovers))
+	r.Log.Info("upstream cleaned up", "upstream", r.ref.String(), "objects", len(d.Leftovers))
 	r.finalized, r.record.finalized = true, true
 	return true
 }
@@ -290,7 +290,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 		if err := r.Host.Absent(ctx, d.Kind.GVK); err != nil {
 			r.fail(pipeline.Outcome{Downstream: i}, err)
 			f := r.failures[i]
-			f.Message = fmt.Sprintf("whether a %s of %s exists is not known: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
+			f.Message = fmt.Sprintf("cannot tell whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
 }

@@ -58,7 +58,7 @@ const (
 	ChangeUpdate ChangeAction = "update"
 	// ChangeRepair: it would be changed back.
 	ChangeRepair ChangeAction = "repair"
-	// ChangeRecreate: it would be deleted and made again.
+	// ChangeRecreate: it would be deleted and recreated.
 	ChangeRecreate ChangeAction = "recreate"
 	// ChangeSupersede: it would be deleted, since another one has taken its place.
 	ChangeSupersede ChangeAction = "supersede"

@@ -162,7 +162,7 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 	r.atLeast = max(r.atLeast, f.RetryAfter)
 	r.record.upstreamFailure = f.Reason
 	CountFailure(r.Name, "", f.Reason)
-	r.Log.Info("a request about the upstream failed and is tried again", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	r.Log.Info("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
 }
 

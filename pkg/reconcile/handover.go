@@ -88,7 +88,7 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision)
 	if up.GetResourceVersion() == r.upstream.GetResourceVersion() {
 		return 0, nil
 	}
-	r.Log.Info("the watch lags behind a later version of the upstream, on which another process may have acted: going by that", "upstream", r.ref.String())
+	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.ref.String())
 	r.record.wrote(withoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

@@ -93,7 +93,7 @@ func (r *reconciliation) logHeldByObserve(d *pipeline.Decision) {
 		name := r.Pipeline.Downstreams[o.Downstream].Name
 		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
 		if lines = append(lines, line); !slices.Contains(r.record.heldByObserve, line) {
-			r.Log.Info("observing: an action is not carried out", "upstream", r.ref.String(), "downstream", name,
+			r.Log.Info("mode Observe: action not carried out", "upstream", r.ref.String(), "downstream", name,
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}

@@ -46,7 +46,7 @@ type PreviewOptions struct {
 func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOptions) (*Finding, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	if l == nil {
 		return nil, nil

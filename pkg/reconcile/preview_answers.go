@@ -51,7 +51,7 @@ func (t *dryRun) answered(o pipeline.Outcome, answer *unstructured.Unstructured,
 	c.After = answer
 	t.after[i], t.acts[i] = live, c
 	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
-		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server spells it in its own way; an apply would change nothing"
+		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server normalizes it; an apply would change nothing"
 		return
 	}
 	t.explain(c, answer)
@@ -80,7 +80,7 @@ func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unst
 	t.acts[o.Downstream] = c
 }
 
-// recreated is about an object that would be deleted and made again. What it would be is asked under another name, since
+// recreated is about an object that would be deleted and recreated. What it would be is asked under another name, since
 // its own is taken.
 func (t *dryRun) recreated(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
 	c := t.change(o, ChangeRecreate)
@@ -91,7 +91,7 @@ func (t *dryRun) recreated(ctx context.Context, at apply.Target, o pipeline.Outc
 		c.After = made
 	} else {
 		c.After = &unstructured.Unstructured{Object: c.Document}
-		c.Note = "what the API server would make of it is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
+		c.Note = "the API server's result is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
 	}
 	t.acts[o.Downstream], t.after[o.Downstream] = c, t.assumed(o, c.Document, in)
 }
@@ -111,7 +111,7 @@ func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Inpu
 	delete(t.failures, i)
 	c := t.change(o, actionOf(o))
 	if o.Live != nil && o.Live.NeedsTakeover {
-		note += "; what of the fields that are taken over would go is not shown"
+		note += "; which of the fields taken over would be removed is not shown"
 	}
 	c.Note, c.Document = note, t.document(o, in)
 	t.acts[i], t.after[i] = c, t.assumed(o, c.Document, in)
@@ -134,11 +134,11 @@ func inconclusive(err error, at apply.Target) string {
 	case err == nil:
 		return ""
 	case f.Reason == apply.ReasonForbidden:
-		return "not asked of the API server, since you may not make dry runs: " + f.Message
+		return "not checked by a dry run, which you are not allowed to make: " + f.Message
 	case f.Reason == apply.ReasonNamespaceNotFound:
-		return fmt.Sprintf("not asked of the API server: namespace %s does not exist yet", at.Namespace)
+		return fmt.Sprintf("not checked by a dry run: namespace %s does not exist yet", at.Namespace)
 	case apply.DryRunUnsupported(err):
-		return "not asked of the API server: " + f.Message
+		return "not checked by a dry run: " + f.Message
 	}
 	return ""
 }

@@ -19,7 +19,7 @@ func (t *dryRun) deletion(ctx context.Context) error {
 	case errors.Is(err, apply.ErrGone):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking at %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
+		return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
 	}
 	d := t.Pipeline.DecideDeletion(in)
 	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer

@@ -15,7 +15,7 @@ import (
 const (
 	// EventCreated: a downstream was made.
 	EventCreated = "Created"
-	// EventUpdated: a downstream was changed because what its upstream asks for has changed.
+	// EventUpdated: a downstream was changed because the desired state has changed.
 	EventUpdated = "Updated"
 	// EventRepaired: a downstream was brought back after another writer changed it.
 	EventRepaired = "Repaired"
@@ -111,13 +111,13 @@ func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
 func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
 	text := r.record.targets[o.Downstream].explained
 	if text == "" {
-		text = "it was no longer what was applied"
+		text = "it had drifted"
 	}
 	r.event(true, EventRepaired, "Apply", "%s repaired: %s", r.what(o), text)
 }
 
 func (r *reconciliation) eventDrifted(o pipeline.Outcome, explained string) {
-	r.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left so: %s", r.what(o), explained)
+	r.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left as it is: %s", r.what(o), explained)
 }
 
 func (r *reconciliation) eventDeleted(o pipeline.Outcome) {
@@ -134,7 +134,7 @@ func (r *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedFiel
 	for _, f := range lost {
 		path := r.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
 		r.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", r.what(o), path, f.Manager)
-		r.Log.Info("a field that left the template stays", "upstream", r.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
+		r.Log.Info("a field removed from the template stays", "upstream", r.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
 
@@ -182,7 +182,7 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 // logContested says in the log what does not settle; whatever else goes wrong is there as a failure.
 func (r *reconciliation) logContested(what, reason, why string) {
 	if reason == string(pipeline.StateContested) {
-		r.Log.Info("writes do not settle and are spaced out", "upstream", r.ref.String(), "of", what, "why", why)
+		r.Log.Info("writes do not settle: writing with growing delay", "upstream", r.ref.String(), "of", what, "why", why)
 	}
 }
 

@@ -55,7 +55,7 @@ func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome,
 	for i, part := range drift.Partial(doc, live, &r.Pipeline.Downstreams[o.Downstream].View) {
 		err := r.client.AcceptsApply(ctx, t, o.UID, part)
 		if err != nil && (i == 0 || len(apply.InvalidFields(err)) == 0) {
-			return notRecreated(refusal, "a change of other fields is refused, too: "+classify(r.Pipeline.Downstreams[o.Downstream], err).Message)
+			return notRecreated(refusal, "a change to other fields is refused too: "+classify(r.Pipeline.Downstreams[o.Downstream], err).Message)
 		}
 	}
 	hash := r.record.desired.Downstreams[o.Downstream].Hash

@@ -112,7 +112,7 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 		r.Host.RecheckKinds()
 	}
 	CountFailure(r.Name, "", f.Reason)
-	r.Log.Info("the status is refused and written without what cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
+	r.Log.Info("the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused keeps what was refused by that definition, so that it is not tried at each reconciliation. What admission denied is

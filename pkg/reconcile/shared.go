@@ -90,13 +90,13 @@ func (r *Reconciler) isShared(object types.UID, upstream string) {
 	if !r.shared.note(r.Name, object, upstream) {
 		return
 	}
-	note := "objects with this operator's field manager and labels belong to upstreams that it does not work for, and are left alone: " + whyShared +
-		"; give each process conventions of its own"
+	note := "objects with this operator's field manager and labels belong to upstreams that it does not watch; they are left alone: " + whyShared +
+		"; give each process its own conventions"
 	r.Log.Info(note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
 	r.Host.ReportShared(note, upstream)
 }
 
-const whyShared = "another process uses the same conventions, or a config before selected or watched more"
+const whyShared = "another process uses the same conventions, or an earlier config selected or watched more"
 
 // otherOwner names the upstream that an object which our field manager has applied belongs to, where this operator does not watch
 // that one: it is another process's, or is left over from a config that watched more. It is empty for any other object.

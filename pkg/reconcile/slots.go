@@ -18,7 +18,7 @@ import (
 // NewRenderSlots makes the places of a process: half its processors stay free for upstreams that need little.
 func NewRenderSlots() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
 
-var errNoSlot = errors.New("other upstreams that need much are being rendered: this one waits")
+var errNoSlot = errors.New("waiting: other expensive upstreams are being rendered")
 
 // acquireSlot takes a place, which the reconciliation keeps until it ends. Before the reconciliation has begun, it does not wait for one.
 func (r *reconciliation) acquireSlot() error {

@@ -100,15 +100,15 @@ func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 func (r *reconciliation) statusContenders(report pipeline.Report, saying string) string {
 	if saying == r.record.statusContest.wrote {
 		if r.record.statusWriters == "" {
-			return "another writer keeps writing over the status, which is written with growing delay"
+			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
-		return fmt.Sprintf("another writer keeps writing over the status, which is written with growing delay: fields of it are written by %s", r.record.statusWriters)
+		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", r.record.statusWriters)
 	}
 	fields := r.Pipeline.ChangedFields(r.upstream, report.Status)
 	if len(fields) == 0 {
-		return "each write of the status changes what it shall say; it is written with growing delay"
+		return "each write of the status changes the desired status; it is written with growing delay"
 	}
-	return "each write of the status changes what it shall say, which is written with growing delay: " + strings.Join(fields, ", ")
+	return "each write of the status changes the desired status; it is written with growing delay: " + strings.Join(fields, ", ")
 }
 
 // findStatusWriters reads who writes over the status, before ours takes the fields back, once it has come to a contest.

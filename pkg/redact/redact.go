@@ -29,7 +29,7 @@ func Text(err error, otherwise string) string {
 }
 
 // NotQuoted is what is said in the place of an error that nothing is known of.
-const NotQuoted = "the error is not shown, since it may quote a value of a Secret"
+const NotQuoted = "the error is not shown, because it may quote a value of a Secret"
 
 // Errorf is fmt.Errorf with a text without values beside it: %s is for the author's words and names of types, which stay,
 // %w gives the text without values of what it wraps, and what all other verbs are given is hidden.

@@ -24,9 +24,9 @@ const (
 	ReasonNotSelected = "NotSelected"
 )
 
-// States that are recorded of a downstream that is made once and has done its work. It is not made again.
+// States that are recorded of a downstream that is made once and finished. It is not made again.
 const (
-	// StateFinished: it has done its work well.
+	// StateFinished: it finished well.
 	StateFinished = "Finished"
 	// StateFailed: it has failed.
 	StateFailed = "Failed"

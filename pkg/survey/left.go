@@ -29,7 +29,7 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Chan
 	case errors.Is(err, apply.ErrGone):
 		return left, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking at %s %s: %w", v.reconciler.Pipeline.Upstream.GVK.Kind, ref, err)
+		return nil, fmt.Errorf("inspecting %s %s: %w", v.reconciler.Pipeline.Upstream.GVK.Kind, ref, err)
 	}
 	return v.leftBefore(ref, up.GetUID()), nil
 }
