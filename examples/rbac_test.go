@@ -31,7 +31,7 @@ func TestExamplesRights(t *testing.T) {
 			if strings.Contains(out.String(), "[secrets]") != strings.Contains(configs, "kind: Secret\n") {
 				t.Error("the rights are about Secrets and the config is not, or the other way round")
 			}
-			if strings.Contains(notes.String(), "nothing is known of") {
+			if strings.Contains(notes.String(), "is unknown:") {
 				t.Errorf("a kind was guessed: %s", &notes)
 			}
 			golden.File(t, e.path("rbac.yaml"), []byte(out.String()))

@@ -77,7 +77,7 @@ func check(v any) *EncodeError {
 		}
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return &EncodeError{Problem: fmt.Sprintf("%v is no JSON number", v)}
+			return &EncodeError{Problem: fmt.Sprintf("%v is not a JSON number", v)}
 		}
 	case map[string]any:
 		first, found := "", (*EncodeError)(nil) // in the order of the keys, so that the same document gives the same error

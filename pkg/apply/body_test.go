@@ -99,7 +99,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"bytes that are no text", map[string]any{"data": []any{"ok", "\xff"}},
 			"encoding .data[1]: the text is not valid UTF-8, which JSON cannot carry; encode it with base64"},
 		{"a key that is no text", map[string]any{"\xff": 1}, `the key is not valid UTF-8`},
-		{"a number that JSON does not have", map[string]any{"a": math.NaN()}, "encoding .a: NaN is no JSON number"},
+		{"a number that JSON does not have", map[string]any{"a": math.NaN()}, "encoding .a: NaN is not a JSON number"},
 		{"a key that the API server could not find the end of", map[string]any{"a": map[string]any{strings.Repeat("k", 1001): 1}},
 			"the key has 1001 bytes; the API server reads at most 1000"},
 	}

@@ -100,13 +100,13 @@ func (o *checkOptions) kinds() (pipeline.Options, error) {
 			}
 		})
 		if given != "" {
-			return pipeline.Options{}, usagef("--%s means nothing without --live: no API server is asked", given)
+			return pipeline.Options{}, usagef("--%s has no effect without --live: no API server is asked", given)
 		}
 		source, err := kinds.Offline(o.crds...)
 		return pipeline.Options{Kinds: source}, err
 	}
 	if len(o.crds) > 0 {
-		return pipeline.Options{}, usagef("--crds and --live exclude each other: kinds come from files or from the API server")
+		return pipeline.Options{}, usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
 	}
 	cfg, err := o.connection.rest()
 	if err != nil {

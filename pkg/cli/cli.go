@@ -56,7 +56,7 @@ func newRoot(streams IO) *cobra.Command {
 watch, what makes it valid, and the objects that follow from it as templates.
 Corollary keeps the cluster that way.`,
 		Version: build().Version,
-		Example: `  # Begin with a manifest that is there
+		Example: `  # Start from an existing manifest
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml
 
   # See whether it is good, and does what its cases say, without a cluster

@@ -35,7 +35,7 @@ type colorFlag struct{ choice }
 
 func (c *colorFlag) bind(cmd *cobra.Command) {
 	c.words = []string{"auto", "always", "never"}
-	bindChoice(cmd, &c.choice, "color", "", "Colours: auto (at a terminal, unless NO_COLOR is set), always or never")
+	bindChoice(cmd, &c.choice, "color", "", "Colors: auto (at a terminal, unless NO_COLOR is set), always or never")
 }
 
 func (c *colorFlag) painter(streams IO) painter {

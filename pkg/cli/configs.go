@@ -31,7 +31,7 @@ func (f *configFlags) bind(cmd *cobra.Command) {
 // load reads the configs. That none is named is a wrong use of the command.
 func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
 	if len(f.files) == 0 {
-		return nil, nil, usagef("no config is named: add -c FILE, or -c DIRECTORY")
+		return nil, nil, usagef("no config is given: add -c FILE, or -c DIRECTORY")
 	}
 	files, errs := config.Load(config.Options{Files: f.files, Set: f.set, Env: streams.Env, Stdin: streams.In})
 	return files, errs, nil

@@ -51,7 +51,7 @@ The operator need not be named if only one of the configs has guard.confirm.`,
 		},
 	}
 	o.configs.bind(cmd)
-	cmd.Flags().StringVar(&o.digest, "digest", "", "The digest that the waiting operator tells (required)")
+	cmd.Flags().StringVar(&o.digest, "digest", "", "Digest that the waiting operator reports (required)")
 	o.connection.bind(cmd, "")
 	return cmd
 }
@@ -69,11 +69,11 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if o.digest == "" {
-		return usagef("required flag --digest is not set: the waiting operator tells the digest in its log, its event and /readyz, and so " +
-			"does corollary plan")
+		return usagef("required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
+			"corollary plan prints it")
 	}
 	if !engine.IsGuardDigest(o.digest) {
-		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan tell it, 32 digits of 0-9 and a-f",
+		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
 			o.digest)
 	}
 	cfg, err := o.connection.rest()
@@ -115,7 +115,7 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 	case len(chosen) == 0:
 		return nil, usagef("no operator has guard.confirm, which names where a confirmation is written")
 	case len(chosen) > 1:
-		return nil, usagef("a digest is about one operator, and %d have guard.confirm: name it", len(chosen))
+		return nil, usagef("a digest belongs to one operator, and %d have guard.confirm: name the operator", len(chosen))
 	}
 	return chosen, nil
 }

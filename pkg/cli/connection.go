@@ -40,8 +40,8 @@ func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
 		"Path to the kubeconfig file; else $KUBECONFIG, ~/.kube/config, or a pod's service account")
 	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
 	flags.Float32Var(&c.qps, "kube-api-qps", -1,
-		"Requests per second to the API server; -1: no limit of our own, since the server's priority and fairness shares its capacity out better")
-	flags.IntVar(&c.burst, "kube-api-burst", 0, "Requests that may exceed --kube-api-qps for a moment; 0: twice the rate")
+		"Requests per second to the API server; -1: no client-side limit, so that the server's priority and fairness decides")
+	flags.IntVar(&c.burst, "kube-api-burst", 0, "Burst of requests above --kube-api-qps; 0: twice the rate")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "namespace" { // which means something else to each command
 			f.Annotations = map[string][]string{connectionFlag: {"true"}}
@@ -64,7 +64,7 @@ func (c *connection) rest() (*rest.Config, error) {
 	cfg, err := c.loader().ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
-		return nil, usagef("no API server is configured: KUBECONFIG is %s, which is not there or names no cluster: add --kubeconfig FILE, or "+
+		return nil, usagef("no API server is configured: KUBECONFIG is %s, which does not exist or names no cluster: add --kubeconfig FILE, or "+
 			"fix it",
 			os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err):

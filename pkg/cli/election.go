@@ -44,9 +44,9 @@ func (e *election) bind(flags *pflag.FlagSet) {
 func (e *election) check() error {
 	switch {
 	case !e.enabled && (e.name != "" || e.namespace != ""):
-		return usagef("--leader-election-id and --leader-election-namespace mean nothing without --leader-elect")
+		return usagef("--leader-election-id and --leader-election-namespace have no effect without --leader-elect")
 	case !e.enabled && e.timings != leadership.DefaultTimings():
-		return usagef("--leader-election-lease-duration, -renew-deadline and -retry-period mean nothing without --leader-elect")
+		return usagef("--leader-election-lease-duration, -renew-deadline and -retry-period have no effect without --leader-elect")
 	case !e.enabled:
 		return nil
 	case e.name == "":
@@ -131,7 +131,7 @@ func (c *candidate) serve(ctx context.Context, mgr manager.Manager) error {
 	c.events.Store(&mgr)
 	err := c.Run(ctx, mgr.Start)
 	if lost := (*leadership.LostError)(nil); errors.As(err, &lost) && lost.Err == nil {
-		return fmt.Errorf("%w. There is nothing to do: started again, it stands by or leads", err)
+		return fmt.Errorf("%w. No action is needed: after a restart it stands by or leads", err)
 	}
 	return err
 }

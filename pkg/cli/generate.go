@@ -12,7 +12,7 @@ import (
 func newGenerate(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "Print what else a config needs, to be kept beside it",
+		Short: "Generate RBAC, policies and other manifests",
 		Example: `  # The status of an existing CustomResourceDefinition
   corollary generate crd-status -c app.yaml
 

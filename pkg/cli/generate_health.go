@@ -62,10 +62,10 @@ func (o *generateHealthOptions) run() error {
 	}
 	list, silent := generate.HealthOf(files)
 	for _, name := range silent {
-		fmt.Fprintf(o.streams.Err, "note: operator %s writes no status (status.enabled is false): nothing can be told from its upstreams\n", name)
+		fmt.Fprintf(o.streams.Err, "note: operator %s writes no status (status.enabled is false): its upstreams have no health\n", name)
 	}
 	if len(list) == 0 {
-		return fmt.Errorf("no operator of %s writes a status, so there is no health to tell", count(len(files), "config"))
+		return fmt.Errorf("no operator of %s writes a status, so there is no health to check", count(len(files), "config"))
 	}
 	var out bytes.Buffer
 	if err := o.write(&out, list); err != nil {
@@ -86,7 +86,7 @@ func writeArgoCD(out *bytes.Buffer, list []generate.Health) error {
 		}
 		data[h.ArgoCDKey()] = script
 	}
-	out.WriteString("# For the ConfigMap argocd-cm in Argo CD's namespace: how well a resource is.\n")
+	out.WriteString("# For the ConfigMap argocd-cm in Argo CD's namespace: the health of a resource.\n")
 	text, err := yamltext.Of(map[string]any{"data": data})
 	out.WriteString(text)
 	return err

@@ -54,7 +54,7 @@ configs with serviceAccount are refused.`,
 	flags.StringVar(&o.bundle.Replaces, "replaces", "",
 		"Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
 	flags.StringVar(&o.dir, "dir", "", "Directory to write into")
-	flags.BoolVar(&o.force, "force", false, "Write over files that are there")
+	flags.BoolVar(&o.force, "force", false, "Overwrite existing files")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")
 	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
 	return cmd
@@ -73,7 +73,7 @@ func (o *generateOLMOptions) check() error {
 		return usagef("--package %q is not a valid name for a package: %s", o.bundle.Package, problems[0])
 	}
 	if _, err := semver.StrictNewVersion(o.bundle.Version); err != nil {
-		return usagef("--version %q is no semantic version such as 1.2.3", o.bundle.Version)
+		return usagef("--version %q is not a semantic version such as 1.2.3", o.bundle.Version)
 	}
 	switch {
 	case len(o.bundle.Channels) == 0:

@@ -25,7 +25,7 @@ func newGeneratePolicy(streams IO) *cobra.Command {
 	o := &generatePolicyOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "policy -c CONFIG",
-		Short: "Print admission policies: rules at the door, marks for the operator alone",
+		Short: "Print admission policies for the rules and for the ownership marks",
 		Long: `Print two ValidatingAdmissionPolicies and their bindings for each operator.
 
 OPERATOR-rules refuses to write an upstream that the rules under validate would call

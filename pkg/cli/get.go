@@ -42,7 +42,7 @@ Lease of "corollary run" is named, it also says whether that is running, and whe
 each operator wrote last.`,
 		Example: `  corollary get -c configs/
 
-  # What needs a person
+  # What needs attention
   corollary get -c configs/ --state Conflict,Contested,Invalid,RenderFailed
 
   # Follow one namespace
@@ -63,7 +63,7 @@ each operator wrote last.`,
 	flags.StringSliceVar(&o.states, "state", nil, "Only objects in these states, separated by commas")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(rowStates(), cobra.ShellCompDirectiveNoFileComp))
 	o.running.bind(cmd)
-	flags.BoolVarP(&o.watch, "watch", "w", false, "Go on and print what changes")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "Watch, and print what changes")
 	return cmd
 }
 

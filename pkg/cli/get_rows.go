@@ -142,7 +142,7 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 	for _, r := range f.Forgotten {
 		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r),
 			state:  string(pipeline.StateLeftover),
-			reason: "the config does not have this downstream any more, or of another kind" + toDelete(forgottenRef(r))})
+			reason: "the config no longer has this downstream, or has it with another kind" + toDelete(forgottenRef(r))})
 	}
 	return append(rows, left...)
 }
@@ -153,7 +153,7 @@ func leftRows(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef) []row {
 	for _, c := range f.Left {
 		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c),
 			state: string(pipeline.StateLeftover), created: createdAt(c.Live),
-			reason: "it is left of an earlier " + pl.Upstream.GVK.Kind +
+			reason: "it belongs to an earlier " + pl.Upstream.GVK.Kind +
 				" of this name, which is gone: delete it, or let adoptionPolicy: IfUnowned take it over"})
 	}
 	return rows

@@ -39,7 +39,7 @@ func nameShell(root *cobra.Command) {
 			if len(args) == 0 {
 				return usagef("no shell is named: bash, zsh, fish or powershell")
 			}
-			return usagef("unknown shell %q: there are bash, zsh, fish and powershell", args[0])
+			return usagef("unknown shell %q: use bash, zsh, fish or powershell", args[0])
 		}
 	}
 }

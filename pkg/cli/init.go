@@ -33,7 +33,7 @@ func newInit(streams IO) *cobra.Command {
 	o := &initOptions{streams: streams, scope: choice{words: []string{"Namespaced", "Cluster"}}}
 	cmd := &cobra.Command{
 		Use:   "init (--kind KIND.VERSION.GROUP | --crd FILE) --from FILE",
-		Short: "Write a first config from manifests that are there",
+		Short: "Write a first config from existing manifests",
 		Long: `Write everything that a first config needs, from manifests as they would be
 applied by hand: each becomes a downstream, and the values that differ from one
 custom resource to the next become holes in its template.
@@ -65,13 +65,13 @@ file is overwritten without --force.`,
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml --from service.yaml \
     --hole deployment:.spec.replicas=replicas
 
-  # A kind that is there
+  # An existing kind
   corollary init --crd webapps.yaml --from deploy.yaml --dir webapp`,
 		Args: noArguments("manifests are named with --from"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.program = cmd.Root().DisplayName()
 			if cmd.Flags().Changed("scope") && o.crd != "" {
-				return usagef("--scope and --crd exclude each other: the definition tells the scope")
+				return usagef("--scope and --crd cannot be combined: the definition tells the scope")
 			}
 			return o.run(cmd.Context())
 		},
@@ -84,7 +84,7 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "New kind to define: KIND.VERSION.GROUP, such as WebApp.v1.platform.example.com")
 	bindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
-	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of a kind that is there")
+	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of an existing kind")
 	flags.StringArrayVar(&o.from, "from", nil, "File with manifests, or - for standard input; may be repeated")
 	flags.StringArrayVar(&o.holes, "hole", nil, "Value that the custom resource gives: [DOWNSTREAM:]PATH=FIELD; may be repeated")
 	flags.StringVar(&o.name, "name", "",
@@ -92,7 +92,7 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.domain, "domain", "",
 		"Domain of the keys that mark objects in the cluster (default: asked for on a terminal, else the kind's group)")
 	flags.StringVar(&o.dir, "dir", ".", "Directory to write to")
-	flags.BoolVar(&o.force, "force", false, "Overwrite files that are there")
+	flags.BoolVar(&o.force, "force", false, "Overwrite existing files")
 	bindCRDs(cmd, &o.crds)
 	completeFiles(cmd, "crd", "yaml", "yml", "json")
 	completeFiles(cmd, "from", "yaml", "yml", "json")
@@ -158,7 +158,7 @@ func (o *initOptions) upstream() (*scaffold.Upstream, error) {
 	case o.kind == "" && o.crd == "":
 		return nil, usagef("no kind is named: add --kind KIND.VERSION.GROUP for a new one, or --crd FILE")
 	case o.kind != "" && o.crd != "":
-		return nil, usagef("--kind and --crd exclude each other: the definition tells the kind")
+		return nil, usagef("--kind and --crd cannot be combined: the definition tells the kind")
 	case o.crd != "":
 		return scaffold.Definition(o.crd)
 	}

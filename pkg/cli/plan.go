@@ -62,10 +62,10 @@ template reads a Secret.`,
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.against.files, "against", nil,
-		"The config as it is now: show what going from it to -c would do; a file or directory, may be repeated")
+		"The current config: show what changing from it to -c would do; a file or directory, may be repeated")
 	completeFiles(cmd, "against", "yaml", "yml")
 	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
-	flags.BoolVar(&o.noDiff, "no-diff", false, "Leave out the fields: a line for each object")
+	flags.BoolVar(&o.noDiff, "no-diff", false, "Do not print fields: one line for each object")
 	o.color.bind(cmd)
 	return cmd
 }

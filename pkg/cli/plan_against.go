@@ -252,9 +252,9 @@ func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) err
 			seen[live.UID] = true
 			item := planItem{operator: t.old.Pipeline().Name, upstream: up, downstream: d.Name, action: actionLeftover,
 				object: objectRef{d.Kind.GVK, pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, string(live.UID)},
-				reason: "the new config does not look at it; nothing changes or deletes it any more, but for what its owner reference does"}
+				reason: "the new config does not manage it; nothing changes or deletes it, except through its owner reference"}
 			if len(live.Owners) == 0 {
-				item.reason = "the new config does not look at it; nothing changes or deletes it any more"
+				item.reason = "the new config does not manage it; nothing changes or deletes it"
 			}
 			if err := t.add(item); err != nil {
 				return err

@@ -120,7 +120,7 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	}
 	for _, r := range f.Forgotten {
 		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread, object: forgottenRef(r),
-			reason: fmt.Sprintf("the status names it for downstream %s, which the config does not have any more, or of another kind", r.Name) +
+			reason: fmt.Sprintf("the status records it for downstream %s, which the config no longer has, or has with another kind", r.Name) +
 				toDelete(forgottenRef(r))}
 		if err := p.add(item); err != nil {
 			return err

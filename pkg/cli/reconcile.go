@@ -108,7 +108,7 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	}
 	_, err = client.Resource(k.gvr).Namespace(target.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("asking for a look at %s: %s", target, apply.Classify(err).Message)
+		return fmt.Errorf("requesting a reconcile of %s: %s", target, apply.Classify(err).Message)
 	}
 	for _, key := range keys {
 		fmt.Fprintf(o.streams.Out, "%s: %s is %s\n", target, key, now)
@@ -133,9 +133,9 @@ func annotationsOf(files []*config.File, k *namedKind) ([]string, error) {
 	case len(keys) > 0:
 		return keys, nil
 	case len(without) > 0:
-		return nil, fmt.Errorf("%s names no annotation to ask by: add conventions.reconcile.annotation, and have run load it",
+		return nil, fmt.Errorf("%s has no conventions.reconcile.annotation: add it, and let run load the config",
 			strings.Join(without, ", "))
 	}
-	return nil, fmt.Errorf("%s is no upstream of these configs; ask for a look at the object that it follows from (corollary why tells which)",
+	return nil, fmt.Errorf("%s is not an upstream of these configs; reconcile the upstream that it follows from (corollary why names it)",
 		k)
 }

@@ -53,7 +53,7 @@ func TestReconcileRefuses(t *testing.T) {
 		want   string
 	}{
 		{"the config has no key", []string{"-c", operatorFile, "widget", "one"}, "add conventions.reconcile.annotation"},
-		{"a downstream", []string{"-c", config, "cm", "one"}, "ConfigMap is no upstream of these configs"},
+		{"a downstream", []string{"-c", config, "cm", "one"}, "ConfigMap is not an upstream of these configs"},
 		{"another kind", []string{"-c", config, "pod", "one"}, `no config has a kind "pod": there are ConfigMap, Widget.tools.example.com`},
 		{"no such object", []string{"-c", config, "widget", "none"}, `widgets.tools.example.com "none" not found`},
 		{"no name", []string{"-c", config, "widget"}, "KIND and NAME are needed"},

@@ -17,7 +17,7 @@ func (o *releaseOptions) unusable(files []*config.File, problems config.Errors) 
 			failed = append(failed, e)
 			continue
 		}
-		fmt.Fprintf(o.streams.Err, "note: this is no obstacle here: %s\n", e)
+		fmt.Fprintf(o.streams.Err, "note: ignored here: %s\n", e)
 	}
 	return failed
 }

@@ -25,7 +25,7 @@ func newRelease(streams IO) *cobra.Command {
 	o := &releaseOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "release -c CONFIG",
-		Short: "Take the finalizer off every upstream, before an uninstall",
+		Short: "Remove the finalizer from every upstream, before an uninstall",
 		Long: `Take the config's finalizer (conventions.finalizer) off every upstream that bears
 it, so that upstreams can be deleted once no operator runs that would clean up after
 them. Downstreams stay as they are: those with an owner reference are still deleted

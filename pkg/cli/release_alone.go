@@ -38,7 +38,7 @@ func (a *alone) check() error {
 	case a.lease == "" && a.deployment != "":
 		return usagef("--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
 	case a.lease == "" && a.namespace != "":
-		return usagef("--leader-election-namespace means nothing without --leader-election-id")
+		return usagef("--leader-election-namespace has no effect without --leader-election-id")
 	case a.lease == "":
 		return nil
 	}
@@ -102,14 +102,14 @@ func (a *alone) discard(ctx context.Context, cfg *rest.Config, w io.Writer) erro
 	lease, err := leases.Get(ctx, a.lease, metav1.GetOptions{})
 	if err == nil {
 		if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" {
-			fmt.Fprintf(w, "Lease %s/%s is left: %s holds it by now\n", a.namespace, a.lease, *holder)
+			fmt.Fprintf(w, "Lease %s/%s is kept: %s holds it now\n", a.namespace, a.lease, *holder)
 			return nil
 		}
 		err = leases.Delete(ctx, a.lease, *metav1.NewRVDeletionPrecondition(lease.ResourceVersion))
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		fmt.Fprintf(w, "Lease %s/%s is left: it was taken just now\n", a.namespace, a.lease)
+		fmt.Fprintf(w, "Lease %s/%s is kept: it was just taken\n", a.namespace, a.lease)
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("deleting Lease %s/%s, which nobody needs any more: %s", a.namespace, a.lease, apply.Classify(err).Message)
 	}

@@ -25,8 +25,8 @@ func TestDiscard(t *testing.T) {
 	}{
 		{"nobody needs it", 200, "", 200, "", ""},
 		{"it was never made", 404, "", 0, "", ""},
-		{"somebody leads again", 200, "you", 0, "Lease apps/lease is left: you holds it by now", ""},
-		{"somebody takes it at this moment", 200, "", 409, "Lease apps/lease is left: it was taken just now", ""},
+		{"somebody leads again", 200, "you", 0, "Lease apps/lease is kept: you holds it now", ""},
+		{"somebody takes it at this moment", 200, "", 409, "Lease apps/lease is kept: it was just taken", ""},
 		{"somebody else deletes it", 200, "", 404, "", ""},
 		{"it may not be deleted", 200, "", 403, "", "deleting Lease apps/lease, which nobody needs any more: "},
 		{"it may not be read", 403, "", 0, "", "deleting Lease apps/lease, which nobody needs any more: "},

@@ -30,7 +30,7 @@ func newHold(cfg *rest.Config, namespace, name string, w io.Writer) (*hold, erro
 		Namespace: namespace, Name: name, Timings: leadership.DefaultTimings(), Role: "release", Once: true, Log: logr.Discard(),
 		Waiting: func(holder string, lasts time.Duration) {
 			h.holder = holder
-			fmt.Fprintf(w, "waiting until %s lets go of Lease %s, or has been silent for %.0fs\n", holder, h.lease, lasts.Seconds())
+			fmt.Fprintf(w, "waiting until %s releases Lease %s, or has not renewed it for %.0fs\n", holder, h.lease, lasts.Seconds())
 		},
 	})
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *hold) during(ctx context.Context, work func(context.Context) error) err
 	case errors.As(err, &denied):
 		return fmt.Errorf("taking Lease %s: %s", h.lease, apply.Classify(denied.Err).Message)
 	case errors.As(err, &lost):
-		return fmt.Errorf("%w. The rest is left as it is: called again, release goes on with it", err)
+		return fmt.Errorf("%w. The rest is unchanged: run release again to continue", err)
 	case !begun && h.holder != "":
 		return fmt.Errorf("waiting for Lease %s, which %q holds: %w", h.lease, h.holder, err)
 	case !begun:

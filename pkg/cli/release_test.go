@@ -156,7 +156,7 @@ func TestReleaseByConfigs(t *testing.T) {
 		lists  int
 	}{
 		{"broken rules and templates hold nobody up", []string{broken}, 0, "0 upstreams released", 1},
-		{"what is broken is told all the same", []string{broken}, 0, "note: this is no obstacle here: " + broken, 1},
+		{"what is broken is told all the same", []string{broken}, 0, "note: ignored here: " + broken, 1},
 		{"a config that cannot be read may hide a finalizer", []string{"missing.yaml", "-c", good}, 1, "missing.yaml: cannot be read", 1},
 		{"without a watch nothing can be found", []string{good, "--set", "widgets:.watch.kind="}, 1, "watch.kind", 0},
 		{"no finalizer, nothing to do", []string{good, "--set", "widgets:.conventions.finalizer="}, 0, "operator widgets has no finalizer", 0},

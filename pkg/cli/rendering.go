@@ -88,7 +88,7 @@ func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs
 	d := c.Pipeline.Downstreams[i]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {
-		r.fail(u, fmt.Errorf("downstream %s: %s %s follows from %s already: the two would be in conflict", d.Name, d.Config.Kind,
+		r.fail(u, fmt.Errorf("downstream %s: %s %s already follows from %s: the two would conflict", d.Name, d.Config.Kind,
 			o.Target, first))
 		return
 	}

@@ -65,7 +65,7 @@ func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, ro
 func (r *checkReport) kind(f *config.File, source kinds.Source, role, path, apiVersion string, k kinds.Kind) {
 	head := fmt.Sprintf("%s: %s (%s): ", role, k.GVK.Kind, apiVersion)
 	if k.GVR.Empty() {
-		r.kinds = append(r.kinds, head+"unknown: taken for namespaced, not typed")
+		r.kinds = append(r.kinds, head+"unknown: assumed to be namespaced, not typed")
 		r.warnings = append(r.warnings, unknownKind(f, source, path, k.GVK).Error())
 		return
 	}
@@ -107,7 +107,7 @@ func (r *checkReport) write(w io.Writer) {
 	r.writeHoles(w)
 	if r.status != "" {
 		if r.optional {
-			fmt.Fprintln(w, "  optional: to record what the API server or admission makes of downstreams, so that a restart costs no apply, add "+
+			fmt.Fprintln(w, "  optional: to record how the API server or admission changes downstreams, so that a restart needs no apply, add "+
 				"to the upstream's CustomResourceDefinition:")
 		} else {
 			fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")

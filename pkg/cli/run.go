@@ -76,13 +76,13 @@ configs are overridden by COROLLARY_SET_<anything>, which holds what --set takes
 func (o *runOptions) bind(cmd *cobra.Command) {
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&o.workers, "workers", 4, "How many upstreams of each operator are worked on at once")
+	flags.IntVar(&o.workers, "workers", 4, "Number of upstreams of each operator that are reconciled at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
 	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
-		"How often configs are loaded again beside being watched; 0: they are loaded at the start only")
+		"How often configs are reloaded, although they are watched too; 0: load them only at the start")
 	o.election.bind(flags)
-	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; what is watched is up to the configs")
+	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; the configs decide what is watched")
 	bindLogging(cmd, &o.logging)
 }
 
@@ -136,7 +136,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err := o.prepare(operators, mgr, files, loaded, problems, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { logger.Info("stopping: what is under way is finished; a second signal stops at once") })
+	context.AfterFunc(ctx, func() { logger.Info("stopping: finishing running reconciliations; a second signal stops at once") })
 	b := build()
 	logger.Info("starting", "version", b.Version, "revision", b.Revision, "server", cfg.Host, "operators", names(files))
 	if err := part.serve(ctx, mgr); err != nil {
@@ -161,7 +161,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 	}
 	load := func() ([]*config.File, config.Errors) {
 		files, errs, err := o.configs.load(again())
-		if err != nil { // no config is named: it would not have come this far
+		if err != nil { // no config is given: it would not have come this far
 			return nil, config.Errors{{Problem: err.Error()}}
 		}
 		return files, errs

@@ -32,7 +32,7 @@ func (r *runningFlags) bind(cmd *cobra.Command) {
 func (r *runningFlags) check() error {
 	if r.lease == "" {
 		if r.namespace != "" {
-			return usagef("--leader-election-namespace means nothing without --leader-election-id")
+			return usagef("--leader-election-namespace has no effect without --leader-election-id")
 		}
 		return nil
 	}
@@ -42,7 +42,7 @@ func (r *runningFlags) check() error {
 // note says whether "corollary run" is running, as far as its Lease tells.
 func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *connection, note func(format string, args ...any)) error {
 	if r.lease == "" {
-		note("whether corollary run is running is not known: name its Lease with --leader-election-id")
+		note("cannot tell whether corollary run is running: name its Lease with --leader-election-id")
 		return nil
 	}
 	namespace := r.namespace
@@ -62,7 +62,7 @@ func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *connection
 	case apierrors.IsNotFound(err):
 		note("corollary run is not running: Lease %s does not exist", at)
 	case err != nil:
-		note("whether corollary run is running is not known: reading Lease %s: %s", at, apply.Classify(err).Message)
+		note("cannot tell whether corollary run is running: reading Lease %s: %s", at, apply.Classify(err).Message)
 	default:
 		note("%s", leaseText(at, lease.Spec, time.Now()))
 	}
@@ -75,7 +75,7 @@ func leaseText(at string, l coordinationv1.LeaseSpec, now time.Time) string {
 		return fmt.Sprintf("corollary run is not running: nobody holds Lease %s", at)
 	}
 	if l.RenewTime == nil || l.LeaseDurationSeconds == nil {
-		return fmt.Sprintf("whether corollary run is running is not known: Lease %s has no renewTime or no leaseDurationSeconds", at)
+		return fmt.Sprintf("cannot tell whether corollary run is running: Lease %s has no renewTime or no leaseDurationSeconds", at)
 	}
 	since := ""
 	if l.AcquireTime != nil {

@@ -28,7 +28,7 @@ func TestLeaseText(t *testing.T) {
 			"it stopped and gave the Lease back"},
 		{coordinationv1.LeaseSpec{}, "corollary run is not running: nobody holds Lease ns/app", "an empty Lease"},
 		{coordinationv1.LeaseSpec{HolderIdentity: &pod},
-			"whether corollary run is running is not known: Lease ns/app has no renewTime or no leaseDurationSeconds", "somebody else's Lease"},
+			"cannot tell whether corollary run is running: Lease ns/app has no renewTime or no leaseDurationSeconds", "somebody else's Lease"},
 	} {
 		if got := leaseText("ns/app", test.lease, now); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.reason, got, test.want)

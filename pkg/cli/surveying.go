@@ -26,8 +26,8 @@ type surveyFlags struct {
 func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
 	f.configs.bind(cmd)
 	f.connection.bind(cmd, namespaceUsage)
-	cmd.Flags().IntVar(&f.workers, "workers", 8, "How many upstreams are worked on at once")
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Tell the progress on standard error, be it a terminal or not")
+	cmd.Flags().IntVar(&f.workers, "workers", 8, "Number of upstreams that are read at once")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Print the progress to standard error, even if it is not a terminal")
 }
 
 // namespace is that of -n; empty where it was not given.
@@ -96,7 +96,7 @@ func each(ctx context.Context, s *survey.Surveyor, files []*config.File, note fu
 // noteMode says that what follows about an operator is not what run does.
 func noteMode(file *config.File, note func(format string, args ...any)) {
 	if file.Mode == config.ModeObserve {
-		note("operator %s: mode is Observe, so run does nothing of it; this is what it would do with mode: Enforce", file.Metadata.Name)
+		note("operator %s: mode is Observe, so run does none of this; this is what it would do with mode: Enforce", file.Metadata.Name)
 	}
 }
 
@@ -114,7 +114,7 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 	if w := p.Config.Watch; w.LabelSelector != nil || w.NamespaceSelector != nil {
 		selected = " that its watch selects"
 	}
-	note("operator %s: there is no %s%s%s", p.Name, p.Upstream.GVK.Kind, where, selected)
+	note("operator %s: no %s%s%s", p.Name, p.Upstream.GVK.Kind, where, selected)
 }
 
 // progressLine shows how far a survey is: at a terminal on one line that is written over, else on lines of their own.

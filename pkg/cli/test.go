@@ -63,7 +63,7 @@ The exit code is 1 where a case fails.`,
 	completeFiles(cmd, "crds", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
 	flags.BoolVar(&o.runner.Update, "update", false, "Write what comes out into the expectations of the cases")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Tell of every case, not only of those that fail")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Print every case, not only those that fail")
 	flags.StringVar(&o.junit, "junit", "", "Write a report in JUnit's format to the file")
 	o.color.bind(cmd)
 	return cmd
@@ -106,7 +106,7 @@ func (o *testOptions) test(ctx context.Context, args []string) error {
 func (o *testOptions) selected(paths []string) ([]string, error) {
 	wanted, err := regexp.Compile(o.run)
 	if err != nil {
-		return nil, usagef("--run is no regular expression: %s", err)
+		return nil, usagef("--run is not a regular expression: %s", err)
 	}
 	var list []string
 	for _, path := range paths {

@@ -59,7 +59,7 @@ func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 	known := related || found
 	met, err := e.explainUnowned(ctx, k, !known)
 	if err == nil && !known && !met {
-		e.writer.remark(fmt.Sprintf("%s: no operator of these configs has to do with it: it bears no owner's mark, and none watches or reads it",
+		e.writer.remark(fmt.Sprintf("%s: not related to these configs: it has no owner mark, and no operator watches or reads it",
 			e.object))
 	}
 	return err

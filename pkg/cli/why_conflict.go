@@ -25,7 +25,7 @@ func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconc
 		return
 	}
 	for _, text := range holdersOf(object) {
-		line("what stands there %s", text)
+		line("the existing object %s", text)
 	}
 }
 

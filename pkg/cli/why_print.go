@@ -28,7 +28,7 @@ func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconc
 		e.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
 	}
 	for _, r := range f.Forgotten {
-		e.writer.about(fmt.Sprintf("%s: left over: the status names it for downstream %s, which the config does not have any more, or of "+
+		e.writer.about(fmt.Sprintf("%s: left over: the status records it for downstream %s, which the config no longer has, or has with "+
 			"another kind", forgottenRef(r), r.Name))
 	}
 }
@@ -130,7 +130,7 @@ func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *r
 func nextWrite(c reconcile.Change) string {
 	switch c.Action {
 	case reconcile.ChangeLeave:
-		return "it is left so; an apply would change:"
+		return "it is left as it is; an apply would change:"
 	case reconcile.ChangeRefuse:
 		return "what was to be written:"
 	}

@@ -17,7 +17,7 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 	if !applied || !hasObject(c) {
 		return
 	}
-	mend, list := "see to it", unmetRules(p, f, c)
+	mend, list := "look at it", unmetRules(p, f, c)
 	for _, h := range list {
 		word := "not ready"
 		if h.Failed {
@@ -30,7 +30,7 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 		line("%s: %s", word, h.Message)
 	}
 	if c.State == pipeline.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
-		line("all is applied, and no write of the operator will change that: %s: kubectl describe %s", mend, describing(p, c))
+		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s", mend, describing(p, c))
 	}
 }
 

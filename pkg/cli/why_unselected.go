@@ -26,17 +26,17 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 	upstream, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		e.writer.about("nothing follows from it: it does not exist")
+		e.writer.about("it has no downstreams: it does not exist")
 		return nil
 	case err != nil:
 		return err
 	}
 	reasons := e.passedOver(ctx, e.files[n], upstream)
 	if len(reasons) == 0 {
-		reasons = []string{"it was made by this very operator, which makes nothing of what it has made"}
+		reasons = []string{"this operator created it, and never uses its own objects as upstreams"}
 	}
 	for _, reason := range reasons {
-		e.writer.about("nothing follows from it: " + reason)
+		e.writer.about("it has no downstreams: " + reason)
 	}
 	return nil
 }
@@ -108,9 +108,9 @@ func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line
 	i := slices.IndexFunc(e.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
 	reasons := e.passedOver(ctx, e.files[i], f.Upstream)
 	for _, reason := range reasons {
-		line("the config does not select it (any more): %s", reason)
+		line("the config does not select it: %s", reason)
 	}
 	if len(reasons) == 0 { // it has changed since it was looked at
-		line("the config does not select it (any more)")
+		line("the config does not select it")
 	}
 }

@@ -38,7 +38,7 @@ func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok
 	}
 	if n.Kind == yaml.AliasNode {
 		if slices.Contains(c.within, n.Alias) {
-			c.fail(n.Line, display(p), "write the value out", "the alias *%s stands inside what it names", n.Value)
+			c.fail(n.Line, display(p), "write the value out", "the alias *%s is inside of what it names", n.Value)
 			c.broken = append(c.broken, display(p))
 			return nil, false
 		}
@@ -68,7 +68,7 @@ func (c *converter) scalar(n *yaml.Node, p fieldpath.Path) (any, bool) {
 	}
 	v, err := scalarValue(n)
 	if err != nil {
-		c.fail(n.Line, display(p), "quote it if it is text", "%s is no value that JSON has", clip(n.Value))
+		c.fail(n.Line, display(p), "quote it if it is text", "%s is not a JSON value", clip(n.Value))
 		c.broken = append(c.broken, display(p))
 		return nil, false
 	}

@@ -171,7 +171,7 @@ func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
 	}
 	dur, err := time.ParseDuration(s)
 	if err != nil {
-		d.fail(p, mend, "%q is no duration", clip(s))
+		d.fail(p, mend, "%q is not a duration", clip(s))
 		return
 	}
 	out.SetInt(int64(dur))

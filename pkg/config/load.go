@@ -26,7 +26,7 @@ type Options struct {
 // while there are errors.
 func Load(o Options) ([]*File, Errors) {
 	if len(o.Files) == 0 {
-		return nil, Errors{{Problem: "no config is named", Fix: "name a file or a directory of files"}}
+		return nil, Errors{{Problem: "no config is given", Fix: "name a file or a directory of files"}}
 	}
 	sources, errs := find(o.Files)
 	overrides, more := readOverrides(o)

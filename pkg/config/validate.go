@@ -140,7 +140,7 @@ func (v *validator) namespaces(path string, names []string) {
 	for i, name := range names {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if j, twice := first[name]; twice {
-			v.add(at, "remove one of them", "%q stands at number %d already", name, j)
+			v.add(at, "remove one of them", "%q is already item %d", name, j)
 			continue
 		}
 		first[name] = i
@@ -234,8 +234,8 @@ func (v *validator) badPath(at, text string, err error) {
 		if _, err := fieldpath.Parse("." + text); pe.Offset == 0 && err != nil {
 			mend = "write one such as .spec.replicas" // a dot alone does not fix it
 		}
-		v.add(at, mend, "%q is no path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
+		v.add(at, mend, "%q is not a path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
 		return
 	}
-	v.add(at, "", "%q is no path: %v", clip(text), err)
+	v.add(at, "", "%q is not a path: %v", clip(text), err)
 }

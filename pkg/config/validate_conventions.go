@@ -115,7 +115,7 @@ func (v *validator) hash() {
 	case h.Label != "":
 		v.hashKey("conventions.hash.label", h.Label, "conventions.labels", v.Conventions.Labels)
 	case !v.elsewhere() && !v.reported("conventions.hash.annotation") && !v.reported("conventions.hash.label"):
-		v.add("conventions.hash", "add annotation: KEY or label: KEY, where the hash is to ride", "no key is given")
+		v.add("conventions.hash", "add annotation: KEY or label: KEY, for the key of the hash", "no key is given")
 	}
 }
 

@@ -16,7 +16,7 @@ func (v *validator) deletion() {
 	v.targets(at, b.TargetNamespaces)
 	v.required(at+".doneWhen", b.DoneWhen, "write a CEL expression over downstream that is true once it finished")
 	if b.Timeout <= 0 {
-		v.add(at+".timeout", "write a time such as 1h; onTimeout says what happens then", "%s is no time to wait", b.Timeout)
+		v.add(at+".timeout", "write a time such as 1h; onTimeout says what happens then", "%s is not a valid timeout", b.Timeout)
 	}
 	v.holds("deletion.before is given")
 	v.recorded()

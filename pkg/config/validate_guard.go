@@ -20,7 +20,7 @@ func (v *validator) guard() {
 		v.share("guard.maxChanged", g.MaxChanged)
 	}
 	if *g.Minimum < 0 {
-		v.add("guard.minimum", "write 0 or more", "%d is less than nothing", *g.Minimum)
+		v.add("guard.minimum", "write 0 or more", "%d is negative", *g.Minimum)
 	}
 	if c := g.Confirm; c != nil {
 		const at = "guard.confirm"

@@ -21,7 +21,7 @@ func (v *validator) adopt(at string, d *Downstream) {
 		switch j := slices.Index(d.Adopt.FieldManagers, name); {
 		case !v.required(here, name, "name a writer as metadata.managedFields does"):
 		case j < i:
-			v.add(here, "remove one of them", "%q stands at number %d already", clip(name), j)
+			v.add(here, "remove one of them", "%q is already item %d", clip(name), j)
 		case name == v.Conventions.FieldManager:
 			v.add(here, "remove it", "%q is this operator's own field manager", clip(name))
 		default:
@@ -43,7 +43,7 @@ func (v *validator) previous() {
 	}
 	const at = "conventions.previous"
 	if *p == (Previous{}) {
-		v.addWhole(at, "name what was used before: fieldManager, finalizer, hash or owner; or remove it", "required value is missing")
+		v.addWhole(at, "name what was used earlier: fieldManager, finalizer, hash or owner; or remove it", "required value is missing")
 	}
 	if v.changed(at+".fieldManager", p.FieldManager, c.FieldManager) {
 		v.managerName(at+".fieldManager", p.FieldManager)
@@ -69,7 +69,7 @@ func (v *validator) previousHash(at string, h PreviousHash) {
 	case h.Label != "":
 		v.previousKey(at+".label", h.Label, c.Hash.Label)
 	default:
-		v.addWhole(at, "add annotation: KEY or label: KEY, where the hash rode", "no key is given")
+		v.addWhole(at, "add annotation: KEY or label: KEY, for the previous key of the hash", "no key is given")
 	}
 }
 
@@ -82,7 +82,7 @@ func (v *validator) previousKey(at, key, current string) {
 // changed reports a name that is the one in use, and tells whether there is another.
 func (v *validator) changed(at, name, current string) bool {
 	if name != "" && name == current {
-		v.add(at, "remove it", "%q is the one that is used now", clip(name))
+		v.add(at, "remove it", "%q is the current one", clip(name))
 		return false
 	}
 	return name != ""

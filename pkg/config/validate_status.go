@@ -27,7 +27,7 @@ func (v *validator) status() {
 	s := &v.Status
 	if *s.Enabled {
 		v.required("status.conditions.ready", s.Conditions.Ready,
-			"name the condition type that says whether all is well, or set status.enabled: false")
+			"name the condition type for readiness, or set status.enabled: false")
 	}
 	first := map[string]string{}
 	for _, c := range s.Conditions.all() {

@@ -120,14 +120,14 @@ func canonicalNumber(v any, at *trail) (any, error) {
 	case json.Number:
 		return canonicalText(v.String(), at)
 	default:
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is no JSON value", v),
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("a %T is not a JSON value", v),
 			Fix: "give a map, list, string, number or boolean"}
 	}
 }
 
 func canonicalFloat(f float64, at *trail) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%v is no JSON number", f), Fix: "give a finite number"}
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%v is not a JSON number", f), Fix: "give a finite number"}
 	}
 	if i, ok := integral(f); ok {
 		return i, nil
@@ -142,7 +142,7 @@ func canonicalText(s string, at *trail) (any, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is no number that can be stored", s),
+		return nil, &ValueError{Path: at.path(), Problem: fmt.Sprintf("%q is not a number that can be stored", s),
 			Fix: "give a number, or quote it to make it a string"}
 	}
 	if isDigits(s) && strconv.FormatFloat(f, 'f', 0, 64) != s {

@@ -133,12 +133,12 @@ func TestCanonicalErrors(t *testing.T) {
 		"not a number": {
 			reason: "JSON has no NaN",
 			in:     map[string]any{"spec": map[string]any{"a.b/c": []any{1.0, math.NaN()}}},
-			want:   ".spec['a.b/c'][1]: NaN is no JSON number: give a finite number",
+			want:   ".spec['a.b/c'][1]: NaN is not a JSON number: give a finite number",
 		},
 		"infinite": {
 			reason: "JSON has no infinity",
 			in:     map[string]any{"x": math.Inf(-1)},
-			want:   ".x: -Inf is no JSON number: give a finite number",
+			want:   ".x: -Inf is not a JSON number: give a finite number",
 		},
 		"integer too large": {
 			reason: "the API server would round it to a float",
@@ -153,12 +153,12 @@ func TestCanonicalErrors(t *testing.T) {
 		"number out of range": {
 			reason: "no float64 has it",
 			in:     map[string]any{"x": json.Number("1e400")},
-			want:   `.x: "1e400" is no number that can be stored: give a number, or quote it to make it a string`,
+			want:   `.x: "1e400" is not a number that can be stored: give a number, or quote it to make it a string`,
 		},
 		"no JSON": {
 			reason: "a Go value that no decoder gives",
 			in:     map[string]any{"x": []string{"a"}},
-			want:   ".x: a []string is no JSON value: give a map, list, string, number or boolean",
+			want:   ".x: a []string is not a JSON value: give a map, list, string, number or boolean",
 		},
 		"stringData of numbers": {
 			reason: "the API server refuses it; the value is not shown",
@@ -168,7 +168,7 @@ func TestCanonicalErrors(t *testing.T) {
 		"several": {
 			reason: "the first one, whichever a map gives first",
 			in:     map[string]any{"c": math.NaN(), "a": map[string]any{"d": math.NaN(), "b": math.NaN()}, "e": math.NaN(), "f": math.NaN()},
-			want:   ".a.b: NaN is no JSON number: give a finite number",
+			want:   ".a.b: NaN is not a JSON number: give a finite number",
 		},
 		"several in stringData": {
 			reason: "the first one",

@@ -137,7 +137,7 @@ var loops = []loop{
 			}
 		}},
 	{name: "leftover", reason: "somebody makes what is no longer wanted, again and again, as if he were this operator",
-		change: []string{"    # downstream", "    when: 'false'\n    # downstream"}, says: []string{"making"},
+		change: []string{"    # downstream", "    when: 'false'\n    # downstream"}, says: []string{"recreating"},
 		disturb: func(o opponent) {
 			up, err := testkit.Dynamic(o.t).Resource(widgets).Namespace(o.ns).Get(context.Background(), "a", metav1.GetOptions{})
 			if err != nil || o.live("a") != nil {

@@ -135,7 +135,7 @@ func TestGuardAtStart(t *testing.T) {
 	counter := testkit.NewCounter()
 	r := start(t, counter.Wrap(testkit.Config()), withKey(conf, "version", "two"))
 	waitState(t, name, "GuardWaiting")
-	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "6 of 6 standing downstreams") || !strings.Contains(err.Error(), "guard.confirmed") {
+	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "6 of 6 existing downstreams") || !strings.Contains(err.Error(), "guard.confirmed") {
 		t.Errorf("readiness says %v", err)
 	}
 	testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))

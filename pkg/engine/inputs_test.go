@@ -104,8 +104,8 @@ func TestInputStaysInItsNamespace(t *testing.T) {
 		applyReader(t, ns, reader, asks)
 	}
 	start(t, testkit.Config(), withInputs(ns, name))
-	eventuallyCondition(t, ns, "slash", "False", "RenderFailed", "which is no name")
-	eventuallyCondition(t, ns, "dots", "False", "RenderFailed", "which is no name")
+	eventuallyCondition(t, ns, "slash", "False", "RenderFailed", "which is not a valid name")
+	eventuallyCondition(t, ns, "dots", "False", "RenderFailed", "which is not a valid name")
 	eventuallyCondition(t, ns, "plain", "False", "Waiting", "does not exist")
 	if found := testkit.List(t, configMaps, ns, selector(name)); len(found) != 0 {
 		t.Errorf("%d objects were made of another namespace's input", len(found))

@@ -223,7 +223,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	found.expect(t, "same", "none same")
 	found.expect(t, "renamed", "create other, supersede renamed")
 	c := found.expect(t, "changed", "update changed").Changes[0]
-	if !strings.Contains(c.Note, "may not make dry runs") || c.After == nil || c.After.Object["data"].(map[string]any)["a"] != "c" {
+	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || c.After.Object["data"].(map[string]any)["a"] != "c" {
 		t.Errorf("the change is %+v", c)
 	}
 }

@@ -146,7 +146,7 @@ func refuse(p Path, i int, cur any) error {
 	case isMap && m == nil:
 		e.Problem = "is a nil map, which cannot be written to"
 	case isMap && p[i].Kind == FieldStep:
-		e.Problem = fmt.Sprintf("has no %s, and a list on the way is never made", p[i])
+		e.Problem = fmt.Sprintf("has no %s, and a list on the way is never created", p[i])
 	case isList && p[i].Kind != FieldStep:
 		e.Problem = fmt.Sprintf("has no item %s (it has %d items)", p[i], len(list))
 	default:

@@ -78,7 +78,7 @@ func TestSet(t *testing.T) {
 			err: "setting .a[n=y].v: .a has no item [n=y] (it has 1 items)"},
 		{reason: "a missing last item is not made", obj: `{"a":[]}`, path: ".a[0]", err: "setting .a[0]: .a has no item [0] (it has 0 items)"},
 		{reason: "a missing list is not made, and nothing else either", obj: `{}`, path: ".a.b[0].c",
-			err: "setting .a.b[0].c: . has no .a, and a list on the way is never made"},
+			err: "setting .a.b[0].c: . has no .a, and a list on the way is never created"},
 		{reason: "a null item is not replaced", obj: `{"a":[null]}`, path: ".a[0].b", err: "setting .a[0].b: .a[0] is null, not a map"},
 		{reason: "an index into the root", obj: `{}`, path: "[0]", err: "setting [0]: . is a map, not a list"},
 	} {

@@ -35,8 +35,8 @@ func CRDStatusOf(pipelines []*pipeline.Pipeline) (needs []*CRDStatus, silent []s
 			continue
 		}
 		if kinds.IsBuiltin(gvk.GroupKind()) {
-			return nil, nil, fmt.Errorf("operator %s: %s of %s is a kind of Kubernetes' own: no definition can be changed to store a status of "+
-				"yours, write status.enabled: false",
+			return nil, nil, fmt.Errorf("operator %s: %s of %s is a built-in kind: its definition cannot be changed to store a status of "+
+				"yours, set status.enabled: false",
 				p.Name, gvk.Kind, gvk.GroupVersion())
 		}
 		i := slices.IndexFunc(needs, func(n *CRDStatus) bool { return n.Kind == gvk })

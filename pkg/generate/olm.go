@@ -163,7 +163,7 @@ func (b *bundle) description() string {
 		}
 		lines = append(lines, fmt.Sprintf("* %s: from each %s follows %s.", f.Metadata.Name, f.Watch.Kind, strings.Join(made, ", ")))
 	}
-	return "Operators that Corollary carries out:\n\n" + strings.Join(lines, "\n") + "\n"
+	return "Operators that Corollary runs:\n\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // definitions are the watched kinds that are custom: owned where their definition is given, else required. It puts the
@@ -192,7 +192,7 @@ func (b *bundle) definitions() (map[string]any, error) {
 			return nil, fmt.Errorf("looking for %s: %w", gvk.Kind, err)
 		}
 		b.notes = append(b.notes,
-			fmt.Sprintf("the bundle requires that %s is there; it brings it where its CustomResourceDefinition is among --crds", gvk.Kind))
+			fmt.Sprintf("the bundle requires %s; it contains its CustomResourceDefinition if that is among --crds", gvk.Kind))
 		required = append(required, entry(gvk, resourceOf(known).String()))
 	}
 	out := map[string]any{}
@@ -206,7 +206,7 @@ func (b *bundle) definitions() (map[string]any, error) {
 }
 
 func entry(gvk schema.GroupVersionKind, name string) map[string]any {
-	return map[string]any{"name": name, "version": gvk.Version, "kind": gvk.Kind, "displayName": gvk.Kind, "description": "What is asked for."}
+	return map[string]any{"name": name, "version": gvk.Version, "kind": gvk.Kind, "displayName": gvk.Kind, "description": "The desired state."}
 }
 
 func (b *bundle) definitionOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {

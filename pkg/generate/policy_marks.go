@@ -56,7 +56,7 @@ func MarksPolicy(p *pipeline.Pipeline, o MarksOptions) (*AdmissionPolicy, error)
 		names = append(names, kind.GVK.Kind)
 	}
 	m.add(&spec)
-	purpose := fmt.Sprintf("Lets nobody but operator %s mark objects of kind %s as its own.", p.Name, strings.Join(names, ", "))
+	purpose := fmt.Sprintf("Lets only operator %s mark objects of kind %s as its own.", p.Name, strings.Join(names, ", "))
 	return a, a.add(o.Prefix+p.Name+"-marks", purpose, spec, matching(inNamespaces(m.namespaces(), nil), nil))
 }
 
@@ -135,7 +135,7 @@ func (m marks) namespaces() []string {
 func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 	refuse := func(expression, format string, args ...any) {
 		spec.Validations = append(spec.Validations, admissionv1.Validation{Expression: expression,
-			Message: fmt.Sprintf(format, args...) + " is for operator " + m.p.Name + " alone to set, change and take away"})
+			Message: fmt.Sprintf(format, args...) + " is for operator " + m.p.Name + " only to set, change and remove"})
 	}
 	same := func(part, key string) string {
 		return fmt.Sprintf("variables.after[?%[1]q][?%[2]q] == variables.before[?%[1]q][?%[2]q]", part, key)

@@ -52,7 +52,7 @@ func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) 
 	if spec.Variables, err = set.variables(); err != nil {
 		return nil, err
 	}
-	purpose := fmt.Sprintf("Refuses objects of kind %s that operator %s would call invalid.", p.Upstream.GVK.Kind, p.Name)
+	purpose := fmt.Sprintf("Refuses objects of kind %s that are invalid for operator %s.", p.Upstream.GVK.Kind, p.Name)
 	return a, a.add(prefix+p.Name+"-rules", purpose, spec, watched(p))
 }
 

@@ -192,7 +192,7 @@ func (d *derivation) kind(apiVersion, name string) (*kinds.Kind, error) {
 func guessed(gvk schema.GroupVersionKind) (k *kinds.Kind, note string) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return &kinds.Kind{GVK: gvk, GVR: plural, Namespaced: true, HasStatus: true},
-		fmt.Sprintf("nothing is known of %s in %s: it is taken for the namespaced resource %s; name its CustomResourceDefinition with --crds",
+		fmt.Sprintf("%s in %s is unknown: it is assumed to be the namespaced resource %s; give its CustomResourceDefinition with --crds",
 			gvk.Kind, gvk.GroupVersion(), plural.Resource)
 }
 

@@ -18,7 +18,7 @@ type Manifest struct {
 
 // ServiceAccounts are the process's and those that operators act as.
 func (r *RBAC) ServiceAccounts() []Manifest {
-	list := []Manifest{account(r.Process, "Whom the process runs as.")}
+	list := []Manifest{account(r.Process, "The ServiceAccount of the process.")}
 	var seen []Identity
 	for _, g := range r.Grants {
 		if g.To != r.Process && !slices.Contains(seen, g.To) {

@@ -144,7 +144,7 @@ func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 	if strings.HasSuffix(k.GVK.Kind, "Binding") {
 		verb, on = "bind", "the roles that it binds"
 	}
-	r.note(fmt.Sprintf("operator %s makes a %s: the API server lets it give no rights that %s has not itself, unless somebody grants it "+
+	r.note(fmt.Sprintf("operator %s makes a %s: the API server lets it grant only rights that %s has, unless it has "+
 		"the verb %s on %s",
 		r.Metadata.Name, k.GVK.Kind, r.to, verb, on))
 }

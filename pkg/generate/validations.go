@@ -45,7 +45,7 @@ func CRDValidations(list []*pipeline.Pipeline) ([]*Validations, error) {
 		}
 		if kinds.IsBuiltin(p.Upstream.GVK.GroupKind()) {
 			all[i].Notes = append(all[i].Notes,
-				fmt.Sprintf("the rules of operator %s are left out: %s is a kind of Kubernetes' own and has no CustomResourceDefinition: "+
+				fmt.Sprintf("the rules of operator %s are left out: %s is a built-in kind and has no CustomResourceDefinition: "+
 					"use generate policy", p.Name, p.Upstream.GVK.Kind))
 			continue
 		}

@@ -178,7 +178,7 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		e.Fix = near + " If not, " + e.Fix
 	}
 	if e.Hidden {
-		e.Fix += "; whether one exists that serves no version is not known: grant list on customresourcedefinitions.apiextensions.k8s.io"
+		e.Fix += "; it is not known whether one exists that serves no version: grant list on customresourcedefinitions.apiextensions.k8s.io"
 	}
 	return e
 }

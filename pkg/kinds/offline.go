@@ -95,5 +95,5 @@ func namesakes(asked schema.GroupVersionKind, have []schema.GroupVersionKind) st
 	if len(groups) == 0 {
 		return ""
 	}
-	return "there is one in " + strings.Join(groups, ", ") + "; if that is not meant, "
+	return "there is one in " + strings.Join(groups, ", ") + "; if this is not intended, "
 }

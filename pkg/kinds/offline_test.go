@@ -76,7 +76,7 @@ func TestOfflineUnknown(t *testing.T) {
 	}{
 		"group": {"a group that nothing describes", schema.GroupVersionKind{Group: "other.example.com", Version: "v1", Kind: "Thing"}, "give the file of its CustomResourceDefinition"},
 		"wrong group": {"a built-in kind, its group cut short", schema.GroupVersionKind{Group: "rbac", Version: "v1", Kind: "RoleBinding"},
-			"there is one in rbac.authorization.k8s.io/v1; if that is not meant, give the file"},
+			"there is one in rbac.authorization.k8s.io/v1; if this is not intended, give the file"},
 		"not served":  {"a version that is not served is not there", schema.GroupVersionKind{Group: "tools.example.com", Version: "v1alpha1", Kind: "Appoperator"}, "it is known in tools.example.com/v1beta1"},
 		"misspelt":    {"a built-in kind, misspelt", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deploymnt"}, "did you mean Deployment?"},
 		"list":        {"a list is no object", schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DeploymentList"}, "has no kind DeploymentList in apps/v1"},

@@ -108,7 +108,7 @@ func (d Document) Value() (map[string]any, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok && value != nil {
-		return nil, errors.New("it is no object: begin with apiVersion and kind")
+		return nil, errors.New("it is not an object: begin with apiVersion and kind")
 	}
 	return object, nil
 }
@@ -124,7 +124,7 @@ func Items(object map[string]any) ([]map[string]any, error) {
 	for i, item := range items {
 		m, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("items[%d] is no object", i)
+			return nil, fmt.Errorf("items[%d] is not an object", i)
 		}
 		found, err := Items(m)
 		if err != nil {

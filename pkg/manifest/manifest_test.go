@@ -59,7 +59,7 @@ func TestItems(t *testing.T) {
 		{"a List has items", "kind: AList\nitems: [{kind: A}, {kind: B}]", "map[kind:A] map[kind:B]"},
 		{"in Lists too", "kind: List\nitems: [{kind: BList, items: [{kind: B}]}]", "map[kind:B]"},
 		{"other kinds may have a field of that name", "kind: Menu\nitems: [{kind: A}]", "map[items:[map[kind:A]] kind:Menu]"},
-		{"an item that is no object", "kind: List\nitems: [{kind: BList, items: [1]}]", "items[0]: items[0] is no object"},
+		{"an item that is no object", "kind: List\nitems: [{kind: BList, items: [1]}]", "items[0]: items[0] is not an object"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			value, err := manifest.Document{Text: []byte(row.text)}.Value()

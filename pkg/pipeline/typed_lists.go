@@ -82,7 +82,7 @@ func (t *typeCheck) missing() map[site]finding {
 	return found
 }
 
-// items looks for items of a list that exclude each other: equal ones of a set, and those with equal keys.
+// items looks for items of a list that cannot be combined: equal ones of a set, and those with equal keys.
 func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 	if schema == nil {
 		return

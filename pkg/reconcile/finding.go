@@ -15,7 +15,7 @@ type Finding struct {
 	Ref      pipeline.Ref
 	// Upstream is without its managedFields; nil where there is none any more.
 	Upstream *unstructured.Unstructured
-	// Selected is false where the upstream stands and the config does not select it (any more).
+	// Selected is false where the upstream stands and the config does not select it.
 	Selected bool
 	// Inputs are what it reads of other objects.
 	Inputs pipeline.Inputs

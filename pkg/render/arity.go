@@ -43,9 +43,9 @@ func (c *compiler) arguments(pos parse.Pos, name string, given int) {
 	case given < least && name == "default":
 		c.errorf(pos, "write `.spec.field | default VALUE`", "default has no value to fall back to")
 	case given < least:
-		c.errorf(pos, "what stands before | is the last of them", "%s takes %s and is given %d", name, counted(least, most), given)
+		c.errorf(pos, "the value before | is the last of them", "%s takes %s and is given %d", name, counted(least, most), given)
 	case given > most:
-		c.errorf(pos, "a call that is an argument stands in parentheses", "%s takes %s and is given %d", name, counted(least, most), given)
+		c.errorf(pos, "put a call that is an argument in parentheses", "%s takes %s and is given %d", name, counted(least, most), given)
 	}
 }
 

@@ -58,7 +58,7 @@ func (b *Budget) spend(n int) error {
 		if more, err := b.enlarge(); err != nil {
 			return err
 		} else if !more {
-			return limitf("rendering makes more than %s of text and values", size(b.limits.Bytes))
+			return limitf("rendering produces more than %s of text and values", size(b.limits.Bytes))
 		}
 	}
 	b.bytes -= n
@@ -141,7 +141,7 @@ func (b *Budget) textCost(n int) error {
 	return b.work(n >> 10)
 }
 
-const limitFix = "let the custom resource hold less, or the template make less of it"
+const limitFix = "reduce the custom resource, or what the template makes of it"
 
 func limitf(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)

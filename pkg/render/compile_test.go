@@ -35,7 +35,7 @@ func TestSyntaxErrorsSayHowToFix(t *testing.T) {
 		{"a field before a function", `a: {{ .a upper }}`, "begins with its function"},
 		{"one argument too few", `a: {{ .a | replace "b" }}`, "replace takes 3 arguments and is given 2"},
 		{"one argument too many", `a: {{ upper .a .b }}`, "upper takes 1 argument and is given 2"},
-		{"a call that is no argument yet", `a: {{ upper trim .b }}`, "stands in parentheses"},
+		{"a call that is no argument yet", `a: {{ upper trim .b }}`, "in parentheses"},
 		{"any number, but not none", `a: {{ and }}`, "and takes at least 1 argument and is given 0"},
 		{"a fallback without a value", `a: {{ .a | default }}`, "write `.spec.field | default VALUE`"},
 		{"on a path that no upstream may take", `a: {{ if .a }}{{ lower }}{{ end }}`, "lower takes 1 argument"},
@@ -45,7 +45,7 @@ func TestSyntaxErrorsSayHowToFix(t *testing.T) {
 		if !errors.As(err, &e) {
 			t.Errorf("%s: %s: got %v, want an error", c.reason, c.template, err)
 		} else if !strings.Contains(err.Error(), c.want) || e.Fix == "" || e.Line != 1 {
-			t.Errorf("%s: %s:\n%v\nwant a mend, and in it %s", c.reason, c.template, err, c.want)
+			t.Errorf("%s: %s:\n%v\nwant a fix, and in it %s", c.reason, c.template, err, c.want)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func TestText(t *testing.T) {
 		{"{{ .map | toJson }}{{ .version | quote }}", `{"a":2,"b":"1.10"}"1.10"`, "", "the text that Helm prints"},
 		{"{{ toYaml .map | nindent 2 }}", "\n  a: 2\n  b: \"1.10\"", "", "the text that Helm prints"},
 		{"{{ .nope }}", "", "line 1: .nope is not set", "never <no value>"},
-		{"x\n{{ .map }}", "", "line 2: .map: a map cannot stand inside text", "say toJson"},
+		{"x\n{{ .map }}", "", "line 2: .map: a map cannot be used inside text", "say toJson"},
 		{"{{ .nope | omitempty }}", "", "a text has none", "nothing to remove"},
 		{"{{ now }}", "", "not available", "as in a document"},
 		{"{{ if }}", "", "line 1: missing value for if", "the template's own syntax"},

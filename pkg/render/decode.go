@@ -94,7 +94,7 @@ func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	}
 	if err := dec.Decode(&second); err == nil {
 		return nil, &skeletonError{record: -1, line: second.Line, problem: "the template renders two documents",
-			fix: "one template makes one document; give the other a downstream of its own, and remove a last `---`"}
+			fix: "one template makes one document; give the other one its own downstream, and remove a last `---`"}
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ var (
 	scalarMark = regexp.MustCompile(`\x{E000}s(\d+)`)
 )
 
-const noStructureHere = "is no map or list, and the template places entries or items there"
+const noStructureHere = "is not a map or list, and the template puts entries or items there"
 
 // syntaxError translates the parser's message. Only its line is taken from it.
 func syntaxError(text []byte, err error, b *Budget) error {
@@ -153,7 +153,7 @@ func syntaxError(text []byte, err error, b *Budget) error {
 		out.problem, out.named = noStructureHere, true
 		return out
 	}
-	out.problem, out.fix = "not YAML: "+message, "check indentation, quotes and brackets of this line and its neighbours"
+	out.problem, out.fix = "not YAML: "+message, "check the indentation, quotes and brackets of this line and the lines around it"
 	if tabbed.Match(near) {
 		out.fix = "indent with spaces, YAML takes no tabs"
 	}
@@ -182,7 +182,7 @@ func blameSplice(out *skeletonError, text []byte, b *Budget) {
 		var doc yaml.Node
 		if yaml.Unmarshal(append(other, text[m[1]:]...), &doc) == nil {
 			out.record = record
-			out.problem, out.fix = "is "+have+", and the template places "+room+" there", ""
+			out.problem, out.fix = "is "+have+", and the template puts "+room+" there", ""
 			out.named = true
 			return
 		}

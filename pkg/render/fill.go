@@ -119,7 +119,7 @@ func (f *filler) holeText(p part, whole bool) (string, error) {
 	r := f.records[p.record]
 	s := &f.sites[r.site]
 	if s.omit && !whole {
-		return "", s.at(problemf("let the hole stand alone, or write `| default \"\"`", "omitempty must be the whole value, item or key"))
+		return "", s.at(problemf("use the hole alone, or write `| default \"\"`", "omitempty must be the whole value, item or key"))
 	}
 	if isNil(r.value) {
 		return "", s.missing()
@@ -257,7 +257,7 @@ func (f *filler) spliced(record int) (*site, any, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
 	if s.inText && !isEmpty(r.value) {
-		return s, nil, s.at(problemf("let the hole stand on lines of its own",
+		return s, nil, s.at(problemf("put the hole on its own lines",
 			"%s stands in text on another path through the template, and so gives text only", s.text))
 	}
 	value, err := f.copyValue(r.value)
@@ -276,7 +276,7 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 	}
 	for _, key := range sortedKeys(m) {
 		if _, taken := out[key]; taken {
-			return s.at(problemf("leave it out of one of the two", "%s gives the key %q, which is there already", s.text, key))
+			return s.at(problemf("leave it out of one of the two", "%s gives the key %q, which already exists", s.text, key))
 		}
 		out[key] = m[key]
 	}
@@ -288,7 +288,7 @@ func (f *filler) duplicateKey(e *entry, key string) error {
 	for _, p := range e.holes {
 		if p.record >= 0 {
 			s := &f.sites[f.records[p.record].site]
-			return s.at(problemf("leave one of the two out", "%s gives the key %q, which is there already", s.text, key))
+			return s.at(problemf("leave one of the two out", "%s gives the key %q, which already exists", s.text, key))
 		}
 	}
 	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",

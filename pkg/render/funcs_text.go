@@ -29,7 +29,7 @@ func (r *run) texts(values []any) (texts []string, length int, err error) {
 func noStructure(values []any) error {
 	for _, v := range values {
 		if isStructure(v) {
-			return problemf("write `| toJson`, or `join` for a list", "%s cannot stand inside text", typeName(v))
+			return problemf("write `| toJson`, or `join` for a list", "%s cannot be used inside text", typeName(v))
 		}
 	}
 	return nil

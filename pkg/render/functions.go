@@ -114,7 +114,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 func unknownFunctionFix(name string) string {
 	switch name {
 	case "self", "params", "inputs", "downstream", "downstreams":
-		return "that is CEL; in a template the upstream is the dot, as in .metadata.name, and there are param \"NAME\" and input \"NAME\""
+		return "this is CEL; in a template the upstream is the dot, as in .metadata.name, and there are param \"NAME\" and input \"NAME\""
 	case "metadata", "spec", "status", "apiVersion", "kind", "data":
 		return "a field begins with a dot: ." + name
 	case "null", "None", "none":

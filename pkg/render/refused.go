@@ -9,7 +9,7 @@ var refused = func() map[string][2]string {
 		"fromYaml":        {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"fromYamlArray":   {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"call":            {"values hold no functions", ""},
-		"buildCustomCert": {"it gives a value that no document can hold", "put the certificate into the upstream"},
+		"buildCustomCert": {"it gives a value that a document cannot hold", "put the certificate into the upstream"},
 	}
 	add := func(reason, mend string, names ...string) {
 		for _, name := range names {

@@ -124,7 +124,7 @@ func (c *compiler) text(n *parse.TextNode) {
 	if at := marksWritten.FindIndex(n.Text); at != nil {
 		c.unprobed = true
 		c.errorf(n.Pos+parse.Pos(at[0]), "leave them out; in the values of an upstream they are harmless",
-			"the characters U+E000 and U+E001 are used to mark holes and cannot stand in a template")
+			"the characters U+E000 and U+E001 are used to mark holes and cannot be used in a template")
 	}
 }
 

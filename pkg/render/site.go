@@ -91,13 +91,13 @@ func (s *site) missing() error {
 	}
 	mend := "set it, or write `(" + s.text + " | default " + instead + ")` in its place"
 	if s.hole {
-		mend = "set it, or let the template say `| default …` or `| omitempty`"
+		mend = "set it, or let the template use `| default …` or `| omitempty`"
 	}
 	switch top, _, _ := strings.Cut(strings.TrimPrefix(s.text, "."), "."); {
 	case strings.HasPrefix(s.text, "input "):
 		mend = "there is no such object, which the config allows: write `(" + s.text + " | default dict)` in its place"
 	case strings.HasPrefix(s.text, "param "):
-		mend = "the config declares none of that name: write the value into the template, or let the upstream say it"
+		mend = "the config declares none of that name: write the value into the template, or read it from the upstream"
 	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
 		mend = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}

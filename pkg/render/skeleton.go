@@ -11,7 +11,7 @@ import (
 // parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
 func parseSkeleton(text []byte, budget *Budget) (*skeleton, error) {
 	if marksEscaped.Match(text) { // put together from pieces, else compiling would have found it
-		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot stand in a template"}
+		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot be used in a template"}
 	}
 	root, err := decode(text, budget)
 	if err != nil {

@@ -22,11 +22,11 @@ func TestHoleBesideOthersIsText(t *testing.T) {
 		reason   string
 	}{
 		{image, map[string]any{"containers": []any{map[string]any{"image": map[string]any{"privileged": true}}}},
-			"a map cannot stand inside text", "no tag and no digest leave the first hole alone in its scalar"},
+			"a map cannot be used inside text", "no tag and no digest leave the first hole alone in its scalar"},
 		{image, map[string]any{"containers": []any{map[string]any{"image": "web", "tag": "1.10"}}}, `"image":"web:1.10"`, "the ordinary case"},
 		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":"5"`,
 			"a number that stands alone on this path"},
-		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, "a list cannot stand inside text", "a list"},
+		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, "a list cannot be used inside text", "a list"},
 		{"a: {{ .x | toJson }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, `"a":"[\"b\"]"`, "toJson gives its text"},
 		{"a: {{ if .y }}{{ .y }}{{ end }}{{ if not .y }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":5`,
 			"conditions that exclude each other leave each hole alone"},
@@ -36,7 +36,7 @@ func TestHoleBesideOthersIsText(t *testing.T) {
 		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}` + "\n" + `b: "--p={{ template "p" . }}"`, map[string]any{"x": int64(5)},
 			`"a":5,"b":"--p=5"`, "a template that is printed at two places has two places"},
 		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}{{ with .y }}-{{ . }}{{ end }}`, map[string]any{"x": map[string]any{"a": "b"},
-			"y": ""}, "a map cannot stand inside text", "one that is printed at one place has one"},
+			"y": ""}, "a map cannot be used inside text", "one that is printed at one place has one"},
 	} {
 		tpl, err := Compile(test.template, Options{})
 		if err != nil {

@@ -25,11 +25,11 @@ func (b *Budget) textOf(v any) (string, error) {
 	case float64:
 		return formatFloat(v), checkFloat(v)
 	case nil:
-		return "", problemf("", "null cannot stand inside text")
+		return "", problemf("", "null cannot be used inside text")
 	}
 	if isStructure(v) {
 		return "", problemf("write `| toJson`, or let the hole be the whole value",
-			"%s cannot stand inside text", typeName(v))
+			"%s cannot be used inside text", typeName(v))
 	}
 	c, err := b.copyValue(v)
 	if err != nil {

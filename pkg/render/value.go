@@ -124,12 +124,12 @@ func (b *Budget) copyReflected(v reflect.Value) (any, error) {
 			return nil, nil
 		}
 	}
-	return nil, problemf("", "a Go value of type %s cannot stand in a document", v.Type())
+	return nil, problemf("", "a Go value of type %s cannot be used in a document", v.Type())
 }
 
 func checkFloat(f float64) error {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return problemf("", "the number %v cannot stand in a document", f)
+		return problemf("", "the number %v cannot be used in a document", f)
 	}
 	return nil
 }

@@ -78,9 +78,9 @@ func checkResult(t *cel.Type, wants wanted) *CompileError {
 		Problem: "the result is " + article(typeText(t)) + ", not " + article(typeText(want))}
 	switch {
 	case isOptional(t) && wants == wantBool:
-		problem.Fix = "say what it is where the field is missing: ….orValue(false)"
+		problem.Fix = "give a default for a missing field: ….orValue(false)"
 	case isOptional(t):
-		problem.Fix = "say what it is where the field is missing: ….orValue('')"
+		problem.Fix = "give a default for a missing field: ….orValue('')"
 	case wants == wantString && isScalar(t):
 		problem.Fix = "convert it: string(…)"
 	case wants == wantString:

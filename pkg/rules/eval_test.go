@@ -245,9 +245,9 @@ func TestEvalErrors(t *testing.T) {
 func TestEvalAnyErrors(t *testing.T) {
 	env := envs(t)["untyped"]
 	for _, tc := range []struct{ reason, expr, want string }{
-		{"a type is no value", "type(1)", "no value of JSON"},
+		{"a type is no value", "type(1)", "not a JSON value"},
 		{"keys are strings", "{1: 2}", "keys of JSON are strings"},
-		{"not a number", "0.0 / 0.0", "no number of JSON"},
+		{"not a number", "0.0 / 0.0", "not a JSON number"},
 		{"too large", "18446744073709551615u", "too large"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

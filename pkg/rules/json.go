@@ -48,7 +48,7 @@ func toJSON(val ref.Val) (any, error) {
 	if text, ok := kubernetesText(val); ok {
 		return text, nil
 	}
-	return nil, fmt.Errorf("the result is %s, which is no value of JSON", article(typeOf(val)))
+	return nil, fmt.Errorf("the result is %s, which is not a JSON value", article(typeOf(val)))
 }
 
 func uintToJSON(v types.Uint) (any, error) {
@@ -60,7 +60,7 @@ func uintToJSON(v types.Uint) (any, error) {
 
 func doubleToJSON(v types.Double) (any, error) {
 	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-		return nil, fmt.Errorf("the result %v is no number of JSON", float64(v))
+		return nil, fmt.Errorf("the result %v is not a JSON number", float64(v))
 	}
 	return float64(v), nil
 }

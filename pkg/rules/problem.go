@@ -56,7 +56,7 @@ func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	problem.Fix = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {
 	case name == "oldSelf":
-		problem.Fix = "there is no old object when one is reconciled: a rule about a change belongs in the" +
+		problem.Fix = "a reconcile has no old object: a rule about a change belongs in the" +
 			" CustomResourceDefinition's x-kubernetes-validations or a ValidatingAdmissionPolicy"
 	case name == "object":
 		problem.Fix = "say self"
@@ -68,7 +68,7 @@ func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	case name == varDownstream && s.kind == Status:
 		problem.Fix = "say downstreams.NAME"
 	case name == varDownstreams && s.kind == Downstream:
-		problem.Fix = "this expression sees its own downstream alone: say downstream"
+		problem.Fix = "this expression sees only its own downstream: write downstream"
 	default:
 		if meant := spelling.Closest(name, names); meant != "" {
 			problem.Fix = "did you mean " + meant + "?"
@@ -168,7 +168,7 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 			problem.Fix = "select a field of an object by its name, as in self.spec.replicas; a character that no identifier" +
 				" has is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
-			problem.Fix = "what stands before the question mark is a bool, and both results are of one type: write dyn(…) around one that differs"
+			problem.Fix = "the part before the question mark must be a bool, and both results are of one type: write dyn(…) around one that differs"
 		case len(call.Args()) == 2 && slices.ContainsFunc(call.Args(), isNull):
 			problem.Fix = "whether a field is there is asked by has(self.spec.field)"
 		case len(call.Args()) == 2:
@@ -202,7 +202,7 @@ var ownNames = map[string]string{"len": "size", "length": "size", "count": "size
 // text is one.
 func badPattern(problem *CompileError, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil {
-		problem.Problem = fmt.Sprintf("%q is no regular expression: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		problem.Problem = fmt.Sprintf("%q is not a regular expression: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 }
 

@@ -35,10 +35,10 @@ var foreign = []struct {
 	pattern *regexp.Regexp
 	mend    string
 }{
-	{regexp.MustCompile(`\{\{|\[\[.*\]\]`), "this is CEL and no template: a field is read as in self.spec.replicas"},
-	{regexp.MustCompile(`=>|->`), "what holds for each is written as in self.spec.hosts.all(h, h != '')"},
+	{regexp.MustCompile(`\{\{|\[\[.*\]\]`), "this is CEL, not a template: a field is read as in self.spec.replicas"},
+	{regexp.MustCompile(`=>|->`), "a condition on each item is written as in self.spec.hosts.all(h, h != '')"},
 	{regexp.MustCompile(`(^|[^=!<>])=($|[^=])`), "compare with =="},
-	{regexp.MustCompile(`\b(and|or|not)\b|(^|[^&])&($|[^&])|(^|[^|])\|($|[^|])`), "say && for and, || for or, ! for not"},
+	{regexp.MustCompile(`\b(and|or|not)\b|(^|[^&])&($|[^&])|(^|[^|])\|($|[^|])`), "write && for and, || for or, ! for not"},
 	{regexp.MustCompile(`[^?]\?[.]`), "a field that may be missing is read as in self.spec.?replicas.orValue(1)"},
 	{regexp.MustCompile(`\bhas\(\w+\)`), "has() asks for a field, as in has(self.spec.replicas)"},
 }

@@ -42,7 +42,7 @@ func (w *rewriter) literal(value any) ast.Expr {
 		return w.factory.NewLiteral(0, types.Int(v))
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			w.fail("uses a param that is no number of JSON")
+			w.fail("uses a param that is not a JSON number")
 		}
 		return w.factory.NewLiteral(0, types.Double(v))
 	case []any:

@@ -104,7 +104,7 @@ func (c *validationCompiler) message(rule string) {
 	case len(given) > maxMessage:
 		c.fail(fieldMessage, &ValueError{fmt.Sprintf("it has %d bytes", len(given)), fmt.Sprintf("at most %d are allowed", maxMessage)})
 	case trimmed == "" && strings.ContainsAny(rule, "\n\r"):
-		c.fail(fieldMessage, &ValueError{"it is missing, and the rule, which would be told instead, has line breaks", "write a message"})
+		c.fail(fieldMessage, &ValueError{"it is missing, and the rule, which would be used instead, has line breaks", "write a message"})
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *validationCompiler) reason() Reason {
 		if meant := spelling.Closest(string(given), names); meant != "" {
 			mend = "did you mean " + meant + "?"
 		}
-		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is no reason", given), mend})
+		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is not a valid reason", given), mend})
 	}
 	return given
 }

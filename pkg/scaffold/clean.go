@@ -24,7 +24,7 @@ func newManifest(value map[string]any, root *yaml.Node, where string) (*source, 
 		}
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, errors.New("it is no object")
+		return nil, errors.New("it is not an object")
 	}
 	s := &source{
 		where: where, kind: u.GroupVersionKind(), name: u.GetName(), namespace: u.GetNamespace(),

@@ -73,7 +73,7 @@ func domainOf(c config.Conventions) string {
 // UseDomain settles the domain of the keys. One that is none is a *RequestError.
 func (s *Conventions) UseDomain(domain string) error {
 	if problems := validation.IsDNS1123Subdomain(domain); len(problems) > 0 {
-		return requestf("%q is no domain, such as platform.example.com", domain)
+		return requestf("%q is not a domain such as platform.example.com", domain)
 	}
 	s.Domain = domain
 	return nil

@@ -62,7 +62,7 @@ func (m *Manifests) Draft(o Options) (*Draft, error) {
 		return nil, err
 	}
 	if len(d.holes) == 0 {
-		d.note("nothing but the name differs from one %s to the next: make holes of what should, such as %s", u.kind.Kind, suggest(m.list))
+		d.note("nothing but the name differs from one %s to the next: make holes of the values that should differ, such as %s", u.kind.Kind, suggest(m.list))
 	}
 	d.Notes = append(d.Notes, advise(m.list, u.kind.Kind)...)
 	return d, d.write()
@@ -93,7 +93,7 @@ func (d *Draft) makeSample() {
 	spec := d.fields.sample().(map[string]any)
 	if u.known != nil {
 		if told := sampleOf(schemaAt(u.known.Schema, fieldpath.New("spec")), spec, ".spec"); len(told) > 0 {
-			d.note("in the sample, %s are made up: the definition requires them", strings.Join(told, ", "))
+			d.note("in the sample, %s are placeholders: the definition requires them", strings.Join(told, ", "))
 		}
 	}
 	apiVersion, kind := u.kind.ToAPIVersionAndKind()

@@ -24,7 +24,7 @@ func grow(holes []*hole) (*branch, error) {
 		at := root
 		for i, name := range h.field {
 			if at.fields == nil {
-				return nil, requestf("field %s is a value, and so has no field %s", strings.Join(h.field[:i], "."), name)
+				return nil, requestf("field %s is a value, so it has no field %s", strings.Join(h.field[:i], "."), name)
 			}
 			next, ok := at.fields[name]
 			if !ok {
@@ -34,7 +34,7 @@ func grow(holes []*hole) (*branch, error) {
 			at = next
 		}
 		if len(at.fields) > 0 {
-			return nil, requestf("field %s is a map of fields, and so no value", strings.Join(h.field, "."))
+			return nil, requestf("field %s is a map of fields, so it is not a value", strings.Join(h.field, "."))
 		}
 		at.fields, at.schema, at.value = nil, inferred(h.value, h.path), h.value
 	}

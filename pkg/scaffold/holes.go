@@ -43,7 +43,7 @@ func parseHole(text string) (downstream string, path fieldpath.Path, field []str
 	field = strings.Split(right, ".")
 	for _, name := range field {
 		if !fieldName.MatchString(name) {
-			return "", nil, nil, requestf("--hole %q: %q is no field: write letters and digits, parts separated by dots", text, right)
+			return "", nil, nil, requestf("--hole %q: %q is not a field: write letters and digits, parts separated by dots", text, right)
 		}
 	}
 	return downstream, path, field, nil
@@ -114,7 +114,7 @@ func whatIsThere(object map[string]any, path fieldpath.Path) string {
 		}
 		return where + strings.Join(names, ", ")
 	}
-	return where + "no map or list"
+	return where + "not a map or list"
 }
 
 // fill puts the mark in the place of the value.

@@ -37,13 +37,13 @@ func (u *Upstream) Read(paths []string, stdin io.Reader, source kinds.Source) (*
 func (m *Manifests) resolveNamespace(one *source, source kinds.Source) error {
 	upstream := m.upstream
 	if one.kind.GroupKind() == upstream.kind.GroupKind() {
-		return fmt.Errorf("%s: it is of kind %s itself: name manifests of what is to follow from that", one.where, one.kind.Kind)
+		return fmt.Errorf("%s: it is of kind %s itself: give manifests of its downstreams", one.where, one.kind.Kind)
 	}
 	one.namespaced = true
 	if kind, err := source.Kind(one.kind); err == nil {
 		one.namespaced = kind.Namespaced
 	} else {
-		m.note("%s is taken for namespaced: %v", one.kind.Kind, err)
+		m.note("%s is assumed to be namespaced: %v", one.kind.Kind, err)
 	}
 	switch {
 	case !upstream.namespaced && one.namespaced && one.namespace == "":

@@ -84,7 +84,7 @@ func manifestsOf(d manifest.Document) ([]*source, error) {
 	for i, item := range items {
 		object, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("items[%d] is no object", i)
+			return nil, fmt.Errorf("items[%d] is not an object", i)
 		}
 		s, err := newManifest(object, mapEntry(root, "items").Content[i], d.String())
 		if err != nil {

@@ -42,13 +42,13 @@ func parseKind(text string) (schema.GroupVersionKind, error) {
 	const like = "write KIND.VERSION.GROUP, such as WebApp.v1.platform.example.com"
 	switch {
 	case gvk == nil:
-		return schema.GroupVersionKind{}, requestf("--kind %q is no kind: %s", text, like)
+		return schema.GroupVersionKind{}, requestf("--kind %q is not a kind: %s", text, like)
 	case !kindName.MatchString(gvk.Kind):
 		return *gvk, requestf("--kind %q: kind %q is not in CamelCase: %s", text, gvk.Kind, like)
 	case !versionName.MatchString(gvk.Version):
-		return *gvk, requestf("--kind %q: %q is no version such as v1 or v1alpha1: %s", text, gvk.Version, like)
+		return *gvk, requestf("--kind %q: %q is not a version such as v1 or v1alpha1: %s", text, gvk.Version, like)
 	case len(validation.IsDNS1123Subdomain(gvk.Group)) > 0 || !strings.Contains(gvk.Group, "."):
-		return *gvk, requestf("--kind %q: %q is no group of yours: it is a domain, in small letters and with a dot: %s", text, gvk.Group, like)
+		return *gvk, requestf("--kind %q: %q is not a group for your own kinds: use a domain, in small letters and with a dot: %s", text, gvk.Group, like)
 	case isProtected(gvk.Group):
 		return *gvk, requestf("--kind %q: group %q belongs to Kubernetes: take a domain of your own", text, gvk.Group)
 	}
