@@ -22,24 +22,24 @@ func newCheck(streams IO) *cobra.Command {
 	o := &checkOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "check -c CONFIG",
-		Short: "Check configs as far as it can be done without a cluster",
+		Short: "Check configs without a cluster",
 		Long: `Check configs and report all errors at once, each as FILE:LINE: path: problem: how
-to fix it. It tells besides:
+to fix it. It also reports:
 
-  - which kinds are typed: with the schema at hand, a rule that names a field
-    which does not exist is an error, and a template that reads one a warning.
-    Built-in kinds are typed always; for others give their
+  - which kinds are typed: if a kind's schema is known, a rule that names a field
+    which does not exist is an error, and a template that reads one is a warning.
+    Built-in kinds are always typed; for others give their
     CustomResourceDefinitions with --crds, or ask an API server with --live;
-  - what the API server would refuse of a typed downstream: an unknown field, a value
-    of another type, one that is not listed, an item that is there twice, a required
-    field that is missing: an error where it is certain, else a warning;
-  - fields that a template may not set, such as status or metadata.uid: an error where
+  - what the API server would refuse in a typed downstream: an unknown field, a value
+    of another type or outside of an enum, a duplicate item, a missing required
+    field: an error if it is certain, else a warning;
+  - fields that a template may not set, such as status or metadata.uid: an error if
     every path through the template sets one, else a warning;
   - the holes through which structure enters a downstream: there a custom
     resource can put a whole map or list, everywhere else only text or a number;
   - what the upstream's schema lacks to store the status, as lines to paste.
 
-No API server is asked without --live. The exit code is 1 where there is an error.`,
+Without --live no API server is asked. The exit code is 1 if there is an error.`,
 		Example: `  # Rules and status typed by the CustomResourceDefinition
   corollary check -c app.yaml --crds crds/
 

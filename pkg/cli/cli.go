@@ -59,11 +59,11 @@ Corollary keeps the cluster that way.`,
 		Example: `  # Start from an existing manifest
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml
 
-  # See whether it is good, and does what its cases say, without a cluster
+  # Check it and run its test cases, without a cluster
   corollary check -c operator.yaml --crds crd.yaml
   corollary test cases
 
-  # See what it would do in a cluster, and have it done
+  # See what it would do in a cluster, then run it
   corollary plan -c operator.yaml
   corollary run -c operator.yaml`,
 		SilenceUsage:       true,

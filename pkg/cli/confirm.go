@@ -31,17 +31,17 @@ func newConfirm(streams IO) *cobra.Command {
 		Short: "Approve a change that guard is holding",
 		Long: `Confirm a change that waits: one that would delete or change more objects than the
 config's guard allows. The digest is written to the key of the ConfigMap that
-guard.confirm names, and only to that key; a ConfigMap that does not exist is made.
+guard.confirm names, and only to that key; the ConfigMap is created if it is missing.
 
-The digest is of the objects that were counted, as they are and as they would be. The
-waiting operator tells it, in its log, its event and /readyz, and so does "corollary
-plan". Another change that the same config causes later has another one.
+The digest identifies the objects that were counted, as they are and as they would
+be. The waiting operator reports it in its log, its event and /readyz, and "corollary
+plan" prints it. A later change by the same config has another digest.
 
-The operator need not be named if only one of the configs has guard.confirm.`,
-		Example: `  # What would be changed?
+OPERATOR can be left out if only one of the configs has guard.confirm.`,
+		Example: `  # See what would change
   corollary plan -c app.yaml
 
-  # The digest that the operator tells
+  # Approve it, with the digest that the operator reports
   corollary confirm -c app.yaml shop --digest 8a5c…`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, names []string) error {

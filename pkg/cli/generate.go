@@ -16,10 +16,10 @@ func newGenerate(streams IO) *cobra.Command {
 		Example: `  # The status of an existing CustomResourceDefinition
   corollary generate crd-status -c app.yaml
 
-  # The rights that it takes
+  # The RBAC rules that it needs
   corollary generate rbac -c app.yaml -n platform
 
-  # Its rules, for the API server to refuse what breaks them
+  # Its rules as an admission policy, so that the API server refuses what breaks them
   corollary generate policy -c app.yaml --crds crd.yaml --service-account platform/corollary`,
 	}
 	// Without one, cobra answers a word that is no command with help and success.

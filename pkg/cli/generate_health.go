@@ -22,12 +22,12 @@ func newGenerateArgoCD(streams IO) *cobra.Command {
 	o := &generateHealthOptions{streams: streams, write: writeArgoCD}
 	return o.command("argocd-health", "Print the health checks of the watched kinds for Argo CD",
 		`Print a health check in Lua for each kind that configs watch, as a patch of Argo CD's
-ConfigMap argocd-cm. Without one, Argo CD takes a custom resource for healthy as soon
+ConfigMap argocd-cm. Without one, Argo CD considers a custom resource healthy as soon
 as it exists.
 
-Healthy is what every operator of the kind calls ready; Degraded, what waits for
-somebody to act; Suspended, what is paused; and Progressing all else: a status
-that speaks of an older generation, or none yet.`,
+Healthy: every operator of the kind says that it is ready. Degraded: somebody must
+act. Suspended: it is paused. Progressing: everything else, such as a status of an
+older generation, or no status yet.`,
 		`  corollary generate argocd-health -c apps/ > health.yaml
   kubectl -n argocd patch configmap argocd-cm --patch-file health.yaml`)
 }
@@ -38,10 +38,10 @@ func newGenerateFlux(streams IO) *cobra.Command {
 		`Print spec.healthCheckExprs for a Flux Kustomization that applies the kinds that
 configs watch.
 
-Flux reads the usual conditions (Ready, Reconciling, Stalled) by itself; expressions
-add what it cannot know: other names, several operators on one kind, failures of a
-config that gives Stalled no name, and that an object without any status is not
-ready yet.`,
+Flux reads the usual conditions (Ready, Reconciling, Stalled) by itself. The
+expressions add what it cannot know: other names, several operators on one kind,
+failures of a config without a name for Stalled, and that an object without a status
+is not ready yet.`,
 		`  corollary generate flux-health -c apps/ > health.yaml
   kubectl -n flux-system patch kustomization apps --type merge --patch-file health.yaml`)
 }

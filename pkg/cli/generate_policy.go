@@ -28,23 +28,23 @@ func newGeneratePolicy(streams IO) *cobra.Command {
 		Short: "Print admission policies for the rules and for the ownership marks",
 		Long: `Print two ValidatingAdmissionPolicies and their bindings for each operator.
 
-OPERATOR-rules refuses to write an upstream that the rules under validate would call
-invalid, in the same words. It lets through what is being deleted, and any update
-that changes nothing that the rules read.
+OPERATOR-rules refuses upstreams that break the rules under validate, with the same
+messages. It allows objects that are being deleted, and updates that change nothing
+that the rules read.
 
-OPERATOR-marks lets nobody but the operator mark an object of its downstreams' kinds
-as its own: with the owner annotation, the hash, its constant labels, or an owner
-reference to an upstream. Everything else of such objects can be edited as before.
-It is printed if it is known who the operator is: from serviceAccount in the config,
-or from --service-account.
+OPERATOR-marks lets only the operator mark an object of its downstreams' kinds as its
+own: with the owner annotation, the hash, its constant labels, or an owner reference
+to an upstream. Everything else in such objects can be edited as before. It is
+printed if the operator's account is known: from serviceAccount in the config, or
+from --service-account.
 
-What has no counterpart, such as a rule that reads inputs, is left out; standard
-error and a comment say so. Give the CustomResourceDefinitions with --crds: a policy
-sees plain JSON, so an expression must say where they make a value a time or a
-number.`,
+A rule that a policy cannot express, such as one that reads inputs, is left out;
+standard error and a comment say so. Give the CustomResourceDefinitions with --crds:
+a policy sees plain JSON, so expressions must convert what they define as a time or
+a number.`,
 		Example: `  corollary generate policy -c app.yaml --crds crds/ | kubectl apply -f -
 
-  # Marks are for the ServiceAccount that the process runs as, and for a tool that restores backups
+  # Allow marks by the ServiceAccount of the process, and by a tool that restores backups
   corollary generate policy -c app.yaml --crds crds/ --service-account platform/corollary \
     --allow-user system:serviceaccount:velero:velero`,
 		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),

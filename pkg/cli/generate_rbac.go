@@ -30,17 +30,17 @@ func newGenerateRBAC(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac -c CONFIG -n NAMESPACE",
 		Short: "Print the rights that the configs need, and no more",
-		Long: `Print the ServiceAccounts, roles and bindings with which "corollary run" can carry out
-the configs, and can do nothing else: one role for each operator and namespace, and a
-ClusterRole only for what is watched in all namespaces or has none. There is no
-wildcard, and nothing about Secrets unless a config names them.
+		Long: `Print the ServiceAccounts, roles and bindings that "corollary run" needs for the
+configs, and no more: one role for each operator and namespace, and a ClusterRole only
+for kinds that are watched in all namespaces or are cluster-scoped. They contain no
+wildcard, and no right to Secrets unless a config names them.
 
-The rights of an operator that has a serviceAccount go to that account, and the
-process may act as it. What the process needs for itself is in roles of their own.
+The rights of an operator with a serviceAccount go to that account, and the process
+may impersonate it. What the process itself needs is in separate roles.
 
-Print them anew where a config changes, and apply them before it. Those of before are
-still needed where the new config names other kinds or namespaces, until nothing is
-left there.`,
+Print the rights again when a config changes, and apply them before the config. Keep
+the previous ones until nothing is left in kinds or namespaces that the config no
+longer names.`,
 		Example: `  corollary generate rbac -c app.yaml -n platform | kubectl apply -f -
 
   # For several replicas, with definitions that tell scope and plural of custom kinds

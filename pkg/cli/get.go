@@ -31,13 +31,13 @@ func newGet(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get -c CONFIG",
 		Short: "List every object of every operator with its state",
-		Long: `List the downstreams of every upstream with the state that "corollary run" has them
-in: InSync, Create, Update, Repair, Conflict … (docs/conditions.md has them all).
-Nothing is written: states are worked out as run does it, with dry runs where it
-would write. That another writer keeps undoing repairs (Contested) is taken from
-the upstream's status, since only the process that runs has counted.
+		Long: `List the downstreams of every upstream with their state: InSync, Create, Update,
+Repair, Conflict … (docs/conditions.md lists them all). Nothing is written: states
+are computed as "corollary run" does it, with dry runs instead of writes. Contested
+(another writer keeps undoing repairs) is taken from the upstream's status, because
+only the running process counts repairs.
 
-With -w it goes on and prints what changes, until Ctrl-C. With -o wide, or if the
+With -w it keeps watching and prints changes, until Ctrl-C. With -o wide, or if the
 Lease of "corollary run" is named, it also says whether that is running, and when
 each operator wrote last.`,
 		Example: `  corollary get -c configs/
@@ -48,7 +48,7 @@ each operator wrote last.`,
   # Follow one namespace
   corollary get -c configs/ -n team-a -w
 
-  # Hand the objects to kubectl
+  # Pass the objects to kubectl
   corollary get -c app.yaml --state Conflict -o name | xargs -L1 kubectl describe`,
 		Args: noArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

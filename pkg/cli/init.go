@@ -34,27 +34,27 @@ func newInit(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init (--kind KIND.VERSION.GROUP | --crd FILE) --from FILE",
 		Short: "Write a first config from existing manifests",
-		Long: `Write everything that a first config needs, from manifests as they would be
-applied by hand: each becomes a downstream, and the values that differ from one
-custom resource to the next become holes in its template.
+		Long: `Write everything that a first config needs, from manifests as you would apply them
+by hand. Each becomes a downstream, and the values that differ from one custom
+resource to the next become holes in its template.
 
   crd.yaml          the definition of a new kind, with fields for the holes. With
-                    --crd it is that definition with what it lacks, if anything
+                    --crd: that definition, and what it lacks
   operator.yaml     the config
   conventions.yaml  the keys that mark objects in the cluster. One that is in the
                     directory, or in the one above, is used instead
   cr.yaml           a custom resource that gives the manifests back
   cases/NAME.yaml   a case for the test command: the sample, and what follows
 
-A hole is [DOWNSTREAM:]PATH=FIELD: the value at PATH of the manifest is taken from
-FIELD below the custom resource's spec from now on. A number or boolean becomes the
-default of the field; text, maps and lists have to be given in each custom resource.
-With --crd, a value that is called like a field of the kind and stands in one place
-becomes a hole by itself.
+A hole is [DOWNSTREAM:]PATH=FIELD: the value at PATH of the manifest is read from
+FIELD below the custom resource's spec. A number or boolean becomes the default of
+the field; text, maps and lists have to be set in each custom resource. With --crd,
+a value becomes a hole without --hole if its key is the name of a field of the kind
+and it occurs in one place only.
 
-The custom resource's name takes the place of its like in names, labels, selectors,
-and where one manifest refers to another. What an API server has set is left out:
-manifests may come from kubectl get -o yaml. Nothing is asked of a cluster, and no
+The custom resource's name replaces the common name of the manifests in their names,
+labels, selectors and references to each other. Fields that an API server sets are
+left out, so manifests may come from kubectl get -o yaml. No cluster is read, and no
 file is overwritten without --force.`,
 		Example: `  # A new kind, from a Deployment
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml \

@@ -21,33 +21,33 @@ func newPlan(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan -c CONFIG",
 		Short: "Show what run would do in a cluster, and do nothing",
-		Long: `Look at a cluster as "corollary run" would at its start, and tell for each upstream
-what would be created, updated, recreated or deleted, and what the API server
-says to it. Nothing is written: each write is asked for as a dry run, so defaults,
-validation and admission take part. Where you may not even make dry runs, the
-fields are compared here instead, and the plan says so.
+		Long: `Read a cluster as "corollary run" does at its start, and print for each upstream
+what would be created, updated, recreated or deleted, and what the API server would
+refuse. Nothing is written: each write is sent as a dry run, so defaults, validation
+and admission apply. If you are not allowed to make dry runs, the fields are compared
+by this command instead, and the plan says so.
 
   + create          ~ update, repair    -/+ recreate
   - delete          ^ release           ! refused, conflict
   = left as it is   * waits             ? left over: unmanaged
 
-With --against OLDCONFIG it tells what going from that config to the other one
-would do: only what differs between what the two ask for, and what the new one
-would leave behind, such as objects of a downstream or kind that it no longer has.
+With --against OLDCONFIG it shows what changing from that config to the one in -c
+would do: only what differs between the two, and what the new one would leave behind,
+such as objects of a downstream or kind that it no longer has.
 
-The upstreams' status and events are no part of a plan, and neither is what would
-follow from objects that do not exist yet: plan again when they do.
+A plan contains neither the upstreams' status and events, nor the downstreams of
+objects that do not exist yet: plan again when they do.
 
-The exit code is 0 where nothing would change, 2 where something would, 1 on an
-error. The values of a Secret read (masked), and so is every value of an object whose
+The exit code is 0 if nothing would change, 2 if something would, and 1 on an error.
+Values of Secrets are shown as (masked), and so is every value of an object whose
 template reads a Secret.`,
 		Example: `  corollary plan -c app.yaml
 
-  # What a change of the config does, before it is rolled out
+  # What a changed config would do, before it is rolled out
   git show HEAD~1:app.yaml > old.yaml
   corollary plan -c app.yaml --against old.yaml
 
-  # What is planned, as "ACTION KIND NAMESPACE/NAME"
+  # The plan as lines of "ACTION KIND NAMESPACE/NAME"
   corollary plan -c app.yaml -o json | jq -r '.items[] | "\(.action) \(.kind) \(.namespace)/\(.name)"'
 
   # With the rights that the operator itself has

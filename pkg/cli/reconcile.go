@@ -28,12 +28,12 @@ func newReconcile(streams IO) *cobra.Command {
 		Use:   "reconcile -c CONFIG KIND NAME",
 		Short: "Request an immediate reconcile of an upstream",
 		Long: `Set the annotation that the config names (conventions.reconcile.annotation) on an
-upstream to the time now. The operator that runs looks at it at once, and starts
-over: what failed is tried again without its delay, what probes had answered is
-asked again, and a back-off from another writer ends.
+upstream to the current time. The running operator reconciles it at once and starts
+over: failed requests are retried without delay, dry runs are repeated, and a backoff
+caused by another writer ends.
 
-Nothing runs here: without "corollary run" nothing happens. It takes the right to
-patch the upstream.`,
+This command reconciles nothing itself: "corollary run" must be running. You need the
+right to patch the upstream.`,
 		Example: `  corollary reconcile -c app.yaml appoperator web -n team-a`,
 		Args:    kindAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {

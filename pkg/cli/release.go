@@ -26,24 +26,23 @@ func newRelease(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release -c CONFIG",
 		Short: "Remove the finalizer from every upstream, before an uninstall",
-		Long: `Take the config's finalizer (conventions.finalizer) off every upstream that bears
-it, so that upstreams can be deleted once no operator runs that would clean up after
-them. Downstreams stay as they are: those with an owner reference are still deleted
-with their upstream, the others are left behind. The finalizer also comes off what
-deletion.before has made.
+		Long: `Remove the config's finalizer (conventions.finalizer) from every upstream, so that
+upstreams can be deleted when no operator is running to clean up. Downstreams stay as
+they are: those with an owner reference are still deleted with their upstream, the
+others are left behind. The finalizer is also removed from deletion.before objects.
 
-"corollary run" would put the finalizer on again. Stop it first; or, if it runs with
+"corollary run" would add the finalizer again. Stop it first; or, if it runs with
 leader election, name its Lease with --leader-election-id: release waits for the
-Lease and holds it. Afterwards a process that stands by takes over, and the
-finalizers come back, unless --scale-down removes the processes for good.
+Lease and holds it. Afterwards a standby becomes the leader and adds the finalizers
+again, unless --scale-down stops the processes for good.
 
 Only watch and conventions of a config are used, so its rules and templates may be
-broken. Release needs the rights to list and patch the upstreams and the objects of
-deletion.before; with a Lease, to get, create and update it; and with --scale-down,
-to patch deployments/scale and to delete the Lease. These are its own rights: a
-config's serviceAccount does not count here. A failure does not stop the rest; the
-exit code is 1 then.`,
-		Example: `  # See which upstreams bear the finalizer
+broken. Release needs the rights to list and patch the upstreams and the
+deletion.before objects; with a Lease, to get, create and update it; and with
+--scale-down, to patch deployments/scale and to delete the Lease. It uses your own
+rights, not the config's serviceAccount. After a failure it continues with the rest
+and exits with code 1.`,
+		Example: `  # See which upstreams have the finalizer
   corollary release -c app.yaml --dry-run
 
   corollary release -c app.yaml
@@ -51,7 +50,7 @@ exit code is 1 then.`,
   # In one namespace only
   corollary release -c app.yaml -n team-a
 
-  # While an operator runs, which is to end
+  # While an operator is running, and stop it for good
   corollary release -c app.yaml --leader-election-id my-operator \
     --leader-election-namespace operators --scale-down my-operator`,
 		Args: noArguments("configs are named with -c"),

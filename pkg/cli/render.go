@@ -27,23 +27,22 @@ func newRender(streams IO) *cobra.Command {
 		Use:   "render -c CONFIG -f FILE",
 		Short: "Print what would be applied for custom resources, without a cluster",
 		Long: `Print the downstreams of custom resources as they would be applied to an empty
-cluster, conventions, owner marks and hash included. The same input gives the
-same bytes.
+cluster, including conventions, owner marks and hash. The same input always gives
+the same bytes.
 
-The code is that of run: rules are evaluated, and a custom resource that breaks
-one is an error. Where anything is wrong, nothing is printed but the errors, so
-that the output can be piped on.
+Rules are evaluated as by run, and a custom resource that breaks one is an error. If
+anything is wrong, only errors are printed, so that the output can be piped.
 
-What only an API server knows is left out or stands for itself:
+What only an API server knows is left out or replaced:
 
   - a custom resource without metadata.uid is given ` + offline.PlaceholderUID + `,
-    which then stands in the owner marks;
+    which the owner marks then contain;
   - one without metadata.namespace is in --namespace;
   - with --crds the defaults of its schema are filled in, as the API server does
     it. Nothing else of the schema is checked;
-  - watch.namespaceSelector is taken to select every namespace;
-  - inputs come from the files of --inputs; a downstream whose input is not among
-    them waits, as it would in a cluster.`,
+  - watch.namespaceSelector is assumed to select every namespace;
+  - inputs come from the files of --inputs; a downstream whose input is missing
+    there waits, as it would in a cluster.`,
 		Example: `  corollary render -c app.yaml -f web.yaml
 
   # A kind with defaults in its schema, or a cluster-scoped one

@@ -35,22 +35,23 @@ func newRun(streams IO) *cobra.Command {
 		Use:   "run -c CONFIG",
 		Short: "Run the operators in the configs, until Ctrl-C",
 		Long: `Run the operators in the configs. All configs are checked first, against the
-schemas that the API server has. One with an error does not run, and neither do two
-that conflict; the others do, and readiness tells which are missing. Upstreams of a
-config with an error that are being deleted are cleaned up after, unless the error is
-in what a deletion depends on. If there is nothing to do, the command fails. What needs a kind that is not installed yet waits for it; other
-downstreams and operators go on.
+schemas of the API server. A config with an error does not run, and neither do two
+that conflict; the others run, and readiness lists those that do not. For a config
+with an error, deletions of upstreams are still handled, unless the error is in what
+a deletion depends on. If no config can run, the command fails. Downstreams of a kind
+that is not installed yet wait for it; other downstreams and operators run.
 
-Configs are watched, with the files that they name. Where one changes, its operator
-alone changes over; a bad one changes nothing. One that goes ends its operator and
+Configs and the files that they name are watched. If one changes, only its operator
+is reloaded; a bad one changes nothing. If one is removed, its operator stops and
 deletes nothing.
 
-Ctrl-C and SIGTERM finish what is under way and exit 0; a second one exits at once.
+Ctrl-C and SIGTERM finish the running reconciliations and exit 0; a second one exits
+at once.
 
-Every flag but --set can be given by the environment, as COROLLARY_ and its name in
-capitals: COROLLARY_WORKERS, COROLLARY_CONFIG (several separated by ":"). Flags
-win. What Kubernetes sets for a Service called corollary is ignored. Values of
-configs are overridden by COROLLARY_SET_<anything>, which holds what --set takes.`,
+Every flag except --set can be set by an environment variable, COROLLARY_ and its
+name in capitals: COROLLARY_WORKERS, COROLLARY_CONFIG (several separated by ":").
+Flags win. Variables that Kubernetes sets for a Service called corollary are ignored.
+COROLLARY_SET_<anything> overrides a value of a config, in the form of --set.`,
 		Example: `  corollary run -c app.yaml
 
   # All configs of a directory, one of several replicas

@@ -26,21 +26,21 @@ func newWhy(streams IO) *cobra.Command {
 		Use:   "why -c CONFIG KIND NAME",
 		Short: "Explain the state of one object, up and down its chain",
 		Long: `Explain an upstream or a downstream: what it follows from and what follows from it,
-over all the configs given; for each downstream what is decided and why, which
-rules fired, what "when" gave, why it is not ready and which rules of the config say
-so, who last wrote the fields that have drifted, and what the next write would
-change. Of an upstream that the watch passes over it tells by which label or namespace,
-of an input who reads it, of any other object whether it is in the way of a
+across all the given configs. For each downstream: what is decided and why, which
+rules fired, the result of "when", why it is not ready and which rules of the config
+say so, who last wrote the fields that have drifted, and what the next write would
+change. For an upstream that the watch does not select: the label or namespace that
+is the reason. For an input: who reads it. For any other object: whether it blocks a
 downstream. Nothing is written.
 
 KIND is a kind of the configs by any of its names: deployment, deploy,
 deployments.apps, deployment/NAME.`,
 		Example: `  corollary why -c app.yaml appoperator web -n team-a
 
-  # Of an object that somebody else asks about
+  # Of any object in the cluster
   corollary why -c configs/ configmap/settings -n team-a
 
-  # For a script: the states of all that follows
+  # For a script: the states of all downstreams
   corollary why -c app.yaml appoperator web -o json | jq '.upstreams[].downstreams[].state'`,
 		Args: kindAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
