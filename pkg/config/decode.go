@@ -99,7 +99,7 @@ func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
 			continue
 		}
 		if m[key] != nil {
-			d.decode(m[key], out.FieldByIndex(sf.Index), p.Child(key), field{holds: sf.Tag.Get("holds"), enum: enumOf(out.Type(), sf)})
+			d.decode(m[key], out.FieldByIndex(sf.Index), p.Child(key), field{holds: sf.Tag.Get("holds"), enum: enumOf(sf)})
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package config
 
-import "reflect"
+import (
+	"reflect"
+	"strings"
+)
 
 // Mode says whether an operator may write.
 type Mode string
@@ -129,11 +132,6 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
 }
 
-// enumFields lists the values of fields that are plain text in Go, as TYPE.key.
-var enumFields = map[string][]string{
-	"Rule.reason": {"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"},
-}
-
 func names[T ~string](values ...T) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -142,10 +140,13 @@ func names[T ~string](values ...T) []string {
 	return out
 }
 
-// enumOf returns the values that a struct's field may have, nil where any will do.
-func enumOf(owner reflect.Type, f reflect.StructField) []string {
+// enumOf returns the values that a struct's field may have, by its type or its tag enum; nil if it may have any.
+func enumOf(f reflect.StructField) []string {
 	if values, ok := enumTypes[f.Type]; ok {
 		return values
 	}
-	return enumFields[owner.Name()+"."+jsonName(f)]
+	if tag := f.Tag.Get("enum"); tag != "" {
+		return strings.Split(tag, ",")
+	}
+	return nil
 }

@@ -53,11 +53,27 @@ func buildSchema(title string, file any) *jsonschema.Schema {
 	}
 	root := r.Reflect(file)
 	root.Title = title
-	for name, def := range root.Definitions {
-		constrain(name, def)
+	constrain(reflect.TypeOf(file).Elem(), root)
+	for name, t := range structsIn(reflect.TypeOf(file).Elem(), map[string]reflect.Type{}) {
+		if def, ok := root.Definitions[name]; ok {
+			constrain(t, def)
+		}
 	}
-	constrain(reflect.TypeOf(file).Elem().Name(), root)
 	return root
+}
+
+// structsIn adds to known, by their names, the struct types that t's fields have.
+func structsIn(t reflect.Type, known map[string]reflect.Type) map[string]reflect.Type {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		structsIn(t.Elem(), known)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			structsIn(t.Field(i).Type, known)
+		}
+		known[t.Name()] = t
+	}
+	return known
 }
 
 // docComments returns the comments of types and fields, as TYPE and TYPE.Field, on one line each.

@@ -1,7 +1,10 @@
 package config
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -20,78 +23,101 @@ const (
 // finalizerPattern is keyPattern with a domain that must be there.
 var finalizerPattern = strings.Replace(keyPattern, "/)?", "/)", 1)
 
-// patterns are the forms of text fields, as TYPE.key.
-var patterns = map[string]string{
-	"Metadata.name":            dnsLabelPattern,
-	"ServiceAccount.namespace": dnsLabelPattern,
-	"ServiceAccount.name":      subdomainPattern,
-	"Watch.apiVersion":         apiVersionPattern,
-	"Watch.kind":               kindPattern,
-	"Input.name":               memberName,
-	"Input.apiVersion":         apiVersionPattern,
-	"Input.kind":               kindPattern,
-	"Rule.fieldPath":           pathPattern,
-	"Downstream.name":          memberName,
-	"Downstream.apiVersion":    apiVersionPattern,
-	"Downstream.kind":          kindPattern,
-	"Before.apiVersion":        apiVersionPattern,
-	"Before.kind":              kindPattern,
-	"Conventions.finalizer":    finalizerPattern,
-	"Hash.annotation":          keyPattern,
-	"Hash.label":               keyPattern,
-	"Owner.annotation":         keyPattern,
-	"Pause.annotation":         keyPattern,
-	"Status.downstreams":       statusPathPattern,
-	"StatusField.path":         statusPathPattern,
-	"Conditions.ready":         conditionType,
-	"Conditions.valid":         conditionType,
-	"Conditions.reconciling":   conditionType,
-	"Conditions.stalled":       conditionType,
-	"Input.namespace":          dnsLabelPattern,
-	"Reconcile.annotation":     keyPattern,
-	"Previous.finalizer":       keyPattern,
-	"PreviousHash.annotation":  keyPattern,
-	"PreviousHash.label":       keyPattern,
-	"PreviousOwner.annotation": keyPattern,
-	"Guard.maxChanged":         sharePattern,
-	"Guard.maxDeleted":         sharePattern,
-	"Confirm.namespace":        dnsLabelPattern,
-	"Confirm.configMap":        subdomainPattern,
-	"Confirm.key":              `^[-._a-zA-Z0-9]+$`,
+// maxName is the API server's limit for the names of most objects, and for the keys of a ConfigMap.
+const maxName = 253
+
+// forms are the values of the tag form: what a text, a list's items or a map's keys look like.
+var forms = map[string]jsonschema.Schema{
+	"apiVersion":   {Pattern: apiVersionPattern},
+	"condition":    {Pattern: conditionType},
+	"configMapKey": {Pattern: `^[-._a-zA-Z0-9]+$`, MaxLength: number(maxName)},
+	"delimiter":    {Pattern: `^\S+$`},
+	"dnsLabel":     {Pattern: dnsLabelPattern},
+	"finalizer":    {Pattern: finalizerPattern},
+	"key":          {Pattern: keyPattern},
+	"kind":         {Pattern: kindPattern},
+	"manager":      {MinLength: number(1), MaxLength: number(maxManager)},
+	"member":       {Pattern: memberName},
+	"objectName":   {Pattern: subdomainPattern, MaxLength: number(maxName)},
+	"path":         {Pattern: pathPattern},
+	"share":        {Pattern: sharePattern},
+	"statusPath":   {Pattern: statusPathPattern},
 }
 
-// constrain adds to a type's schema what Go's types do not say.
-func constrain(name string, s *jsonschema.Schema) {
-	if s.Properties == nil {
-		return
+// constrain adds to the schema of a config type what its tags say, and what fields of it demand of one another.
+func constrain(t reflect.Type, s *jsonschema.Schema) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		p, ok := s.Properties.Get(jsonName(f))
+		if !ok {
+			continue
+		}
+		if values := enumOf(f); values != nil {
+			p.Enum = anys(values)
+		}
+		if p.Type == "string" && p.Enum == nil && slices.Contains(s.Required, jsonName(f)) {
+			p.MinLength = number(1)
+		}
+		p.UniqueItems = f.Tag.Get("unique") != ""
+		bound(p, f.Tag.Get("min"), f.Tag.Get("max"))
+		applyForm(p, f.Tag.Get("form"))
 	}
-	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
-		field := name + "." + pair.Key
-		if p, ok := patterns[field]; ok {
-			pair.Value.Pattern = p
-		}
-		if values, ok := enumFields[field]; ok {
-			pair.Value.Enum = anys(values)
-		}
-		if pair.Value.Type == "string" && pair.Value.Enum == nil && slices.Contains(s.Required, pair.Key) {
-			pair.Value.MinLength = number(1)
-		}
-	}
-	if more, ok := constraints[name]; ok {
+	if more, ok := constraints[t]; ok {
 		more(s)
 	}
 }
 
-var constraints = map[string]func(*jsonschema.Schema){
-	"Operator": func(s *jsonschema.Schema) {
+// bound sets the limits of a number, or of the length of a list or map.
+func bound(s *jsonschema.Schema, lower, upper string) {
+	least, most := length(lower), length(upper)
+	switch s.Type {
+	case "array":
+		s.MinItems, s.MaxItems = least, most
+	case "object":
+		s.MinProperties, s.MaxProperties = least, most
+	default:
+		s.Minimum, s.Maximum = json.Number(lower), json.Number(upper)
+	}
+}
+
+func length(tag string) *uint64 {
+	if tag == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(tag, 10, 64)
+	if err != nil {
+		panic("the tag min or max of a config type: " + err.Error()) // of types that are compiled in: a test reads them all
+	}
+	return &n
+}
+
+func applyForm(s *jsonschema.Schema, name string) {
+	if name == "" {
+		return
+	}
+	form, ok := forms[name]
+	if !ok {
+		panic("unknown form " + name + " in the tag of a config type") // of types that are compiled in: a test reads them all
+	}
+	switch s.Type {
+	case "array":
+		s = s.Items
+	case "object":
+		s.PropertyNames = &jsonschema.Schema{}
+		s = s.PropertyNames
+	}
+	s.Pattern, s.MaxLength = form.Pattern, form.MaxLength
+	if form.MinLength != nil {
+		s.MinLength = form.MinLength
+	}
+}
+
+// constraints are what fields of one type demand of one another, and the values that a kind of file fixes.
+var constraints = map[reflect.Type]func(*jsonschema.Schema){
+	reflect.TypeFor[Operator](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = Kind
-		property(s, "downstreams").MinItems = number(1)
-		d := property(s, "delimiters")
-		d.MinItems, d.MaxItems, d.UniqueItems = number(2), number(2), true
-		d.Items = &jsonschema.Schema{Type: "string", Pattern: `^\S+$`}
-		property(s, "parameters").PropertyNames = &jsonschema.Schema{Pattern: memberName}
-		// What is missing here may stand in the conventionsFile.
+		// What is missing here may be in the conventionsFile.
 		s.Required = without(s.Required, "conventions")
 		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
 		s.Then = jsonschema.TrueSchema
@@ -101,60 +127,20 @@ var constraints = map[string]func(*jsonschema.Schema){
 		whole.Properties.Set("conventions", here)
 		s.Else = whole
 	},
-	"sharedConventions": func(s *jsonschema.Schema) {
+	reflect.TypeFor[sharedConventions](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = ConventionsKind
 	},
-	"ServiceAccount": func(s *jsonschema.Schema) { property(s, "name").MaxLength = number(maxName) },
-	"Watch":          func(s *jsonschema.Schema) { namespaceList(property(s, "namespaces")) },
-	"TargetNamespaces": func(s *jsonschema.Schema) {
-		namespaceList(property(s, "names"))
+	reflect.TypeFor[Downstream]():   func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[Before]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[Input]():        func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
+	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
+	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
+	// What is missing in one of the config and the conventionsFile may be in the other.
+	reflect.TypeFor[Conventions](): func(s *jsonschema.Schema) { s.Required = nil },
+	reflect.TypeFor[Hash](): func(s *jsonschema.Schema) {
+		s.Not = &jsonschema.Schema{Required: []string{"annotation", "label"}}
 	},
-	"Drift": func(s *jsonschema.Schema) {
-		for _, key := range []string{"initialFields", "exclusiveFields"} {
-			property(s, key).Items = &jsonschema.Schema{Type: "string", Pattern: pathPattern}
-			property(s, key).UniqueItems = true
-		}
-	},
-	"Downstream": func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	"Before":     func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	"Adopt": func(s *jsonschema.Schema) {
-		m := property(s, "fieldManagers")
-		m.MinItems, m.UniqueItems = number(1), true
-		managerName(m.Items)
-	},
-	"Previous": func(s *jsonschema.Schema) {
-		s.MinProperties = number(1)
-		managerName(property(s, "fieldManager"))
-	},
-	"PreviousHash": func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
-	"Guard":        func(s *jsonschema.Schema) { property(s, "minimum").Minimum = "0" },
-	"Confirm": func(s *jsonschema.Schema) {
-		for _, key := range []string{"configMap", "key"} {
-			property(s, key).MaxLength = number(maxName)
-		}
-	},
-	"Input": func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
-	"Conventions": func(s *jsonschema.Schema) {
-		s.Required = nil
-		managerName(property(s, "fieldManager"))
-		for _, key := range []string{"labels", "annotations"} {
-			property(s, key).PropertyNames = &jsonschema.Schema{Pattern: keyPattern}
-		}
-		property(s, "labels").MinProperties = number(1)
-	},
-	// Where the hash rides, the config or the conventionsFile says, and the algorithm the other.
-	"Hash": func(s *jsonschema.Schema) { s.Not = &jsonschema.Schema{Required: []string{"annotation", "label"}} },
-}
-
-// maxName is the API server's limit for the names of most objects, and for the keys of a ConfigMap.
-const maxName = 253
-
-func managerName(s *jsonschema.Schema) { s.MinLength, s.MaxLength = number(1), number(maxManager) }
-
-func namespaceList(s *jsonschema.Schema) {
-	s.MinItems, s.UniqueItems = number(1), true
-	s.Items = &jsonschema.Schema{Type: "string", Pattern: dnsLabelPattern}
 }
 
 func oneOf(keys ...string) []*jsonschema.Schema {

@@ -285,35 +285,6 @@ func describesEverything(t *testing.T, schema []byte, least int) {
 	}
 }
 
-// Constraints name fields that exist: a renamed field must not lose its pattern in silence.
-func TestConstraintsNameFields(t *testing.T) {
-	known := map[string]bool{}
-	var walk func(t reflect.Type)
-	walk = func(t reflect.Type) {
-		switch t.Kind() {
-		case reflect.Pointer, reflect.Slice:
-			walk(t.Elem())
-		case reflect.Struct:
-			for _, name := range fieldNames(t) {
-				known[t.Name()+"."+name] = true
-				f, _ := fieldNamed(t, name)
-				walk(f.Type)
-			}
-		}
-	}
-	walk(reflect.TypeFor[Operator]())
-	for field := range patterns {
-		if !known[field] {
-			t.Errorf("no field %s", field)
-		}
-	}
-	for field := range enumFields {
-		if !known[field] {
-			t.Errorf("no field %s", field)
-		}
-	}
-}
-
 func TestSchemaGolden(t *testing.T) {
 	golden.File(t, "testdata/schema.json", Schema())
 	golden.File(t, "testdata/conventions.schema.json", ConventionsSchema())

@@ -7,20 +7,21 @@ import (
 )
 
 // The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them.
-// A field tagged `holds:"cel"` is a CEL expression, one tagged `holds:"template"` a template.
+// Tags say what Go's types do not: `holds:"cel"` and `holds:"template"` mark CEL expressions and templates, `enum` lists the
+// allowed values, `form` names a pattern of forms (of a list's items, of a map's keys), `min` and `max` bound a list's
+// length or a number, `unique` refuses duplicate items. The JSON Schema is made from them.
 
 const (
-	// APIVersion is what a config file says of itself.
+	// APIVersion is the apiVersion of config files.
 	APIVersion = "corollary.dev/v1alpha1"
 	// Kind is the kind of an operator's file.
 	Kind = "Operator"
-	// ConventionsKind is the kind of a file that a conventionsFile names. A directory may hold such files
-	// beside operators.
+	// ConventionsKind is the kind of a file that conventionsFile names. A directory may contain such files and operators.
 	ConventionsKind = "Conventions"
 )
 
-// Operator is one config file: the upstream kind, what makes an upstream valid, the downstreams that follow
-// from it, and every name that ends up in the cluster.
+// Operator is one config file: the upstream kind, the rules for a valid upstream, the downstreams that follow from it, and
+// every name that ends up in the cluster.
 type Operator struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -28,65 +29,64 @@ type Operator struct {
 	Kind string `json:"kind"`
 	// Metadata names the operator.
 	Metadata Metadata `json:"metadata"`
-	// Mode is Enforce (default), or Observe: decide, count and report, but write nothing.
+	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
 	Mode Mode `json:"mode,omitempty"`
-	// ServiceAccount is who this operator acts as, by impersonation; by default whoever the process is.
+	// ServiceAccount is the account that this operator impersonates. Default: the account of the process.
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
-	// Watch names the upstream kind and which objects of it count.
+	// Watch names the upstream kind and selects its objects.
 	Watch Watch `json:"watch"`
-	// Parameters are constants of this operator: param "NAME" in templates, params.NAME in CEL.
-	Parameters map[string]any `json:"parameters,omitempty"`
-	// Inputs are related objects that are read and watched but never written; a change renders again.
+	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
+	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
+	// Inputs are related objects that are read and watched, never written. A change of one renders again.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Validate holds the rules that make an upstream valid, in the dialect and field names of a CRD's
-	// x-kubernetes-validations.
+	// Validate lists the rules for a valid upstream, as in x-kubernetes-validations of a CustomResourceDefinition.
 	Validate []Rule `json:"validate,omitempty"`
-	// Downstreams are the objects that follow from an upstream, each a pipeline of its own.
-	Downstreams []Downstream `json:"downstreams"`
-	// Delimiters are the left and right delimiter of templates, {{ and }} by default.
-	Delimiters []string `json:"delimiters,omitempty"`
-	// ConventionsFile names a file of kind Conventions, relative to this one, that several operators may share. It holds
-	// the same keys as conventions; this file's own win over them, one by one.
+	// Downstreams are the objects that follow from an upstream. Each has its own template, hash and decision.
+	Downstreams []Downstream `json:"downstreams" min:"1"`
+	// Delimiters are the left and the right delimiter of templates. Default: ["{{", "}}"].
+	Delimiters []string `json:"delimiters,omitempty" form:"delimiter" min:"2" max:"2" unique:"true"`
+	// ConventionsFile is the path of a file of kind Conventions, relative to this one, that several operators may share.
+	// Keys in conventions override those of the file one by one.
 	ConventionsFile string `json:"conventionsFile,omitempty"`
 	// Conventions are the names that end up in the cluster. None has a default.
 	Conventions Conventions `json:"conventions"`
-	// Deletion tells what happens when an upstream is deleted.
+	// Deletion says what happens when an upstream is deleted.
 	Deletion Deletion `json:"deletion,omitempty"`
-	// Status tells what is written into the upstream's status.
+	// Status says what is written into the upstream's status.
 	Status Status `json:"status"`
-	// Guard makes what would delete or change many objects at once wait for confirmation. It limits deletions by default.
+	// Guard holds a change that would delete or change many objects until it is confirmed. Default: at most 10% deletions.
 	Guard *Guard `json:"guard,omitempty"`
-	// Events tells which Kubernetes events are sent: All, Warnings (default) or None.
+	// Events selects the Kubernetes events that are sent: All, Warnings (default) or None.
 	Events EventPolicy `json:"events,omitempty"`
-	// Retry bounds the delay after a failure; it grows from minDelay to maxDelay.
+	// Retry sets the delays between retries after a failure; they grow from minDelay to maxDelay.
 	Retry Retry `json:"retry,omitempty"`
-	// ResyncPeriod is how often everything is looked at again without an event, 10h by default; 0s for never.
+	// ResyncPeriod is how often every upstream is reconciled without an event. Default: 10h; 0s: never.
 	ResyncPeriod Duration `json:"resyncPeriod,omitempty"`
 }
 
 // Metadata names an operator.
 type Metadata struct {
-	// Name stands in logs, metrics and events: a DNS label, unique among the loaded operators.
-	Name string `json:"name"`
+	// Name is used in logs, metrics and events: a DNS label, unique among the loaded operators.
+	Name string `json:"name" form:"dnsLabel"`
 }
 
-// ServiceAccount names a ServiceAccount whose rights an operator works with, and no others.
+// ServiceAccount names the ServiceAccount whose rights the operator uses, and no others.
 type ServiceAccount struct {
 	// Namespace of the ServiceAccount.
-	Namespace string `json:"namespace"`
-	// Name of the ServiceAccount. It need not exist: rights are granted to a name.
-	Name string `json:"name"`
+	Namespace string `json:"namespace" form:"dnsLabel"`
+	// Name of the ServiceAccount. It does not have to exist: RBAC grants rights to a name.
+	Name string `json:"name" form:"objectName"`
 }
 
 // Watch selects the upstreams.
 type Watch struct {
 	// APIVersion of the upstream kind: GROUP/VERSION, or v1 for the core group.
-	APIVersion string `json:"apiVersion"`
+	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the upstreams.
-	Kind string `json:"kind"`
-	// Namespaces to watch; leave it out for all of them.
-	Namespaces []string `json:"namespaces,omitempty"`
+	Kind string `json:"kind" form:"kind"`
+	// Namespaces to watch. Default: all.
+	Namespaces []string `json:"namespaces,omitempty" form:"dnsLabel" min:"1" unique:"true"`
 	// LabelSelector selects upstreams by their labels; the API server applies it.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// NamespaceSelector selects upstreams by the labels of their namespace.
@@ -96,18 +96,18 @@ type Watch struct {
 // Input is a related object that templates and rules may read.
 type Input struct {
 	// Name of the input: input "NAME" in templates, inputs.NAME in CEL.
-	Name string `json:"name"`
+	Name string `json:"name" form:"member"`
 	// APIVersion of the input's kind.
-	APIVersion string `json:"apiVersion"`
+	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the input.
-	Kind string `json:"kind"`
+	Kind string `json:"kind" form:"kind"`
 	// ObjectName is a CEL expression that gives the object's name from the upstream.
 	ObjectName string `json:"objectName,omitempty" holds:"cel"`
-	// FixedName is the object's name where it is the same for all upstreams.
+	// FixedName is the object's name, if it is the same for all upstreams.
 	FixedName string `json:"fixedName,omitempty"`
-	// Namespace is fixed text; by default the upstream's own. An upstream can never choose another.
-	Namespace string `json:"namespace,omitempty"`
-	// Missing is Wait (default), or Allow: a missing input is null.
+	// Namespace of the object: fixed text, which an upstream cannot change. Default: the upstream's namespace.
+	Namespace string `json:"namespace,omitempty" form:"dnsLabel"`
+	// Missing is Wait (default: what reads a missing input waits for it), or Allow (it is null).
 	Missing MissingPolicy `json:"missing,omitempty"`
 }
 
@@ -115,67 +115,65 @@ type Input struct {
 type Rule struct {
 	// Rule is a CEL expression over self that is true for a valid upstream.
 	Rule string `json:"rule" holds:"cel"`
-	// Message tells the upstream's author what is wrong.
+	// Message tells the author of the upstream what is wrong.
 	Message string `json:"message,omitempty"`
 	// MessageExpression is a CEL expression that gives the message; it wins over message.
 	MessageExpression string `json:"messageExpression,omitempty" holds:"cel"`
-	// FieldPath names the field at fault: .spec.replicas, .spec.containers[name=app].image.
-	FieldPath string `json:"fieldPath,omitempty"`
+	// FieldPath is the path of the wrong field, such as .spec.replicas or .spec.containers[name=app].image.
+	FieldPath string `json:"fieldPath,omitempty" form:"path"`
 	// Reason is FieldValueInvalid (default), FieldValueForbidden, FieldValueRequired or FieldValueDuplicate.
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" enum:"FieldValueInvalid,FieldValueForbidden,FieldValueRequired,FieldValueDuplicate"`
 }
 
 // Downstream is an object that follows from an upstream.
 type Downstream struct {
 	// Name is the key of this downstream in status, metrics and CEL (downstreams.NAME).
-	Name string `json:"name"`
+	Name string `json:"name" form:"member"`
 	// APIVersion of the downstream, such as apps/v1.
-	APIVersion string `json:"apiVersion"`
+	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the downstream.
-	Kind string `json:"kind"`
-	// When is a CEL expression over self; while it is false the downstream is not wanted and deletionPolicy
-	// applies. By default it is always wanted.
+	Kind string `json:"kind" form:"kind"`
+	// When is a CEL expression over self. If it is false, the downstream is not wanted and deletionPolicy applies.
+	// Default: true.
 	When string `json:"when,omitempty" holds:"cel"`
-	// Template gives the document; apiVersion and kind may be repeated in it.
+	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
-	// TemplateFile names a file with the template, relative to the config file, instead of template.
-	// Load reads it into Template and keeps the name here.
+	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.
 	TemplateFile string `json:"templateFile,omitempty"`
-	// Ready tells when the downstream is ready, beyond what its kind says of itself.
+	// Ready adds conditions for being ready to those of the kind itself (kstatus).
 	Ready Ready `json:"ready,omitempty"`
-	// TargetNamespaces tells where the downstream may live.
+	// TargetNamespaces limits the namespaces that the downstream may be in.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
-	// AdoptionPolicy is Never (default), or IfUnowned: an existing object without an owner is taken over.
+	// AdoptionPolicy is Never (default), or IfUnowned: an existing object without an owner is adopted.
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
-	// Adopt tells what is taken over along with an object that another tool made.
+	// Adopt says which fields are taken over when an object that another tool created is adopted.
 	Adopt *Adopt `json:"adopt,omitempty"`
-	// UpdatePolicy is Apply (default), Recreate (where the API server refuses to change an immutable field) or
-	// CreateOnly.
+	// UpdatePolicy is Apply (default), Recreate (delete and create, if the API server refuses to change an immutable
+	// field) or CreateOnly (never change an existing object).
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
-	// DeletionPolicy is Delete (default), or Orphan: the object stays, without our marks.
+	// DeletionPolicy is Delete (default), or Orphan: the object stays, without our labels, annotations and owner reference.
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Drift tells what happens when others change the downstream.
+	// Drift says what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
 }
 
-// Adopt tells what is taken over along with an object that another tool made.
+// Adopt says which fields are taken over when an object that another tool created is adopted.
 type Adopt struct {
-	// FieldManagers are the writers whose fields become ours, as metadata.managedFields names them: helm,
-	// kubectl-client-side-apply, the operator that is replaced. Without that, a field which they set and the template
-	// leaves out would stay for ever.
-	FieldManagers []string `json:"fieldManagers"`
+	// FieldManagers are the managers whose fields become ours, as metadata.managedFields names them, such as helm or
+	// kubectl-client-side-apply. A field that another manager set and that the template leaves out stays forever.
+	FieldManagers []string `json:"fieldManagers" form:"manager" min:"1" unique:"true"`
 }
 
-// Ready tells when a downstream is ready. What its kind says of itself (kstatus) comes first.
+// Ready says when a downstream is ready. The readiness of its kind (kstatus) is checked first.
 type Ready struct {
 	// Rules must all be true.
 	Rules []ReadyRule `json:"rules,omitempty"`
-	// Failed says that the downstream has failed when one of them is true.
+	// Failed lists rules; the downstream has failed if one of them is true.
 	Failed []ReadyRule `json:"failed,omitempty"`
 	// MessageFrom is a CEL expression whose text is shown in Ready's message.
 	MessageFrom string `json:"messageFrom,omitempty" holds:"cel"`
-	// ObservedGeneration tells whether a downstream without status.observedGeneration can be ready: Auto (default: if its
-	// schema does not have it, or its controller has written a status without it), Required (never) or Optional (always).
+	// ObservedGeneration says whether a downstream without status.observedGeneration can be ready: Auto (default: yes if
+	// its schema lacks the field, or its controller wrote a status without it), Required (never) or Optional (always).
 	ObservedGeneration ObservedGeneration `json:"observedGeneration,omitempty"`
 }
 
@@ -183,47 +181,47 @@ type Ready struct {
 type ReadyRule struct {
 	// Rule is a CEL expression over self and downstream.
 	Rule string `json:"rule" holds:"cel"`
-	// Message tells what the rule means while it decides.
+	// Message is shown in the condition while the rule decides.
 	Message string `json:"message,omitempty"`
 }
 
-// TargetNamespaces tells in which namespaces a downstream may live.
+// TargetNamespaces limits the namespaces that a downstream may be in.
 type TargetNamespaces struct {
-	// From is Same (default: the upstream's own, which of a Namespace is itself), Any, or List.
+	// From is Same (default: the upstream's namespace; for a Namespace, itself), Any, or List.
 	From NamespacesFrom `json:"from,omitempty"`
-	// Names are the allowed namespaces where from is List.
-	Names []string `json:"names,omitempty"`
+	// Names are the allowed namespaces if from is List.
+	Names []string `json:"names,omitempty" form:"dnsLabel" min:"1" unique:"true"`
 }
 
-// Drift tells what happens when others change a downstream.
+// Drift says what happens when others change a downstream.
 type Drift struct {
-	// Policy is Enforce (default), Report or Ignore.
+	// Policy is Enforce (default: repair), Report (only events and status) or Ignore.
 	Policy DriftPolicy `json:"policy,omitempty"`
-	// InitialFields are set at creation and then left to others, an autoscaler for one: a list of paths such as
-	// .spec.replicas.
-	InitialFields []string `json:"initialFields,omitempty"`
-	// ExclusiveFields are maps in which even keys that others add are drift: a list of paths such as .data.
-	ExclusiveFields []string `json:"exclusiveFields,omitempty"`
+	// InitialFields are paths of fields that are set at creation and then left to others, such as .spec.replicas for an
+	// autoscaler.
+	InitialFields []string `json:"initialFields,omitempty" form:"path" unique:"true"`
+	// ExclusiveFields are paths of maps in which even keys that others add are drift, such as .data.
+	ExclusiveFields []string `json:"exclusiveFields,omitempty" form:"path" unique:"true"`
 }
 
 // Conventions are the names that end up in the cluster. None of them has a default.
 type Conventions struct {
-	// FieldManager is the manager's name in server-side apply, unique among the loaded operators.
-	FieldManager string `json:"fieldManager"`
-	// Labels of every downstream. Values are templates; those with a constant value are the server-side
-	// selector of the downstream watch, so at least one must be.
-	Labels map[string]string `json:"labels,omitempty" holds:"template"`
+	// FieldManager is the field manager of server-side apply, unique among the loaded operators.
+	FieldManager string `json:"fieldManager" form:"manager"`
+	// Labels of every downstream. Values are templates. At least one must be constant: the constant labels are the
+	// server-side selector of the downstream watch.
+	Labels map[string]string `json:"labels,omitempty" holds:"template" form:"key" min:"1"`
 	// Annotations of every downstream. Values are templates.
-	Annotations map[string]string `json:"annotations,omitempty" holds:"template"`
-	// Hash tells where the digest of the desired state is kept.
+	Annotations map[string]string `json:"annotations,omitempty" holds:"template" form:"key"`
+	// Hash says where the hash of the desired state is stored on a downstream.
 	Hash Hash `json:"hash"`
-	// Owner tells how a downstream is marked as belonging to its upstream.
+	// Owner says how a downstream is marked as belonging to its upstream.
 	Owner Owner `json:"owner"`
-	// Finalizer holds an upstream until its downstreams are cleaned up, where owner references cannot do it.
-	Finalizer string `json:"finalizer,omitempty"`
-	// Pause names what makes Corollary leave an upstream alone.
+	// Finalizer holds a deleted upstream until its downstreams are cleaned up, if owner references cannot do it.
+	Finalizer string `json:"finalizer,omitempty" form:"finalizer"`
+	// Pause names the annotation that makes Corollary leave an upstream alone.
 	Pause *Pause `json:"pause,omitempty"`
-	// Reconcile names what makes Corollary look at an upstream now; `corollary reconcile` writes it.
+	// Reconcile names the annotation that requests an immediate reconcile; `corollary reconcile` sets it.
 	Reconcile *Reconcile `json:"reconcile,omitempty"`
 	// Previous are names that this config used earlier. Objects that still use them are updated to the current names.
 	Previous *Previous `json:"previous,omitempty"`
@@ -247,172 +245,172 @@ func (c *Conventions) withPrevious(current string, previous func(*Previous) stri
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }
 
-// A file of kind Conventions holds names that end up in the cluster, for the operators whose conventionsFile it is.
+// A file of kind Conventions contains names that end up in the cluster, for all operators whose conventionsFile it is.
 type sharedConventions struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
 	// Kind is Conventions.
 	Kind string `json:"kind"`
-	// Conventions are the names. Those that an operator gives itself win over them, one by one.
+	// Conventions are the names. Those in an operator's own file override them one by one.
 	Conventions Conventions `json:"conventions"`
 }
 
-// Reconcile names what makes Corollary look at an upstream now.
+// Reconcile names the annotation that requests an immediate reconcile.
 type Reconcile struct {
-	// Annotation is the key of an annotation on the upstream; any new value asks for a look.
-	Annotation string `json:"annotation"`
+	// Annotation is the key of an annotation on the upstream. Any new value requests a reconcile.
+	Annotation string `json:"annotation" form:"key"`
 }
 
-// Previous are the names that a config used before one of its conventions was changed. Objects that bear them count as
-// ours and get the new ones; once none is left this can go.
+// Previous are names that this config used earlier. Objects with them count as ours and are updated to the current names;
+// remove this key when no object uses them.
 type Previous struct {
-	// FieldManager is the manager's name before.
-	FieldManager string `json:"fieldManager,omitempty"`
-	// Finalizer is the finalizer before.
-	Finalizer string `json:"finalizer,omitempty"`
-	// Hash is where the digest rode before: annotation or label.
+	// FieldManager is the previous field manager.
+	FieldManager string `json:"fieldManager,omitempty" form:"manager"`
+	// Finalizer is the previous finalizer.
+	Finalizer string `json:"finalizer,omitempty" form:"key"`
+	// Hash is where the hash was stored: annotation or label.
 	Hash *PreviousHash `json:"hash,omitempty"`
-	// Owner is how owners were marked before.
+	// Owner is how the owner was marked.
 	Owner *PreviousOwner `json:"owner,omitempty"`
 }
 
-// PreviousHash is where the digest rode before: exactly one of annotation and label.
+// PreviousHash is where the hash was stored: exactly one of annotation and label.
 type PreviousHash struct {
 	// Annotation is the key of the annotation that held the hash.
-	Annotation string `json:"annotation,omitempty"`
+	Annotation string `json:"annotation,omitempty" form:"key"`
 	// Label is the key of the label that held the hash.
-	Label string `json:"label,omitempty"`
+	Label string `json:"label,omitempty" form:"key"`
 }
 
-// PreviousOwner is how owners were marked before.
+// PreviousOwner is how the owner was marked.
 type PreviousOwner struct {
 	// Annotation is the key of the annotation that named the owner.
-	Annotation string `json:"annotation"`
+	Annotation string `json:"annotation" form:"key"`
 }
 
-// Hash tells where the digest of the desired document rides: exactly one of annotation and label.
+// Hash says where the hash of the desired state is stored on a downstream: exactly one of annotation and label.
 type Hash struct {
 	// Annotation is the key of the annotation that holds the hash.
-	Annotation string `json:"annotation,omitempty"`
+	Annotation string `json:"annotation,omitempty" form:"key"`
 	// Label is the key of the label that holds the hash.
-	Label string `json:"label,omitempty"`
+	Label string `json:"label,omitempty" form:"key"`
 	// Algorithm is sha256 (default), sha1 or md5.
 	Algorithm HashAlgorithm `json:"algorithm,omitempty"`
 }
 
-// Owner tells how a downstream is marked as belonging to its upstream.
+// Owner says how a downstream is marked as belonging to its upstream.
 type Owner struct {
-	// Reference says whether owner references are set where they are legal, true by default.
+	// Reference is true (default) if owner references are set where Kubernetes allows them.
 	Reference *bool `json:"reference,omitempty"`
-	// Annotation is the key of the annotation that names the owner where a reference is not legal.
-	Annotation string `json:"annotation,omitempty"`
+	// Annotation is the key of the annotation that names the owner if there is no owner reference.
+	Annotation string `json:"annotation,omitempty" form:"key"`
 }
 
-// Pause names what makes Corollary leave an upstream alone.
+// Pause names the annotation that makes Corollary leave an upstream alone.
 type Pause struct {
-	// Annotation is the key of an annotation on the upstream.
-	Annotation string `json:"annotation"`
+	// Annotation is the key of an annotation on the upstream. The value "true" pauses it.
+	Annotation string `json:"annotation" form:"key"`
 }
 
-// Deletion tells what happens when an upstream is deleted.
+// Deletion says what happens when an upstream is deleted.
 type Deletion struct {
-	// Propagation is Background (default) or Foreground.
+	// Propagation of deletions, as in Kubernetes: Background (default) or Foreground.
 	Propagation Propagation `json:"propagation,omitempty"`
-	// Wait holds the upstream until its downstreams are gone.
+	// Wait is true to hold the upstream until its downstreams are deleted. Default: false.
 	Wait bool `json:"wait,omitempty"`
-	// Before is an object that is made first and must be done before anything is deleted.
+	// Before is an object, such as a Job, that is created first and must finish before anything is deleted.
 	Before *Before `json:"before,omitempty"`
 }
 
-// Before is an object that is made when an upstream is deleted, and must be done before anything goes.
+// Before is an object that is created when an upstream is deleted and must finish before anything is deleted.
 type Before struct {
 	// APIVersion of the object, such as batch/v1.
-	APIVersion string `json:"apiVersion"`
+	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the object.
-	Kind string `json:"kind"`
-	// Template gives the document; apiVersion and kind may be repeated in it.
+	Kind string `json:"kind" form:"kind"`
+	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
-	// TemplateFile names a file with the template, relative to the config file, instead of template.
-	// Load reads it into Template and keeps the name here.
+	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.
 	TemplateFile string `json:"templateFile,omitempty"`
-	// DoneWhen is a CEL expression over downstream that is true once it finished.
+	// DoneWhen is a CEL expression over downstream that is true when the object has finished.
 	DoneWhen string `json:"doneWhen" holds:"cel"`
-	// FailedWhen is a CEL expression over downstream that is true once it has failed; "false" by default.
+	// FailedWhen is a CEL expression over downstream that is true when the object has failed. Default: "false".
 	FailedWhen string `json:"failedWhen,omitempty" holds:"cel"`
-	// TargetNamespaces tells where the object may live.
+	// TargetNamespaces limits the namespaces that the object may be in.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`
-	// OnFailure is Hold (default): the upstream stays until a person acts; or Proceed.
+	// OnFailure is Hold (default: the upstream stays until a person acts), or Proceed (the deletion continues).
 	OnFailure BeforePolicy `json:"onFailure,omitempty"`
-	// Timeout is how long it may take, counted from the upstream's deletion; 1h by default.
+	// Timeout is how long it may take, counted from the upstream's deletion. Default: 1h.
 	Timeout Duration `json:"timeout,omitempty"`
-	// OnTimeout is Hold (default), or Proceed.
+	// OnTimeout is Hold (default) or Proceed, as for onFailure.
 	OnTimeout BeforePolicy `json:"onTimeout,omitempty"`
 }
 
-// Status tells what is written into the upstream's status.
+// Status says what is written into the upstream's status.
 type Status struct {
-	// Enabled is true by default; false for kinds whose status is not ours, such as Namespace or ConfigMap.
+	// Enabled is true (default), or false for kinds without a status of ours, such as Namespace or ConfigMap.
 	Enabled *bool `json:"enabled,omitempty"`
-	// Conditions names the condition types that are written.
+	// Conditions are the names of the condition types that are written.
 	Conditions Conditions `json:"conditions,omitempty"`
-	// Downstreams is the path of a list with the downstreams' identifiers, below .status; not written by default.
-	Downstreams string `json:"downstreams,omitempty"`
-	// Fields are further values to write.
+	// Downstreams is the path below .status of a list with each downstream's identifiers, such as .status.downstreams.
+	// Default: not written.
+	Downstreams string `json:"downstreams,omitempty" form:"statusPath"`
+	// Fields are other values to write.
 	Fields []StatusField `json:"fields,omitempty"`
 }
 
-// Conditions maps Corollary's conditions to the condition types that are written. One without a name is not
-// written; ready is required where status is enabled.
+// Conditions maps Corollary's conditions to the condition types that are written. One without a name is not written; ready
+// is required if status is enabled.
 type Conditions struct {
-	// Ready is the type that says whether every wanted downstream is ready.
-	Ready string `json:"ready,omitempty"`
-	// Valid is the type that says whether the upstream passes the rules.
-	Valid string `json:"valid,omitempty"`
-	// Reconciling is the type that says that work is under way.
-	Reconciling string `json:"reconciling,omitempty"`
-	// Stalled is the type that says that work cannot go on by itself.
-	Stalled string `json:"stalled,omitempty"`
+	// Ready is the condition type for: every wanted downstream is ready.
+	Ready string `json:"ready,omitempty" form:"condition"`
+	// Valid is the condition type for: the upstream passes the rules.
+	Valid string `json:"valid,omitempty" form:"condition"`
+	// Reconciling is the condition type for: the operator is working on it.
+	Reconciling string `json:"reconciling,omitempty" form:"condition"`
+	// Stalled is the condition type for: somebody must act before the operator can continue.
+	Stalled string `json:"stalled,omitempty" form:"condition"`
 }
 
 // StatusField is one value of the upstream's status.
 type StatusField struct {
-	// Path is where the value goes: keys below .status.
-	Path string `json:"path"`
+	// Path is where the value is written: keys below .status, such as .status.replicas.
+	Path string `json:"path" form:"statusPath"`
 	// Value is a CEL expression over self and downstreams.
 	Value string `json:"value" holds:"cel"`
 }
 
-// Guard makes what would delete or change many objects at once wait for confirmation: a start, a changed config, a change
-// of an input that several upstreams read, or of a namespace's labels. What the author of an upstream does never waits.
+// Guard holds a change that would delete or change many objects until it is confirmed: at a start, or after a change of the
+// config, of an input that several upstreams read, or of a namespace's labels. A change of a single upstream never waits.
 type Guard struct {
-	// MaxDeleted is the largest share of the standing downstreams, 10% by default, that may be deleted without
-	// confirmation; 100% is no limit.
-	MaxDeleted string `json:"maxDeleted,omitempty"`
-	// MaxChanged is the largest share that may be changed or deleted; by default there is no limit but MaxDeleted.
-	MaxChanged string `json:"maxChanged,omitempty"`
-	// Minimum is the number of objects that never need confirmation, 5 by default.
-	Minimum *int `json:"minimum,omitempty"`
+	// MaxDeleted is the percentage of existing downstreams that may be deleted without confirmation. Default: 10%; 100%: no
+	// limit.
+	MaxDeleted string `json:"maxDeleted,omitempty" form:"share"`
+	// MaxChanged is the percentage that may be changed or deleted without confirmation. Default: no limit.
+	MaxChanged string `json:"maxChanged,omitempty" form:"share"`
+	// Minimum is the number of objects that never need confirmation. Default: 5.
+	Minimum *int `json:"minimum,omitempty" min:"0"`
 	// Confirm is where a confirmation is written, by `corollary confirm` or by hand.
 	Confirm *Confirm `json:"confirm,omitempty"`
-	// Confirmed is a confirmation in the config itself, for changes that come by review: the digest that the waiting
-	// operator tells. It counts for the objects that were counted then, as they were.
+	// Confirmed is a confirmation in the config itself, for example by a reviewed commit: the digest that the waiting
+	// operator reports. It is valid only for the change with that digest.
 	Confirmed string `json:"confirmed,omitempty"`
 }
 
-// Confirm is the key of a ConfigMap whose value is the digest of the change that may go on.
+// Confirm names the key of a ConfigMap whose value is the digest of a confirmed change.
 type Confirm struct {
 	// Namespace of the ConfigMap.
-	Namespace string `json:"namespace"`
-	// ConfigMap is its name; `corollary confirm` makes it where it does not exist.
-	ConfigMap string `json:"configMap"`
+	Namespace string `json:"namespace" form:"dnsLabel"`
+	// ConfigMap is its name. `corollary confirm` creates it if it is missing.
+	ConfigMap string `json:"configMap" form:"objectName"`
 	// Key in its data.
-	Key string `json:"key"`
+	Key string `json:"key" form:"configMapKey"`
 }
 
-// Retry bounds the delay after a failure.
+// Retry sets the delays between retries after a failure.
 type Retry struct {
-	// MinDelay is the first delay, 5s by default, at least 1s.
+	// MinDelay is the first delay, at least 1s. Default: 5s.
 	MinDelay Duration `json:"minDelay,omitempty"`
-	// MaxDelay is the longest delay, 5m by default.
+	// MaxDelay is the longest delay. Default: 5m.
 	MaxDelay Duration `json:"maxDelay,omitempty"`
 }
