@@ -30,7 +30,7 @@ func TestBucket(t *testing.T) {
 
 	testkit.Delete(t, storages, ns, "invoices")
 	await(t, jobs, ns, "invoices-drain", fields{".spec.template.spec.containers[name=drain].args": []any{"--from", "invoices", "--to", "s3://archive/invoices"}})
-	running := ready("False", "BeforeRunning", "waiting for Job "+ns+"/invoices-drain to be done")
+	running := ready("False", "BeforeRunning", "waiting for Job "+ns+"/invoices-drain to finish")
 	await(t, storages, ns, "invoices", running.with(fields{".status.conditions[type=Reconciling].status": "True"}))
 	o.stands(t, ns, "invoices", "the Job is not done")
 	o.halt()
