@@ -297,15 +297,16 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 
 // findUnseen reads what the status names as made for a target that is none any more, where the cache does not show it:
 // it may lag, or the object has lost the labels that the watch selects by. While the desired state cannot be told, or at the
-// target, there is no hurry: the status goes on naming it.
-func (r *reconciliation) findUnseen(ctx context.Context) {
+// target, there is no hurry: the status goes on naming it. It returns whether anything was found.
+func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 	if r.selected && (len(r.record.desired.Invalid) > 0 || r.Pipeline.Paused(r.upstream)) {
-		return
+		return false
 	}
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.record.isKnownGone(rec.UID, r.now) {
+		known := func(own pipeline.Owned) bool { return own.Live.UID == rec.UID }
+		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.record.isKnownGone(rec.UID, r.now) || slices.ContainsFunc(r.unseen, known) {
 			continue
 		}
 		if r.selected && (r.record.desired.Downstreams[i].Err != nil || r.isTarget(i, at)) {
@@ -321,9 +322,10 @@ func (r *reconciliation) findUnseen(ctx context.Context) {
 		case live == nil:
 			r.record.forgetObject(rec.UID, r.now)
 		default:
-			r.unseen = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true})
+			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true}), true
 		}
 	}
+	return found
 }
 
 // isTarget tells whether any downstream of the kind of downstream i is wanted at that place.

@@ -92,10 +92,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		return wait
 	}
 	l.skipBackingOff()
-	l.findUnseen(ctx)
 	var decision pipeline.Decision
 	for round := range maxRounds {
 		in := l.gather(ctx)
+		if l.findUnseen(ctx) { // in each round: what the cache has just lost must not be missing in the status before it is gone
+			in = l.gather(ctx)
+		}
 		decision = r.Pipeline.Decide(in)
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
