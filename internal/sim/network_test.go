@@ -193,7 +193,7 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	w := p.world
 	const place = "/api/v1/namespaces/"
 	if request.Method != http.MethodDelete || w.Setup.Example != "" || w.Setup.Recreate || !strings.HasPrefix(request.URL.Path, place) ||
-		slices.ContainsFunc(w.Steps, func(s Step) bool { return s.Do == "delete object" || s.Do == "usurp" }) {
+		slices.ContainsFunc(w.Steps, func(s Step) bool { return slices.Contains(removals, s.Do) }) {
 		return
 	}
 	ctx := request.Context()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -46,6 +47,15 @@ var actions = []string{
 	"orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
 }
 
+// A step that begins something is often followed by one that comes in between.
+var (
+	beginnings = []string{"apply", "rename", "delete", "replace", "reload"}
+	attacks    = []string{"usurp", "usurp", "strip labels", "delete object", "kill", "compact", "cut watches", "rename", "replace", "delete"}
+)
+
+// removals are steps after which it cannot be told whether the operator has removed too much; half of the schedules have none.
+var removals = []string{"delete object", "usurp"}
+
 // scheduleOf makes the schedule of a seed.
 func scheduleOf(seed uint64, setup Setup) Schedule {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -53,6 +63,12 @@ func scheduleOf(seed uint64, setup Setup) Schedule {
 	for range 6 + r.IntN(14) {
 		longest := []int{20, 20, 200, 200, 2000, 9000}[r.IntN(6)]
 		step := Step{After: r.IntN(longest), Do: actions[r.IntN(len(actions))], Which: r.IntN(2), Value: r.IntN(12)}
+		if n := len(s.Steps); n > 0 && r.IntN(3) == 0 && slices.Contains(beginnings, s.Steps[n-1].Do) {
+			step = Step{After: r.IntN(150), Do: attacks[r.IntN(len(attacks))], Which: s.Steps[n-1].Which, Value: r.IntN(12)}
+		}
+		if seed%2 == 0 && slices.Contains(removals, step.Do) {
+			step.Do = "rename"
+		}
 		s.Steps = append(s.Steps, step)
 	}
 	return s

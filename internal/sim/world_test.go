@@ -153,7 +153,7 @@ func (w *world) attend(ctx context.Context) {
 		case <-w.changed:
 		}
 		r, _ := w.chance("attend")
-		if pause(ctx, milliseconds(r.IntN(3000))) != nil {
+		if pause(ctx, milliseconds(r.IntN([]int{10, 300, 3000}[r.IntN(3)]))) != nil {
 			return
 		}
 		for _, did := range w.cluster.CollectGarbage() {
