@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -20,7 +19,7 @@ const NearestConfig = "operator.yaml"
 // loaded is what the files that a case names hold. Where there are problems it has no operators.
 type loaded struct {
 	operators []pipeline.Compiled
-	kinds     kinds.Source
+	kinds     *known
 	problems  config.Errors
 }
 
@@ -39,7 +38,7 @@ func (r *Runner) configs(c *testCase) (*loaded, error) {
 	if made, ok := r.made[key]; ok {
 		return made, nil
 	}
-	source, err := kinds.Offline(crds...)
+	source, err := knownKinds(crds)
 	if err != nil {
 		return nil, c.mistake("crds", "%s", err)
 	}
@@ -91,9 +90,9 @@ func inFolder(dir string, names []string) []string {
 }
 
 // load does without the environment: a case comes out the same for everybody.
-func load(configs []string, source kinds.Source) (*loaded, error) {
+func load(configs []string, source *known) (*loaded, error) {
 	files, problems := config.Load(config.Options{Files: configs})
-	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assuming{source}})
 	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err
 }
 

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
@@ -71,12 +70,11 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
 	if len(watch.Namespaces) > 0 && upstream.GetNamespace() != "" && !slices.Contains(watch.Namespaces, upstream.GetNamespace()) {
 		return refusedWith(offline.Unselected(operator.Pipeline, upstream)), nil
 	}
-	run, err := c.prepare(ctx, operator, cc, upstream)
+	out, err := c.reconciled(ctx, operator, cc, upstream)
 	if err != nil {
 		return came{}, err
 	}
-	run.look()
-	out := came{tree: run.tree(ctx), words: map[string]redact.Words{}}
+	out.words = map[string]redact.Words{}
 	for _, d := range operator.Pipeline.Downstreams {
 		out.downstreams = append(out.downstreams, d.Name)
 		out.words[d.Name] = d.Words
@@ -99,29 +97,41 @@ func (c *testCase) mistake(key, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", c.path, line, fmt.Sprintf(format, args...))
 }
 
-// prepare puts upstream, inputs and what stands in place.
-func (c *testCase) prepare(ctx context.Context, operator pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured) (*run, error) {
+// reconciled is what comes of an upstream among the inputs and objects of the case.
+func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, cc *loaded,
+	upstream *unstructured.Unstructured) (came, error) {
 	now, err := c.time(upstream)
 	if err != nil {
-		return nil, err
+		return came{}, err
 	}
-	r := &run{Compiled: operator, server: &server{kinds: cc.kinds}, upstream: upstream, now: now}
-	if r.selected, err = c.selected(operator.Pipeline, upstream); err != nil {
-		return nil, err
-	}
-	objects, err := c.givenInputs(operator.Pipeline, upstream)
+	selected, err := c.selected(operator.Pipeline, upstream)
 	if err != nil {
-		return nil, err
+		return came{}, err
 	}
-	r.inputs = objects.InputsFor(ctx, operator.Pipeline, upstream)
-	r.wish = operator.Pipeline.Desired(ctx, upstream, r.inputs)
-	r.recorded = operator.Pipeline.Recorded(upstream)
+	w, err := c.newWorld(operator, cc, upstream, now)
+	if err != nil {
+		return came{}, err
+	}
+	if err := c.putInputs(w); err != nil {
+		return came{}, err
+	}
 	for i, entry := range c.live {
-		if err := r.place(ctx, entry, objects); err != nil {
-			return nil, fmt.Errorf("%s:%d: live[%d]: %w", c.path, entry.line, i, err)
+		if err := w.place(ctx, entry); err != nil {
+			return came{}, fmt.Errorf("%s:%d: live[%d]: %w", c.path, entry.line, i, err)
 		}
 	}
-	return r, nil
+	if _, err := w.cluster.Put(w.upstream); err != nil {
+		return came{}, err
+	}
+	o, err := w.outcomeOf(ctx, selected)
+	if err != nil {
+		return came{}, err
+	}
+	if !selected && o.decided == nil { // nothing is there that a decision could be about
+		in := pipeline.Input{Upstream: upstream}
+		o.Decided(in, w.Pipeline.Decide(in))
+	}
+	return came{tree: o.tree(selected, upstream)}, nil
 }
 
 func (c *testCase) time(upstream *unstructured.Unstructured) (time.Time, error) {
@@ -158,30 +168,24 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 	return selector.Matches(labels.Set(c.namespaceLabels)), nil
 }
 
-// givenInputs takes the inputs of a case in. One that nothing could read is a mistake.
-func (c *testCase) givenInputs(p *pipeline.Pipeline, upstream *unstructured.Unstructured) (offline.Given, error) {
-	objects := offline.Given{}
+// putInputs takes the inputs of a case in. One that nothing could read is a mistake.
+func (c *testCase) putInputs(w *world) error {
+	p := w.Pipeline
 	for i, object := range c.inputs {
 		u := &unstructured.Unstructured{Object: object}
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-			return nil, c.mistake("inputs", "inputs[%d] is no object: it needs apiVersion, kind and metadata.name", i)
+			return c.mistake("inputs", "inputs[%d] is no object: it needs apiVersion, kind and metadata.name", i)
 		}
 		read := slices.ContainsFunc(p.Inputs,
 			func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
 		if !read {
-			return nil, c.mistake("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
+			return c.mistake("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
 		}
-		namespace := upstream.GetNamespace()
-		if namespace == "" {
-			namespace = "default"
-		}
-		for _, ns := range []string{namespace, ""} {
-			if err := objects.Add(u, ns); err != nil {
-				return nil, c.mistake("inputs", "inputs[%d]: %s", i, err)
-			}
+		if err := w.put(object); err != nil {
+			return c.mistake("inputs", "inputs[%d]: %s", i, err)
 		}
 	}
-	return objects, nil
+	return nil
 }
 
 func inputKinds(p *pipeline.Pipeline) string {
@@ -193,86 +197,4 @@ func inputKinds(p *pipeline.Pipeline) string {
 		return "it has none"
 	}
 	return "it reads " + strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
-}
-
-// tree is what came out in the shape of expect, all of it.
-func (r *run) tree(ctx context.Context) map[string]any {
-	out := map[string]any{}
-	if refusals := r.refusals(); len(refusals) > 0 {
-		out = refusedWith(refusals...).tree
-	}
-	if r.selected {
-		var invalid []any
-		for _, f := range r.wish.Invalid {
-			invalid = append(invalid, f.String())
-		}
-		put(out, "invalid", invalid, len(invalid) > 0 && !r.deleted())
-		report := r.report(ctx)
-		put(out, "conditions", conditionsTree(report.Conditions), r.Pipeline.StatusEnabled())
-		rest := statusTree(report.Status)
-		put(out, "status", rest, len(rest) > 0)
-	}
-	if o := r.hook; o != nil {
-		out["before"] = outcomeTree(*o, r.hookDocument)
-	}
-	if len(r.decided) > 0 {
-		downstreams := map[string]any{}
-		for i, o := range r.decided {
-			downstreams[r.Pipeline.Downstreams[i].Name] = outcomeTree(o, r.documents[i])
-		}
-		out["downstreams"] = downstreams
-	}
-	out["leftovers"] = r.leftoversTree()
-	out["finalizer"] = map[pipeline.FinalizerAction]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add",
-		pipeline.FinalizerRemove: "Remove", pipeline.FinalizerSwap: "Swap"}[r.finalizer]
-	return out
-}
-
-func outcomeTree(o pipeline.Outcome, document map[string]any) map[string]any {
-	out := map[string]any{"state": string(o.State)}
-	put(out, "message", o.Message, o.Message != "")
-	put(out, "document", document, document != nil)
-	return out
-}
-
-func put(m map[string]any, key string, value any, there bool) {
-	if there {
-		m[key] = value
-	}
-}
-
-func (r *run) leftoversTree() []any {
-	list := []any{}
-	for _, o := range r.leftovers {
-		action := string(o.Action)
-		if action == "" {
-			action = "None"
-		}
-		kind := schema.FromAPIVersionAndKind(o.Live.APIVersion, o.Live.Kind).Kind
-		list = append(list, map[string]any{"downstream": r.Pipeline.Downstreams[o.Downstream].Name, "object": kind + " " + o.Target.String(),
-			"state": string(o.State), "action": action, "message": o.Message})
-	}
-	return list
-}
-
-func conditionsTree(conditions []metav1.Condition) []any {
-	list := []any{}
-	for _, c := range conditions {
-		m := map[string]any{"type": c.Type, "status": string(c.Status), "reason": c.Reason}
-		put(m, "message", c.Message, c.Message != "")
-		put(m, "observedGeneration", c.ObservedGeneration, c.ObservedGeneration != 0)
-		list = append(list, m)
-	}
-	return list
-}
-
-// statusTree is the status beside the conditions, which have a key of their own.
-func statusTree(status map[string]any) map[string]any {
-	out := map[string]any{}
-	for key, value := range status {
-		if key != "conditions" && key != "observedGeneration" {
-			out[key] = value
-		}
-	}
-	return out
 }

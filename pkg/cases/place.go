@@ -2,13 +2,17 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
-	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -18,71 +22,102 @@ import (
 const somebody = "somebody"
 
 // place puts an object of a case into the cluster.
-func (r *run) place(ctx context.Context, e liveEntry, objects offline.Given) error {
+func (w *world) place(ctx context.Context, e liveEntry) error {
 	if e.object != nil {
-		return r.placeObject(e.object)
+		u := unstructured.Unstructured{Object: e.object}
+		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
+			return errors.New("object needs apiVersion, kind and metadata.name")
+		}
+		return w.put(e.object)
 	}
-	if e.applied == pipeline.BeforeName && r.Pipeline.Before != nil {
-		return r.placeHook(e)
-	}
-	i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == e.applied })
-	if i < 0 {
-		return fmt.Errorf("applied is %q: %s", e.applied, r.downstreamNames(e.applied))
-	}
-	then := patched(r.upstream, e.upstream)
-	inputs := objects.InputsFor(ctx, r.Pipeline, then)
-	w := r.Pipeline.Desired(ctx, then, inputs)
-	switch {
-	case len(w.Invalid) > 0:
-		return fmt.Errorf("the upstream then was invalid, so nothing was applied: %s", w.Invalid[0])
-	case w.Downstreams[i].Err != nil:
-		return fmt.Errorf("nothing could be applied then: %w", r.Located(i, w.Downstreams[i].Err))
-	case !w.Downstreams[i].Wanted:
-		return fmt.Errorf("the upstream then did not ask for %s, since when is false: say under upstream what it said", e.applied)
-	}
-	document, err := r.Pipeline.Document(w, i, then, inputs, nil)
+	d, made, err := w.made(ctx, e)
 	if err != nil {
 		return err
 	}
-	u, err := r.server.apply(nil, document, r.Pipeline.Config.Conventions.FieldManager)
-	if err != nil {
-		return fmt.Errorf("applying %s: %w", e.applied, err)
+	if err := w.record(*made); err != nil {
+		return err
 	}
-	r.remember(r.Pipeline.Downstreams[i], u, w.Downstreams[i])
-	if u, err = r.change(u, e); err != nil {
+	at := w.resource(&d.Kind, made.Namespace)
+	u, err := at.Get(ctx, made.ObjectName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if have := w.recordedUID(made.Name); have != "" && have != u.GetUID() {
+		u.SetUID(have)
+		if u, err = w.cluster.Put(u); err != nil {
+			return err
+		}
+	}
+	if err := w.change(ctx, at, u, e); err != nil {
 		return fmt.Errorf("changes: %w", err)
 	}
-	r.standing = append(r.standing, &standing{object: u, known: true, immutable: e.immutable})
+	w.transport.immutable[pathOf(&d.Kind, pipeline.Ref{Namespace: made.Namespace, Name: made.ObjectName})] = e.immutable
 	return nil
 }
 
-// placeHook puts the object of deletion.before into the cluster as it was made, and recorded in the status.
-func (r *run) placeHook(e liveEntry) error {
-	p := r.Pipeline
-	w := p.DesiredBefore(patched(r.upstream, e.upstream), r.inputs)
-	if w.Err != nil {
-		return fmt.Errorf("nothing could be made then: %w", w.Err)
-	}
-	u, err := r.server.apply(nil, p.BeforeDocument(&w), p.Config.Conventions.FieldManager)
+// made has the reconciler make what an entry says was applied, and returns where that is and what the status records of it.
+func (w *world) made(ctx context.Context, e liveEntry) (*pipeline.Downstream, *status.Recorded, error) {
+	then, err := w.cluster.Put(patched(w.upstream, e.upstream))
 	if err != nil {
-		return fmt.Errorf("applying %s: %w", e.applied, err)
+		return nil, nil, err
 	}
-	if rec := p.RecordedBefore(r.upstream); rec == nil {
-		r.recordHook(status.Recorded{Name: pipeline.BeforeName, APIVersion: p.Before.Config.APIVersion, Kind: p.Before.Config.Kind,
-			Namespace: w.Target.Namespace, ObjectName: w.Target.Name, UID: u.GetUID(), State: string(pipeline.StateBeforeRunning)})
-	} else if rec.UID != "" {
-		u.SetUID(rec.UID)
+	if e.applied == pipeline.BeforeName && w.Pipeline.Before != nil {
+		made, err := w.madeBefore(ctx, then)
+		return w.Pipeline.Before.Object, made, err
 	}
-	if u, err = r.change(u, e); err != nil {
-		return fmt.Errorf("changes: %w", err)
+	i := slices.IndexFunc(w.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == e.applied })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("applied is %q: %s", e.applied, w.downstreamNames(e.applied))
 	}
-	r.standing = append(r.standing, &standing{object: u, known: true})
-	return nil
+	desired, made, err := w.reconciler.Make(ctx, then, i)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("applying %s: %w", e.applied, err)
+	case len(desired.Invalid) > 0:
+		return nil, nil, fmt.Errorf("the upstream then was invalid, so nothing was applied: %s", desired.Invalid[0])
+	case desired.Downstreams[i].Err != nil:
+		return nil, nil, fmt.Errorf("nothing could be applied then: %w", w.Located(i, desired.Downstreams[i].Err))
+	case !desired.Downstreams[i].Wanted:
+		return nil, nil, fmt.Errorf("the upstream then did not ask for %s, since when is false: say under upstream what it said", e.applied)
+	}
+	if made == nil { // the status has no place for it
+		at := desired.Downstreams[i].Target
+		made = &status.Recorded{Namespace: at.Namespace, ObjectName: at.Name}
+	}
+	return w.Pipeline.Downstreams[i], made, nil
 }
 
-func (r *run) downstreamNames(word string) string {
+// madeBefore makes the object of deletion.before.
+func (w *world) madeBefore(ctx context.Context, then *unstructured.Unstructured) (*status.Recorded, error) {
+	p := w.Pipeline
+	desired := p.DesiredBefore(then, w.inputs(ctx, then))
+	if desired.Err != nil {
+		return nil, fmt.Errorf("nothing could be made then: %w", desired.Err)
+	}
+	at := desired.Target
+	document := unstructured.Unstructured{Object: p.BeforeDocument(&desired)}
+	u, err := w.resource(&p.Before.Object.Kind, at.Namespace).Apply(ctx, at.Name, &document,
+		metav1.ApplyOptions{FieldManager: p.Config.Conventions.FieldManager, Force: true})
+	if err != nil {
+		return nil, fmt.Errorf("applying %s: %w", pipeline.BeforeName, err)
+	}
+	return &status.Recorded{Name: pipeline.BeforeName, APIVersion: p.Before.Config.APIVersion, Kind: p.Before.Config.Kind,
+		Namespace: at.Namespace, ObjectName: at.Name, UID: u.GetUID(), State: string(pipeline.StateBeforeRunning)}, nil
+}
+
+// inputs are what is read of an upstream's inputs.
+func (w *world) inputs(ctx context.Context, upstream *unstructured.Unstructured) pipeline.Inputs {
+	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
+		if found, ok := w.reconciler.Cache.Input(s.Index, at).(input); ok {
+			return found.read
+		}
+		return nil
+	})
+}
+
+func (w *world) downstreamNames(word string) string {
 	var names []string
-	for _, d := range r.Pipeline.Downstreams {
+	for _, d := range w.Pipeline.Downstreams {
 		names = append(names, d.Name)
 	}
 	if name := spelling.Closest(word, names); name != "" {
@@ -91,57 +126,53 @@ func (r *run) downstreamNames(word string) string {
 	return thereIs(names)
 }
 
-// remember records what was applied as the upstream's status would, unless the case's own status does.
-func (r *run) remember(d *pipeline.Downstream, u *unstructured.Unstructured, w pipeline.DesiredDownstream) {
-	if rec := r.recordedAs(d.Name); rec != nil && rec.UID != "" {
-		u.SetUID(rec.UID)
-		return
+// recordedUID is the uid that the upstream's status has of a downstream, or of the object of deletion.before.
+func (w *world) recordedUID(name string) types.UID {
+	list, _ := w.records()
+	if i := slices.IndexFunc(list, func(have status.Recorded) bool { return have.Name == name }); i >= 0 {
+		return list[i].UID
 	}
-	if r.recordedAs(d.Name) == nil {
-		r.recorded = append(r.recorded, status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind,
-			Namespace: w.Target.Namespace, ObjectName: w.Target.Name, UID: u.GetUID(), Hash: w.Hash, State: string(pipeline.StateInSync)})
-	}
+	return ""
 }
 
-// change writes what others have written since: what is in the status by its subresource.
-func (r *run) change(u *unstructured.Unstructured, e liveEntry) (*unstructured.Unstructured, error) {
+// records are what the upstream's status says of downstreams, at the path; none where the config names no path for them.
+func (w *world) records() ([]status.Recorded, fieldpath.Path) {
+	path, _ := fieldpath.Parse(w.Pipeline.Config.Status.Downstreams) // the loader lets no other path through
+	have, _ := fieldpath.Get(w.upstream.Object, path)
+	return status.RecordedFrom(have), path
+}
+
+// record adds to the upstream's status what it would say of an object, unless the case's own status says something.
+func (w *world) record(made status.Recorded) error {
+	list, path := w.records()
+	if len(path) == 0 || made.Name == "" || slices.ContainsFunc(list, func(have status.Recorded) bool { return have.Name == made.Name }) {
+		return nil
+	}
+	return fieldpath.Set(w.upstream.Object, path, status.RecordedList(append(list, made)))
+}
+
+// change writes what others have written since. A status is stored as the case says it: not all that a schema may ask for.
+func (w *world) change(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured, e liveEntry) error {
+	if len(e.changes) == 0 {
+		return nil
+	}
 	by := e.by
 	if by == "" {
 		by = somebody
 	}
 	changed := patched(u, e.changes)
-	state, inStatus := changed.Object["status"]
-	delete(changed.Object, "status")
-	u, err := r.server.write(u, changed, by, "")
-	if err != nil || !inStatus {
-		return u, err
-	}
-	told := u.DeepCopy()
-	told.Object["status"] = state
-	return r.server.write(u, told, by, "status")
-}
-
-// placeObject takes in an object of anybody's.
-func (r *run) placeObject(object map[string]any) error {
-	u := &unstructured.Unstructured{Object: object}
-	u = u.DeepCopy()
-	if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-		return fmt.Errorf("object needs apiVersion, kind and metadata.name")
-	}
-	kind, err := r.server.kinds.Kind(u.GroupVersionKind())
+	deleted := changed.GetDeletionTimestamp() // no request sets it
+	changed.SetDeletionTimestamp(nil)
+	u, err := at.Update(ctx, changed, metav1.UpdateOptions{FieldManager: by})
 	if err != nil {
 		return err
 	}
-	if kind.Namespaced && u.GetNamespace() == "" {
-		namespace := r.upstream.GetNamespace()
-		if namespace == "" {
-			namespace = "default"
-		}
-		u.SetNamespace(namespace)
+	u.SetDeletionTimestamp(deleted)
+	if state, ok := changed.Object["status"]; ok {
+		u.Object["status"] = state
 	}
-	r.server.admit(u)
-	r.standing = append(r.standing, &standing{object: u})
-	return nil
+	_, err = w.cluster.Put(u)
+	return err
 }
 
 // patched returns a copy of an object with a JSON merge patch applied.

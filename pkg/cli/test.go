@@ -36,7 +36,8 @@ document, conditions and status, or errors. Every file below DIR that begins wit
   kind: ` + cases.Kind + `
 
 is one. What a case does not expect is not compared; one that expects nothing yet
-is filled in by --update. The code is that of run, carried out in memory.
+is filled in by --update. The code is that of run: each case is one reconcile of
+its upstream, against an API server in memory.
 
 The exit code is 1 where a case fails.`,
 		Example: `  corollary test cases/

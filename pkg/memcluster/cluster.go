@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,8 +19,10 @@ import (
 // Cluster is an API server and its store. It is safe for concurrent use and has no goroutines: every request is answered in
 // the goroutine that makes it, one at a time.
 type Cluster struct {
-	deliver func(Watch, Event) Delivery
-	collect bool
+	deliver      func(Watch, Event) Delivery
+	collect      bool
+	anyNamespace bool
+	clock        func() time.Time
 
 	mu        sync.Mutex
 	resources map[schema.GroupVersionResource]*resource
@@ -42,11 +48,22 @@ func WithGarbageCollection() Option {
 	return func(c *Cluster) { c.collect = true }
 }
 
+// WithAnyNamespace has every namespace be there, but for one that was made and is gone again.
+func WithAnyNamespace() Option {
+	return func(c *Cluster) { c.anyNamespace = true }
+}
+
+// WithClock has objects be made and deleted at the time that now tells, not at that of time.Now.
+func WithClock(now func() time.Time) Option {
+	return func(c *Cluster) { c.clock = now }
+}
+
 // New returns a cluster without objects, not even namespaces. It serves the built-in kinds and those of the
 // CustomResourceDefinitions, such as kinds.Definitions reads them from files.
 func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster, error) {
 	c := &Cluster{
 		deliver:   func(Watch, Event) Delivery { return Delivery{} },
+		clock:     time.Now,
 		resources: builtinResources(),
 		objects:   map[schema.GroupResource]map[types.NamespacedName]*unstructured.Unstructured{},
 		version:   1, // as etcd's: the first write makes 2, and no object ever has 1
@@ -74,7 +91,7 @@ func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, definition := range definitions {
-		stored, served, err := readDefinition(definition)
+		stored, served, err := readDefinition(definition, c.now())
 		if err != nil {
 			return fmt.Errorf("CustomResourceDefinition %q: %w", definition.GetName(), err)
 		}
@@ -103,6 +120,26 @@ func (c *Cluster) Put(object *unstructured.Unstructured) (*unstructured.Unstruct
 	return c.put(r, object).DeepCopy(), nil
 }
 
+// Objects returns the objects of a resource as it shows them, in the order of their names. They must not be changed.
+func (c *Cluster) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.resources[gvr]
+	if r == nil {
+		return nil
+	}
+	var list []*unstructured.Unstructured
+	for _, stored := range c.objects[gvr.GroupResource()] {
+		if u, err := r.view(stored); err == nil {
+			list = append(list, u)
+		}
+	}
+	slices.SortFunc(list, func(a, b *unstructured.Unstructured) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	return list
+}
+
+func (c *Cluster) now() metav1.Time { return metav1.NewTime(c.clock()).Rfc3339Copy() }
+
 func (c *Cluster) put(r *resource, object *unstructured.Unstructured) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	old := c.objects[r.GVR.GroupResource()][nameOf(object)]
@@ -113,7 +150,7 @@ func (c *Cluster) put(r *resource, object *unstructured.Unstructured) *unstructu
 		object.SetUID(c.newUID())
 	}
 	if created := object.GetCreationTimestamp(); created.IsZero() {
-		object.SetCreationTimestamp(now())
+		object.SetCreationTimestamp(c.now())
 	}
 	if r.hasGeneration() && object.GetGeneration() == 0 {
 		object.SetGeneration(1)

@@ -187,7 +187,7 @@ func (c *Cluster) collectDelete(at placed, policy metav1.DeletionPropagation, di
 		c.remove(at.resource, at.object)
 		return did
 	}
-	markDeleted(at.resource, u)
+	c.markDeleted(at.resource, u)
 	c.commitChange(at.resource, at.object, u)
 	return did + " (finalizers hold it)"
 }

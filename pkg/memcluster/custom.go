@@ -13,7 +13,6 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -114,5 +113,3 @@ func (r *resource) view(u *unstructured.Unstructured) (*unstructured.Unstructure
 	_, err := r.coerce(u)
 	return u, err
 }
-
-func now() metav1.Time { return metav1.Now().Rfc3339Copy() }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -28,7 +29,7 @@ type custom struct {
 }
 
 // readDefinition returns a CustomResourceDefinition as it is stored once its kinds are served, and the kinds.
-func readDefinition(u *unstructured.Unstructured) (*unstructured.Unstructured, []*resource, error) {
+func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructured.Unstructured, []*resource, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
 		return nil, nil, err
@@ -58,7 +59,7 @@ func readDefinition(u *unstructured.Unstructured) (*unstructured.Unstructured, [
 		resources = append(resources, &resource{Kind: *k, singular: crd.Spec.Names.Singular, list: crd.Spec.Names.ListKind, custom: &own,
 			managers: map[string]*managedfields.FieldManager{}})
 	}
-	establish(crd)
+	establish(crd, now)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
 		return nil, nil, err
@@ -111,7 +112,7 @@ func (c *custom) read(crd *apiextensionsv1.CustomResourceDefinition, version str
 }
 
 // establish gives a definition the status that it has once its kinds are served.
-func establish(crd *apiextensionsv1.CustomResourceDefinition) {
+func establish(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names}
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
@@ -121,6 +122,6 @@ func establish(crd *apiextensionsv1.CustomResourceDefinition) {
 	for condition, reason := range map[apiextensionsv1.CustomResourceDefinitionConditionType]string{
 		apiextensionsv1.NamesAccepted: "NoConflicts", apiextensionsv1.Established: "InitialNamesAccepted"} {
 		crd.Status.Conditions = append(crd.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
-			Type: condition, Status: apiextensionsv1.ConditionTrue, Reason: reason, LastTransitionTime: now()})
+			Type: condition, Status: apiextensionsv1.ConditionTrue, Reason: reason, LastTransitionTime: now})
 	}
 }

@@ -43,7 +43,7 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
 			Details: &metav1.StatusDetails{Name: call.name, Group: r.GVR.Group, Kind: r.GVR.Resource, UID: live.GetUID()}}, http.StatusOK, nil
 	}
-	markDeleted(r, u)
+	c.markDeleted(r, u)
 	code := http.StatusOK
 	if orphan := o.OrphanDependents; orphan != nil && !*orphan { //nolint:staticcheck // clients still send it
 		code = http.StatusAccepted
@@ -122,14 +122,14 @@ func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []
 }
 
 // markDeleted has an object be terminating.
-func markDeleted(r *resource, u *unstructured.Unstructured) {
+func (c *Cluster) markDeleted(r *resource, u *unstructured.Unstructured) {
 	if u.GetDeletionTimestamp() != nil {
 		return
 	}
 	if u.GetGeneration() > 0 {
 		u.SetGeneration(u.GetGeneration() + 1)
 	}
-	deleted, seconds := now(), int64(0)
+	deleted, seconds := c.now(), int64(0)
 	u.SetDeletionTimestamp(&deleted)
 	if r.isNamespace() {
 		u.Object["status"] = map[string]any{"phase": string(corev1.NamespaceTerminating)}

@@ -64,7 +64,7 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 	r := call.resource
 	clearSystem(u)
 	u.SetUID(c.newUID())
-	u.SetCreationTimestamp(now())
+	u.SetCreationTimestamp(c.now())
 	u.SetSelfLink("")
 	if r.HasStatus {
 		r.clearStatus(u)
@@ -120,6 +120,9 @@ func (c *Cluster) checkNamespace(call *call) error {
 	at := call.at()
 	at.Namespace, at.Name = "", call.namespace
 	namespace := c.objects[corev1.Resource("namespaces")][at]
+	if namespace == nil && c.anyNamespace {
+		return nil
+	}
 	if namespace == nil {
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), call.namespace)
 	}

@@ -68,6 +68,7 @@ func (r *reconciliation) fail(o pipeline.Outcome, err error) {
 	f := classify(r.Pipeline.Downstreams[o.Downstream], err)
 	name := r.Pipeline.Downstreams[o.Downstream].Name
 	r.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	r.observed(func(to Observer) { to.Failed(o.Downstream, *r.failures[o.Downstream]) })
 	if f.Reason == apply.ReasonSchemaMismatch && r.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
 		r.Host.RecheckKinds()
 	}

@@ -255,7 +255,9 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := &r.record.before, r.beforeTarget(o.Target)
 	m.desired = nil // what fails may be rendered otherwise the next time
-	resp, err := r.client.Create(ctx, t, r.Pipeline.BeforeDocument(&in.Before.Desired))
+	document := r.Pipeline.BeforeDocument(&in.Before.Desired)
+	r.observed(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
+	resp, err := r.client.Create(ctx, t, document)
 	switch {
 	case errors.Is(err, apply.ErrExists):
 		live, err := r.readBefore(ctx, o.Target)
@@ -333,6 +335,7 @@ func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
 	f, m := classify(r.Pipeline.Before.Object, err), &r.record.before
 	r.atLeast = max(r.atLeast, f.RetryAfter)
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
+	r.observed(func(to Observer) { to.Failed(pipeline.BeforeIndex, *m.failure) })
 	r.delay(&m.retry)
 	CountFailure(r.Name, pipeline.BeforeName, f.Reason)
 	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,

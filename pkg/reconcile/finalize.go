@@ -115,6 +115,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			return r.retryLater()
 		}
 		d = r.Pipeline.DecideDeletion(in)
+		r.observed(func(o Observer) { o.Decided(in, d) })
 		acted := r.actDeletion(ctx, &d, in)
 		if r.finalized {
 			return 0

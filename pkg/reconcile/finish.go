@@ -192,6 +192,7 @@ func classifyShown(err error, words redact.Words) apply.Failure {
 func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
 	r.logDropped(report)
 	report = r.withoutRefused(report)
+	r.observed(func(to Observer) { to.Reported(report) })
 	if !r.needsStatusWrite(report) || r.record.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
@@ -216,6 +217,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	case resp == nil:
 		return report, true
 	}
+	r.observed(func(to Observer) { to.Reported(report) })
 	r.record.statusContest.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
 	// Somebody else's change may have come back with it: then the news of it must be looked at.
 	r.upstream = withoutManagedFields(resp)

@@ -112,5 +112,9 @@ func (r *reconciliation) inputsRead() pipeline.Inputs {
 
 // document is the whole document to send for downstream i; live is nil at creation.
 func (r *reconciliation) document(w *pipeline.Desired, i int, live *drift.Live) (map[string]any, error) {
-	return r.Pipeline.Document(w, i, r.upstream, r.inputsRead(), live)
+	document, err := r.Pipeline.Document(w, i, r.upstream, r.inputsRead(), live)
+	if err == nil {
+		r.observed(func(to Observer) { to.Rendered(i, document) })
+	}
+	return document, err
 }

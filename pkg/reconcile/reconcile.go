@@ -99,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 			in = l.gather(ctx)
 		}
 		decision = r.Pipeline.Decide(in)
+		l.observed(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
@@ -179,7 +180,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: time.Now(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
 		record: r.memory.record(ref, up.GetUID(), len(r.Pipeline.Downstreams)), begun: r.Counting.Load()}
 	l.record.forgetSlow(l.now)
 	return l
@@ -248,7 +249,7 @@ func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
 	CountFailure(r.Name, "", f.Reason)
 	r.Log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	retry := r.Pipeline.Config.Retry
-	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, time.Now())
+	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())
 }
 
 func (r *Reconciler) namespaceSelected(namespace string) bool {

@@ -29,6 +29,10 @@ type Reconciler struct {
 	Host     Host
 	Log      logr.Logger
 	Recorder events.EventRecorder
+	// Observer is told what a reconciliation comes to; nil: nobody is.
+	Observer Observer
+	// Now is the time that decisions, retries and transitions go by; nil: time.Now.
+	Now func() time.Time
 	// places are for upstreams that need much; nil: as many as there are. placeWait is how long one waits for its place.
 	RenderSlots chan struct{}
 	SlotWait    time.Duration
@@ -50,6 +54,13 @@ type Reconciler struct {
 	droppedReported sync.Once
 	counted         atomic.Bool // metrics count its objects
 	Counting        atomic.Bool // changes are counted in the place of acting
+}
+
+func (r *Reconciler) time() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
 }
 
 // Cache is what watches show. What it returns must not be changed, and may be behind what the API server has.

@@ -1,0 +1,142 @@
+package cases
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// cache shows a reconciler what its watches would, without a lag: it reads the cluster's store.
+type cache struct {
+	testCase *testCase
+	pipeline *pipeline.Pipeline
+	cluster  *memcluster.Cluster
+}
+
+// upstream is the stored upstream of that name, if the watch selects it; nil if not.
+func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
+	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
+		if u.GetNamespace() == ref.Namespace && u.GetName() == ref.Name && offline.Unselected(c.pipeline, u) == "" {
+			return u
+		}
+	}
+	return nil
+}
+
+// Upstream implements reconcile.Cache.
+func (c *cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
+	u := c.upstream(ref)
+	if u == nil {
+		return nil, nil
+	}
+	u = u.DeepCopy()
+	u.SetManagedFields(nil)
+	return u, nil
+}
+
+// UpstreamUID implements reconcile.Cache.
+func (c *cache) UpstreamUID(ref pipeline.Ref) types.UID {
+	if u := c.upstream(ref); u != nil {
+		return u.GetUID()
+	}
+	return ""
+}
+
+// HasApplied implements reconcile.Cache.
+func (c *cache) HasApplied(ref pipeline.Ref, manager string) bool {
+	u := c.upstream(ref)
+	return u != nil && slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// Watches implements reconcile.Cache.
+func (c *cache) Watches(namespace string) bool {
+	list := c.pipeline.Config.Watch.Namespaces
+	return len(list) == 0 || slices.Contains(list, namespace)
+}
+
+// NamespaceLabels implements reconcile.Cache.
+func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.namespaceLabels, true }
+
+// objects are those of downstream i, or of deletion.before, as a watch shows them.
+func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
+	var d *pipeline.Downstream
+	if i != pipeline.BeforeIndex {
+		d = c.pipeline.Downstreams[i]
+	} else if c.pipeline.Before != nil {
+		d = c.pipeline.Before.Object
+	} else {
+		return nil
+	}
+	var list []*drift.Live
+	for _, u := range c.cluster.Objects(d.Kind.GVR) {
+		if !d.Selector.AsSelector().Matches(labels.Set(u.GetLabels())) {
+			continue
+		}
+		if live, err := d.View.Live(u); err == nil && keep(live) {
+			list = append(list, live)
+		}
+	}
+	return list
+}
+
+// Live implements reconcile.Cache.
+func (c *cache) Live(i int, at pipeline.Ref) *drift.Live {
+	for _, live := range c.objects(i, func(l *drift.Live) bool { return l.Namespace == at.Namespace && l.Name == at.Name }) {
+		return live
+	}
+	return nil
+}
+
+// OwnedBy implements reconcile.Cache.
+func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
+	return c.objects(i, func(l *drift.Live) bool { return pipeline.Marked(l, uid) })
+}
+
+// BeforeObjectsOf implements reconcile.Cache.
+func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
+	return c.objects(pipeline.BeforeIndex, func(l *drift.Live) bool {
+		ref, _, ok := pipeline.ParseOwnerMark(l.OwnerMark)
+		return pipeline.IsBeforeObject(l) && (ok && ref.Name == name ||
+			slices.ContainsFunc(l.Owners, func(o drift.OwnerRef) bool { return o.Name == name }))
+	})
+}
+
+// Input implements reconcile.Cache.
+func (c *cache) Input(i int, at pipeline.Ref) reconcile.Input {
+	source := c.pipeline.Inputs[i]
+	for _, u := range c.cluster.Objects(source.Kind.GVR) {
+		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
+			return input{u.GetUID(), source.View.Cut(u.Object)}
+		}
+	}
+	return nil
+}
+
+// input is what is read of an input.
+type input struct {
+	uid  types.UID
+	read map[string]any
+}
+
+// GetUID implements reconcile.Input.
+func (i input) GetUID() types.UID { return i.uid }
+
+// Digest implements reconcile.Input.
+func (i input) Digest() drift.Sum { return drift.Digest(i.read) }
+
+// Unpack implements reconcile.Input.
+func (i input) Unpack() (map[string]any, error) {
+	return (&unstructured.Unstructured{Object: i.read}).DeepCopy().Object, nil
+}

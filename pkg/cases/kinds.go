@@ -1,0 +1,89 @@
+package cases
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// known are the kinds of a case: those of files, the built-in ones, and those that a config names and no file defines. Of these,
+// anything can be stored.
+type known struct {
+	kinds.Source
+	assumed map[schema.GroupVersionKind]*kinds.Kind
+	// definitions are what the cluster is to serve.
+	definitions []*unstructured.Unstructured
+}
+
+// knownKinds reads the CustomResourceDefinitions in files and directories.
+func knownKinds(files []string) (*known, error) {
+	source, err := kinds.Offline(files...)
+	if err != nil {
+		return nil, err
+	}
+	k := &known{Source: source, assumed: map[schema.GroupVersionKind]*kinds.Kind{}}
+	if k.definitions, err = kinds.Definitions(files...); err != nil {
+		return nil, err
+	}
+	for _, u := range k.definitions {
+		simplify(u)
+	}
+	return k, nil
+}
+
+// simplify takes out of a definition what the cluster in memory does not do and no case is about: an object is read at the
+// version that it was written at, and by its name.
+func simplify(definition *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(definition.Object, "spec", "conversion")
+	versions, _, _ := unstructured.NestedFieldNoCopy(definition.Object, "spec", "versions")
+	list, _ := versions.([]any)
+	for _, item := range list {
+		if version, ok := item.(map[string]any); ok {
+			delete(version, "selectableFields")
+		}
+	}
+}
+
+// Kind implements kinds.Source: also for kinds that were assumed.
+func (k *known) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	if assumed := k.assumed[gvk]; assumed != nil {
+		return assumed, nil
+	}
+	return k.Source.Kind(gvk)
+}
+
+// assuming is a kinds.Source for configs: it assumes what it does not know.
+type assuming struct{ *known }
+
+// Kind implements kinds.Source.
+func (a assuming) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	kind, err := a.known.Kind(gvk)
+	if !errors.Is(err, kinds.ErrUnknown) || gvk.Group == "" || gvk.Version == "" || gvk.Kind == "" {
+		return kind, err
+	}
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	kind = &kinds.Kind{GVK: gvk, GVR: gvr, Namespaced: true, HasStatus: true}
+	a.assumed[gvk] = kind
+	a.definitions = append(a.definitions, definitionOf(kind))
+	return kind, nil
+}
+
+// definitionOf is a definition of a kind that can store anything.
+func definitionOf(kind *kinds.Kind) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": kind.GVR.GroupResource().String()},
+		"spec": map[string]any{"group": kind.GVK.Group, "scope": "Namespaced",
+			"names": map[string]any{"kind": kind.GVK.Kind, "plural": kind.GVR.Resource, "singular": strings.ToLower(kind.GVK.Kind)},
+			"versions": []any{map[string]any{"name": kind.GVK.Version, "served": true, "storage": true,
+				"subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}}},
+	}}
+}

@@ -1,0 +1,193 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// outcome is what comes of one reconciliation; it implements reconcile.Observer.
+type outcome struct {
+	pipeline *pipeline.Pipeline
+	// written are the paths of the objects that were written.
+	written map[string]bool
+	// decided has the outcome of each downstream that was carried out first, else the last one, documents what was applied for it.
+	decided   []pipeline.Outcome
+	documents map[int]map[string]any
+	failures  map[int]*pipeline.Failure
+	leftovers []pipeline.Outcome
+	finalizer pipeline.FinalizerAction
+	before    *pipeline.Outcome
+	desired   *pipeline.Desired
+	report    *pipeline.Report
+}
+
+// outcomeOf reconciles the upstream once, as run does when its watches bring the upstream as it is, and tells what comes of it.
+func (w *world) outcomeOf(ctx context.Context, selected bool) (*outcome, error) {
+	if finalizers := w.upstream.GetFinalizers(); len(finalizers) > 0 {
+		w.reconciler.NoteDeleting(w.upstream.GetUID(), finalizers)
+	}
+	if !selected {
+		w.reconciler.NoteLeft(w.ref(), w.upstream.GetUID())
+		w.reconciler.NoteNamespaceLeft(true, pipeline.Ref{Name: w.upstream.GetNamespace()})
+	}
+	w.transport.written = map[string]bool{}
+	o := &outcome{pipeline: w.Pipeline, written: w.transport.written,
+		documents: map[int]map[string]any{}, failures: map[int]*pipeline.Failure{}}
+	w.reconciler.Observer = o
+	w.reconciler.Reconcile(ctx, w.ref())
+	return o, ctx.Err()
+}
+
+// Decided implements reconcile.Observer.
+func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
+	if in.Desired != nil {
+		o.desired = in.Desired
+	}
+	if o.decided == nil {
+		o.decided = make([]pipeline.Outcome, len(d.Outcomes))
+	}
+	for i, out := range d.Outcomes {
+		if !changes(o.decided[i]) || !o.written[pathOf(&o.pipeline.Downstreams[i].Kind, o.decided[i].Target)] {
+			o.decided[i] = out
+		}
+	}
+	for _, out := range d.Leftovers {
+		k := slices.IndexFunc(o.leftovers, func(old pipeline.Outcome) bool { return old.UID == out.UID })
+		switch {
+		case k < 0:
+			o.leftovers = append(o.leftovers, out)
+		case !changes(o.leftovers[k]):
+			o.leftovers[k] = out
+		}
+	}
+	if o.before == nil {
+		o.before = d.Before
+	}
+	if o.finalizer == pipeline.FinalizerLeave {
+		o.finalizer = d.Finalizer
+	}
+}
+
+// changes tells an outcome that writes from one that asks or does nothing.
+func changes(o pipeline.Outcome) bool {
+	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionCompare
+}
+
+// Rendered implements reconcile.Observer.
+func (o *outcome) Rendered(i int, document map[string]any) { o.documents[i] = document }
+
+// Failed implements reconcile.Observer.
+func (o *outcome) Failed(i int, f pipeline.Failure) { o.failures[i] = &f }
+
+// Reported implements reconcile.Observer.
+func (o *outcome) Reported(r pipeline.Report) { o.report = &r }
+
+// tree is what came out in the shape of expect, all of it.
+func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	if failed := o.failed(); len(failed) > 0 {
+		out = refusedWith(failed...).tree
+	}
+	if selected {
+		put(out, "conditions", []any{}, o.pipeline.StatusEnabled())
+	}
+	if selected && o.desired != nil && upstream.GetDeletionTimestamp() == nil {
+		var invalid []any
+		for _, f := range o.desired.Invalid {
+			invalid = append(invalid, f.String())
+		}
+		put(out, "invalid", invalid, len(invalid) > 0)
+	}
+	if selected && o.report != nil {
+		put(out, "conditions", conditionsTree(o.report.Conditions, upstream.GetGeneration() != 0), o.pipeline.StatusEnabled())
+		rest := statusTree(o.report.Status)
+		put(out, "status", rest, len(rest) > 0)
+	}
+	if b := o.before; b != nil {
+		out["before"] = outcomeTree(*b, o.documents[pipeline.BeforeIndex])
+	}
+	downstreams := map[string]any{}
+	for i, decided := range o.decided {
+		document := o.documents[i]
+		if !changes(decided) {
+			document = nil
+		}
+		downstreams[o.pipeline.Downstreams[i].Name] = outcomeTree(decided, document)
+	}
+	put(out, "downstreams", downstreams, upstream.GetDeletionTimestamp() == nil)
+	out["leftovers"] = o.leftoversTree()
+	out["finalizer"] = map[pipeline.FinalizerAction]string{pipeline.FinalizerLeave: "None", pipeline.FinalizerAdd: "Add",
+		pipeline.FinalizerRemove: "Remove", pipeline.FinalizerSwap: "Swap"}[o.finalizer]
+	return out
+}
+
+// failed are the requests that failed, in words.
+func (o *outcome) failed() []string {
+	var out []string
+	for i, d := range o.pipeline.Downstreams {
+		if f := o.failures[i]; f != nil {
+			out = append(out, fmt.Sprintf("applying %s: %s", d.Name, f.Message))
+		}
+	}
+	if f := o.failures[pipeline.BeforeIndex]; f != nil {
+		out = append(out, fmt.Sprintf("applying %s: %s", pipeline.BeforeName, f.Message))
+	}
+	return out
+}
+
+func outcomeTree(o pipeline.Outcome, document map[string]any) map[string]any {
+	out := map[string]any{"state": string(o.State)}
+	put(out, "message", o.Message, o.Message != "")
+	put(out, "document", document, document != nil)
+	return out
+}
+
+func put(m map[string]any, key string, value any, there bool) {
+	if there {
+		m[key] = value
+	}
+}
+
+func (o *outcome) leftoversTree() []any {
+	list := []any{}
+	for _, left := range o.leftovers {
+		action := string(left.Action)
+		if action == "" {
+			action = "None"
+		}
+		kind := schema.FromAPIVersionAndKind(left.Live.APIVersion, left.Live.Kind).Kind
+		list = append(list, map[string]any{"downstream": o.pipeline.Downstreams[left.Downstream].Name,
+			"object": kind + " " + left.Target.String(), "state": string(left.State), "action": action, "message": left.Message})
+	}
+	return list
+}
+
+// conditionsTree has the generation only where the case says one.
+func conditionsTree(conditions []metav1.Condition, generation bool) []any {
+	list := []any{}
+	for _, c := range conditions {
+		m := map[string]any{"type": c.Type, "status": string(c.Status), "reason": c.Reason}
+		put(m, "message", c.Message, c.Message != "")
+		put(m, "observedGeneration", c.ObservedGeneration, generation && c.ObservedGeneration != 0)
+		list = append(list, m)
+	}
+	return list
+}
+
+// statusTree is the status beside the conditions, which have a key of their own.
+func statusTree(status map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range status {
+		if key != "conditions" && key != "observedGeneration" {
+			out[key] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package cases
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// transport is the way to the cluster in memory, by the paths of requests.
+type transport struct {
+	cluster *memcluster.Cluster
+	// immutable are the objects that, as an API server does, it lets nobody change: metadata and status aside.
+	immutable map[string]bool
+	// written are those that were.
+	written map[string]bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPatch && t.immutable[request.URL.Path] {
+		refusal, err := t.refusal(request)
+		if refusal != nil || err != nil {
+			return refusal, err
+		}
+	}
+	response, err := t.cluster.RoundTrip(request)
+	if err == nil && response.StatusCode < 300 && request.Method != http.MethodGet && !request.URL.Query().Has("dryRun") {
+		t.written[request.URL.Path] = true
+	}
+	return response, err
+}
+
+// pathOf is where requests for an object go.
+func pathOf(kind *kinds.Kind, at pipeline.Ref) string {
+	path := "/apis/" + kind.GVR.Group + "/" + kind.GVR.Version
+	if kind.GVR.Group == "" {
+		path = "/api/" + kind.GVR.Version
+	}
+	if kind.Namespaced {
+		path += "/namespaces/" + at.Namespace
+	}
+	return path + "/" + kind.GVR.Resource + "/" + at.Name
+}
+
+// refusal is what an API server answers where the request would change the object; nil where it would not.
+func (t *transport) refusal(request *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	before, err := t.ask(request, http.MethodGet, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	after, err := t.ask(request, http.MethodPatch, body, "dryRun=All&"+request.URL.RawQuery)
+	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" || same(asked(before), asked(after)) {
+		return nil, err // what is wrong with it, the cluster says
+	}
+	message := before.GetKind() + " \"" + before.GetName() + "\" is invalid: spec: Invalid value: field is immutable"
+	refused, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity,
+		Reason: metav1.StatusReasonInvalid, Message: message, Details: &metav1.StatusDetails{Name: before.GetName(), Kind: before.GetKind(),
+			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec", Message: "field is immutable"}}},
+	})
+	return &http.Response{StatusCode: http.StatusUnprocessableEntity, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(refused)), ContentLength: int64(len(refused))}, err
+}
+
+// ask makes a request like another one, and returns the object in the answer.
+func (t *transport) ask(like *http.Request, method string, body []byte, query string) (*unstructured.Unstructured, error) {
+	request := like.Clone(like.Context())
+	request.Method, request.URL.RawQuery, request.Body = method, query, io.NopCloser(bytes.NewReader(body))
+	response, err := t.cluster.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	u := &unstructured.Unstructured{}
+	return u, json.NewDecoder(response.Body).Decode(&u.Object)
+}
+
+// asked is an object without metadata and status.
+func asked(u *unstructured.Unstructured) map[string]any {
+	out := make(map[string]any, len(u.Object))
+	for key, value := range u.Object {
+		if key != "metadata" && key != "status" {
+			out[key] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package cases
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/memcluster"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// world is what one case is about: a cluster in memory at a moment, and the reconciler of `corollary run` that works on it.
+type world struct {
+	pipeline.Compiled
+	kinds      *known
+	cluster    *memcluster.Cluster
+	client     dynamic.Interface
+	reconciler *reconcile.Reconciler
+	upstream   *unstructured.Unstructured
+	transport  *transport
+}
+
+// newWorld makes a world in which nothing stands yet.
+func (c *testCase) newWorld(operator pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*world, error) {
+	w := &world{Compiled: operator, kinds: cc.kinds, upstream: upstream}
+	var err error
+	w.cluster, err = memcluster.New(cc.kinds.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.path, err)
+	}
+	cfg := w.cluster.Config()
+	w.transport = &transport{cluster: w.cluster, immutable: map[string]bool{}, written: map[string]bool{}}
+	cfg.Transport = w.transport
+	if w.client, err = dynamic.NewForConfig(cfg); err != nil {
+		return nil, err
+	}
+	watch := operator.Pipeline.Config.Watch
+	w.reconciler = &reconcile.Reconciler{
+		Name: operator.Pipeline.Name, Pipeline: operator.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
+		Client: apply.New(w.client, operator.Pipeline.Config.Conventions.FieldManager), Cache: &cache{c, operator.Pipeline, w.cluster},
+		Host: host{cc.kinds}, Selector: labels.Everything(), Now: func() time.Time { return now },
+	}
+	if watch.LabelSelector != nil {
+		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {
+			return nil, err // the loader lets no such config through
+		}
+	}
+	if watch.NamespaceSelector != nil && c.namespaceLabels != nil { // of labels that the case does not say, they are taken to fit
+		w.reconciler.NamespaceSelector, err = metav1.LabelSelectorAsSelector(watch.NamespaceSelector)
+	}
+	return w, err
+}
+
+func (w *world) ref() pipeline.Ref {
+	return pipeline.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
+}
+
+// kind is a kind that the cluster serves.
+func (w *world) kind(u *unstructured.Unstructured) (*kinds.Kind, error) {
+	return w.kinds.Kind(u.GroupVersionKind())
+}
+
+// resource is where a client finds an object of a kind.
+func (w *world) resource(kind *kinds.Kind, namespace string) dynamic.ResourceInterface {
+	if !kind.Namespaced {
+		return w.client.Resource(kind.GVR)
+	}
+	return w.client.Resource(kind.GVR).Namespace(namespace)
+}
+
+// put stores an object as it is; one of a namespaced kind that names no namespace is in the upstream's.
+func (w *world) put(object map[string]any) error {
+	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	kind, err := w.kind(u)
+	if err != nil {
+		return err
+	}
+	if u.Object, err = drift.Canonical(u.Object); err != nil {
+		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	switch {
+	case !kind.Namespaced:
+		u.SetNamespace("")
+	case u.GetNamespace() == "":
+		u.SetNamespace(w.namespace())
+	}
+	_, err = w.cluster.Put(u)
+	return err
+}
+
+// namespace is that of objects which name none.
+func (w *world) namespace() string {
+	if ns := w.upstream.GetNamespace(); ns != "" {
+		return ns
+	}
+	return "default"
+}
+
+// host is what a reconciler asks of whoever calls it: nobody else is there.
+type host struct{ kinds kinds.Source }
+
+// Enqueue implements reconcile.Host.
+func (host) Enqueue(pipeline.Ref) {}
+
+// RecheckKinds implements reconcile.Host.
+func (host) RecheckKinds() {}
+
+// Absent implements reconcile.Host.
+func (host) Absent(context.Context, schema.GroupVersionKind) error { return nil }
+
+// Served implements reconcile.Host.
+func (h host) Served(_ context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	return h.kinds.Kind(gvk)
+}
+
+// Kind implements reconcile.Host.
+func (h host) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) { return h.kinds.Kind(gvk) }
+
+// Batched implements reconcile.Host.
+func (host) Batched(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
+
+// CountBatched implements reconcile.Host.
+func (host) CountBatched(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
+
+// ReportShared implements reconcile.Host.
+func (host) ReportShared(string, string) {}

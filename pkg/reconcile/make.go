@@ -1,0 +1,32 @@
+package reconcile
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Make makes downstream i of an upstream as it stands in the argument, and remembers that it did: so a test case begins. It
+// returns the desired state, which tells why nothing was made, and what the upstream's status would record of the object; nil
+// where it would record nothing.
+func (r *Reconciler) Make(ctx context.Context, up *unstructured.Unstructured, i int) (*pipeline.Desired, *status.Recorded, error) {
+	l := r.newReconciliation(pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
+	defer l.releaseSlot()
+	l.selected = true
+	l.updateDesired(ctx)
+	w := l.record.desired
+	if len(w.Invalid) > 0 || w.Downstreams[i].Err != nil || !w.Downstreams[i].Wanted {
+		return w, nil, nil
+	}
+	o := pipeline.Outcome{Downstream: i, State: pipeline.StateCreate, Action: pipeline.ActionCreate, Target: w.Downstreams[i].Target}
+	if err := l.create(ctx, o, pipeline.Input{Desired: w}); err != nil {
+		return w, nil, err
+	}
+	results := l.results(l.Pipeline.Decide(l.gather(ctx)))
+	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, metav1.NewTime(l.now)).Status
+	return w, recordedAs(l.recorded(), l.Pipeline.Downstreams[i].Name), nil
+}
