@@ -44,13 +44,13 @@ type Fault struct {
 var actions = []string{
 	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
 	"strip annotations", "strip status", "delete object", "delete object", "usurp", "usurp", "annotate", "kill", "kill", "stop", "compact", "cut watches",
-	"orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
+	"orphan", "orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
 }
 
 // A step that begins something is often followed by one that comes in between.
 var (
-	beginnings = []string{"apply", "rename", "delete", "replace", "reload"}
-	attacks    = []string{"usurp", "usurp", "strip labels", "delete object", "kill", "compact", "cut watches", "rename", "replace", "delete"}
+	beginnings = []string{"apply", "rename", "delete", "replace", "reload", "strip labels", "kill"}
+	attacks    = []string{"usurp", "usurp", "usurp", "strip labels", "strip labels", "delete object", "kill", "cut watches", "rename", "delete", "delete"}
 )
 
 // removals are steps after which it cannot be told whether the operator has removed too much; half of the schedules have none.

@@ -177,10 +177,14 @@ func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bo
 // that has lost its owner annotation is nobody's.
 func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
 	owned := w.owned(ctx)
+	if w.Setup.Example == "" { // those of the upstream that is meant
+		name := w.upstream(s.Which, 0, nil).GetName()
+		owned = slices.DeleteFunc(owned, func(u *unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), name) })
+	}
 	if len(owned) == 0 {
 		return "", nil
 	}
-	u := owned[s.Which%len(owned)]
+	u := owned[s.Value%len(owned)]
 	name := key(u)
 	w.edited[name] = true
 	switch s.Do {
@@ -271,6 +275,9 @@ func (w *world) orphan(ctx context.Context, name string) {
 	}
 	w.tell("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
 	w.orphaned[name] = err == nil
+	if r.IntN(2) == 0 {
+		w.tell("the garbage collector at once: %v", w.cluster.CollectGarbage())
+	}
 	wait(settled)
 }
 
