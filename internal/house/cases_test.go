@@ -1,0 +1,37 @@
+package house
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestCasesDecideNothing keeps pkg/cases from growing a second engine: what is decided, rendered, written and reported for a case,
+// pkg/reconcile decides, renders, writes and reports, and pkg/memcluster is the only API server.
+func TestCasesDecideNothing(t *testing.T) {
+	second := regexp.MustCompile(`\.(DecideDeletion|Leftovers|Document|Desired|Report|ReportDeletion|ReportUnselected)\(|drift\.(Extras|Explain|Project)\(` +
+		`|util/managedfields|structured-merge-diff`)
+	files, err := filepath.Glob("../../pkg/cases/*.go")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	reconciles := false
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		reconciles = reconciles || strings.Contains(string(text), "reconciler.Reconcile(")
+		if found := second.Find(text); found != nil {
+			t.Errorf("%s: %s: leave it to pkg/reconcile", path, found)
+		}
+	}
+	if !reconciles {
+		t.Error("pkg/cases does not call the reconciler")
+	}
+}
