@@ -72,7 +72,9 @@ func readFile(t *testing.T, path string) string {
 func TestFrontPageSaysWhatThePagesSay(t *testing.T) {
 	_, documents := site(t)
 	front := documents["index.html"]
-	for _, want := range []string{"image: {{ .spec.image }}", "image: registry.example.com/hello:1.0", "corollary run -c operator.yaml", "helm install"} {
+	for _, want := range []string{
+		"image: {{ .spec.image }}", "image: registry.example.com/hello:1.0", "corollary run -c operator.yaml", "helm install",
+	} {
 		if !strings.Contains(front.text, want) {
 			t.Errorf("the front page does not show %q", want)
 		}
@@ -171,7 +173,7 @@ func TestSearchRanks(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ query, sections, want, reason string }{
-		{"drift", `[{page:"A",heading:"B",text:"drift drift drift drift drift drift drift drift drift drift"},
+		{"drift", `[{page:"A",heading:"B",text:"drift, drift, drift, drift, drift, drift, drift, drift, drift, drift"},
 			{page:"A",heading:"Of drift",text:""}, {page:"Of drift",heading:"Of drift",text:""}]`,
 			"Of drift/Of drift, A/Of drift, A/B", "title, heading, text"},
 		{"drift", `[{page:"A",heading:"B",text:"a drift"}, {page:"A",heading:"C",text:"drift and drift"}]`, "A/C, A/B", "how often"},

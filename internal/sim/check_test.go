@@ -177,7 +177,9 @@ func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) 
 }
 
 // checkDownstream holds that an object is there, is its upstream's, and would not be changed by applying what is asked for.
-func (w *world) checkDownstream(ctx context.Context, p *pipeline.Pipeline, d *pipeline.Downstream, want *unstructured.Unstructured, uid string) {
+func (w *world) checkDownstream(
+	ctx context.Context, p *pipeline.Pipeline, d *pipeline.Downstream, want *unstructured.Unstructured, uid string,
+) {
 	have, err := w.of(want).Get(ctx, want.GetName(), getOptions)
 	if err != nil {
 		w.problem("%s is missing: %v", key(want), err)

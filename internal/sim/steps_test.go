@@ -39,7 +39,8 @@ func (w *world) resource(gvk schema.GroupVersionKind, namespace string) dynamic.
 
 // merge is somebody's write.
 func (w *world) merge(ctx context.Context, u *unstructured.Unstructured, patch string, subresources ...string) error {
-	_, err := w.of(u).Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"}, subresources...)
+	o := metav1.PatchOptions{FieldManager: "somebody"}
+	_, err := w.of(u).Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), o, subresources...)
 	return err
 }
 

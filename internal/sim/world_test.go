@@ -30,7 +30,6 @@ type world struct {
 	dir      string // where the config is
 	replicas []*replica
 	changed  chan struct{} // has room for one: somebody has written
-	inputs   []*unstructured.Unstructured
 
 	mu      sync.Mutex
 	happens map[string]uint64

@@ -72,7 +72,9 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec", Message: "field is immutable"}}},
 	})
 	return &http.Response{StatusCode: http.StatusUnprocessableEntity, Request: request,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(refused)), ContentLength: int64(len(refused))}, err
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(bytes.NewReader(refused)), ContentLength: int64(len(refused)),
+	}, err
 }
 
 // ask makes a request like another one, and returns the object in the answer.

@@ -201,7 +201,8 @@ func (t *transition) takesOverFields(c reconcile.Change) bool {
 	}
 	d := t.new.Pipeline().Downstreams[c.Index]
 	return slices.ContainsFunc(t.old.Pipeline().Downstreams, func(was *pipeline.Downstream) bool {
-		return was.Name == d.Name && (was.View.Manager != d.View.Manager || !slices.Equal(was.View.TakeoverManagers(), d.View.TakeoverManagers()) ||
+		return was.Name == d.Name && (was.View.Manager != d.View.Manager ||
+			!slices.Equal(was.View.TakeoverManagers(), d.View.TakeoverManagers()) ||
 			was.Config.AdoptionPolicy != d.Config.AdoptionPolicy)
 	})
 }

@@ -39,13 +39,13 @@ is one. What a case does not expect is not compared; one that expects nothing ye
 is filled in by --update. The code is that of run: each case is one reconcile of
 its upstream, against an API server in memory.
 
-The exit code is 1 where a case fails.`,
+The exit code is 1 if a case fails.`,
 		Example: `  corollary test cases/
 
   # Write what comes out into the cases, then look at the change
   corollary test cases/ --update && git diff cases/
 
-  # Some of them, each told, and a report for a build server
+  # Some of them, each printed, and a report for a build server
   corollary test cases/ --run 'scaled|paused' -v --junit report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -30,7 +30,7 @@ const BeforeIndex = -1
 // whatever becomes of the template that named it.
 const beforeHashPrefix = "before-"
 
-// Before is the compiled deletion.before.
+// BeforeObject is the compiled deletion.before.
 type BeforeObject struct {
 	Config *config.Before
 	// Object has what it shares with a downstream: kind, view, selector and template. It is none of Pipeline.Downstreams.

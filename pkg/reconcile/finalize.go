@@ -306,8 +306,7 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		known := func(own pipeline.Owned) bool { return own.Live.UID == rec.UID }
-		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.record.isKnownGone(rec.UID, r.now) || slices.ContainsFunc(r.unseen, known) {
+		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.isKnown(rec.UID) {
 			continue
 		}
 		if r.selected && (r.record.desired.Downstreams[i].Err != nil || r.isTarget(i, at)) {
@@ -327,6 +326,11 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 		}
 	}
 	return found
+}
+
+// isKnown tells whether an object is known to be gone, or was read already.
+func (r *reconciliation) isKnown(uid types.UID) bool {
+	return r.record.isKnownGone(uid, r.now) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
 }
 
 // isTarget tells whether any downstream of the kind of downstream i is wanted at that place.

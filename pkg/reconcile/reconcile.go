@@ -94,10 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	l.skipBackingOff()
 	var decision pipeline.Decision
 	for round := range maxRounds {
-		in := l.gather(ctx)
-		if l.findUnseen(ctx) { // in each round: what the cache has just lost must not be missing in the status before it is gone
-			in = l.gather(ctx)
-		}
+		in := l.gatherAll(ctx)
 		decision = r.Pipeline.Decide(in)
 		l.observed(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && l.heldByGuard(ctx, decision) {
@@ -119,6 +116,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		}
 	}
 	return l.finish(ctx, decision)
+}
+
+// gatherAll gathers what the cache shows and what it does not show. It does so in each round: what the cache has just lost must not be
+// missing in the status before it is gone.
+func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
+	in := r.gather(ctx)
+	if r.findUnseen(ctx) {
+		in = r.gather(ctx)
+	}
+	return in
 }
 
 // awaitDeletion is when a session that only deletes looks again at an upstream that is not being deleted: when its watch tells, or

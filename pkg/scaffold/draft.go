@@ -62,7 +62,8 @@ func (m *Manifests) Draft(o Options) (*Draft, error) {
 		return nil, err
 	}
 	if len(d.holes) == 0 {
-		d.note("nothing but the name differs from one %s to the next: make holes of the values that should differ, such as %s", u.kind.Kind, suggest(m.list))
+		d.note("nothing but the name differs from one %s to the next: make holes of the values that should differ, such as %s",
+			u.kind.Kind, suggest(m.list))
 	}
 	d.Notes = append(d.Notes, advise(m.list, u.kind.Kind)...)
 	return d, d.write()

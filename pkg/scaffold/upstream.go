@@ -48,7 +48,8 @@ func parseKind(text string) (schema.GroupVersionKind, error) {
 	case !versionName.MatchString(gvk.Version):
 		return *gvk, requestf("--kind %q: %q is not a version such as v1 or v1alpha1: %s", text, gvk.Version, like)
 	case len(validation.IsDNS1123Subdomain(gvk.Group)) > 0 || !strings.Contains(gvk.Group, "."):
-		return *gvk, requestf("--kind %q: %q is not a group for your own kinds: use a domain, in small letters and with a dot: %s", text, gvk.Group, like)
+		return *gvk, requestf("--kind %q: %q is not a group for your own kinds: use a domain, in small letters and with a dot: %s",
+			text, gvk.Group, like)
 	case isProtected(gvk.Group):
 		return *gvk, requestf("--kind %q: group %q belongs to Kubernetes: take a domain of your own", text, gvk.Group)
 	}
