@@ -80,7 +80,7 @@ func checkExpression(t *testing.T, metrics map[string][]string, where, expr stri
 	}
 }
 
-// TestExpressionsNameWhatIsExported: an alert on a metric that nobody exports is silent for ever.
+// TestExpressionsNameWhatIsExported: an alert on a metric that nobody exports is silent forever.
 func TestExpressionsNameWhatIsExported(t *testing.T) {
 	metrics := exported(t)
 	if labels := metrics["corollary_upstreams"]; !slices.Equal(labels, []string{"operator", "ready", "reason"}) {

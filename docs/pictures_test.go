@@ -41,7 +41,7 @@ func TestPictures(t *testing.T) {
 			t.Errorf("%s runs or loads something", name)
 		}
 		if strings.Contains(text, "var(") {
-			t.Errorf("%s takes its colours from variables, which not every viewer of SVG knows: there it is black", name)
+			t.Errorf("%s takes its colors from variables, which not every viewer of SVG knows: there it is black", name)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// TestPullSecret: every labelled Namespace has what the original has, byte for byte.
+// TestPullSecret: every labeled Namespace has what the original has, byte for byte.
 func TestPullSecret(t *testing.T) {
 	t.Parallel()
 	label := func(ns, value string) {

@@ -18,25 +18,25 @@ const (
 	line    = 15
 )
 
-// Colours, by the names that the dashboard uses, and of series that have none.
+// Colors, by the names that the dashboard uses, and of series that have none.
 var (
 	named   = map[string]string{"green": "#3f8f3a", "red": "#d9263c", "orange": "#e8730c", "blue": "#3274d9", "purple": "#8f3bb8"}
 	palette = []string{"#5a9b4f", "#e0a92e", "#3fa7bd", "#e07b3a", "#d4473f", "#2f6fb3", "#a5428f", "#6b5b9e", "#3f6f33", "#b08a00"}
 )
 
-// hex is a colour that the dashboard names, or gives as it is.
-func hex(colour string) string {
-	if known, ok := named[colour]; ok {
+// hex is a color that the dashboard names, or gives as it is.
+func hex(color string) string {
+	if known, ok := named[color]; ok {
 		return known
 	}
-	return colour
+	return color
 }
 
-// tint is a colour as it looks on white with half of its strength.
-func tint(colour string) string {
+// tint is a color as it looks on white with half of its strength.
+func tint(color string) string {
 	var r, g, b int
-	if _, err := fmt.Sscanf(colour, "#%02x%02x%02x", &r, &g, &b); err != nil {
-		return colour
+	if _, err := fmt.Sscanf(color, "#%02x%02x%02x", &r, &g, &b); err != nil {
+		return color
 	}
 	return fmt.Sprintf("#%02x%02x%02x", (r+255)/2, (g+255)/2, (b+255)/2)
 }

@@ -36,11 +36,11 @@ func (c *canvas) lines(p *panel, b box, answers []answer) {
 	}
 	top := c.axes(plot, highest, defaults.Unit)
 	for i := len(tops) - 1; i >= 0; i-- { // what is on top is drawn first
-		colour := p.colour(i, answers[i].name)
+		color := p.color(i, answers[i].name)
 		if stacked {
-			c.area(plot, tops[i], top, colour)
+			c.area(plot, tops[i], top, color)
 		} else {
-			c.path(plot, tops[i], top, colour)
+			c.path(plot, tops[i], top, color)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func place(plot box, j int, v, top float64) string {
 }
 
 // path draws a line that is broken where a value is missing.
-func (c *canvas) path(plot box, values []float64, top float64, colour string) {
+func (c *canvas) path(plot box, values []float64, top float64, color string) {
 	var d strings.Builder
 	open := false
 	for j, v := range values {
@@ -130,11 +130,11 @@ func (c *canvas) path(plot box, values []float64, top float64, colour string) {
 		open = true
 		d.WriteString(place(plot, j, v, top))
 	}
-	c.write(`<path d="%s" fill="none" stroke="%s" stroke-width="1.3"/>`, strings.TrimSpace(d.String()), colour)
+	c.write(`<path d="%s" fill="none" stroke="%s" stroke-width="1.3"/>`, strings.TrimSpace(d.String()), color)
 }
 
-// area draws a line and fills what is below it, in a light colour that hides what it lies upon.
-func (c *canvas) area(plot box, values []float64, top float64, colour string) {
+// area draws a line and fills what is below it, in a light color that hides what it lies upon.
+func (c *canvas) area(plot box, values []float64, top float64, color string) {
 	parts := []string{"M" + place(plot, 0, 0, top)}
 	for j, v := range values {
 		if math.IsNaN(v) {
@@ -143,7 +143,7 @@ func (c *canvas) area(plot box, values []float64, top float64, colour string) {
 		parts = append(parts, "L"+place(plot, j, v, top))
 	}
 	d := strings.Join(append(parts, "L"+place(plot, points, 0, top), "Z"), " ")
-	c.write(`<path d="%s" fill="%s" stroke="%s"/>`, d, tint(colour), colour)
+	c.write(`<path d="%s" fill="%s" stroke="%s"/>`, d, tint(color), color)
 }
 
 // legend draws the names of series at the bottom of a panel and returns how high it is.
@@ -163,7 +163,7 @@ func (c *canvas) legend(p *panel, b box, answers []answer) float64 {
 	for i, a := range answers {
 		at := b.x + places[i].x
 		y := b.y + b.h - height + places[i].row*line + 12
-		c.write(`<rect x="%.1f" y="%.1f" width="12" height="4" rx="1" fill="%s"/>`, at, y-7, p.colour(i, a.name))
+		c.write(`<rect x="%.1f" y="%.1f" width="12" height="4" rx="1" fill="%s"/>`, at, y-7, p.color(i, a.name))
 		c.text(at+17, y-1, 11, "#3c444c", "start", "", a.name)
 	}
 	return height

@@ -102,8 +102,8 @@ type target struct {
 	Instant            bool
 }
 
-// colour is that of the series with a name, the i-th of its panel.
-func (p *panel) colour(i int, name string) string {
+// color is that of the series with a name, the i-th of its panel.
+func (p *panel) color(i int, name string) string {
 	for _, o := range p.FieldConfig.Overrides {
 		if o.Matcher.Options == name {
 			return hex(o.Properties[0].Value.FixedColor)
@@ -112,7 +112,7 @@ func (p *panel) colour(i int, name string) string {
 	return palette[i%len(palette)]
 }
 
-// step is a colour from a value on; the first has no value.
+// step is a color from a value on; the first has no value.
 type step struct {
 	Color string
 	Value *float64

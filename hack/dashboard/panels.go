@@ -13,10 +13,10 @@ import (
 // stat draws one large value, or the names of what there is.
 func (c *canvas) stat(p *panel, b box, answers []answer) {
 	defaults := p.FieldConfig.Defaults
-	value, colour := answers[0].last(), ""
+	value, color := answers[0].last(), ""
 	for _, s := range defaults.Thresholds.Steps {
 		if s.Value == nil || value >= *s.Value {
-			colour = hex(s.Color)
+			color = hex(s.Color)
 		}
 	}
 	text, size := inUnit(value, defaults.Unit, defaults.Decimals), 40.0
@@ -28,7 +28,7 @@ func (c *canvas) stat(p *panel, b box, answers []answer) {
 		text = strings.Join(names, ", ")
 		size = min(30, 1.7*b.w/float64(max(len(text), 1)))
 	}
-	c.text(b.x+b.w/2, b.y+b.h/2+size/3, size, colour, "middle", "600", text)
+	c.text(b.x+b.w/2, b.y+b.h/2+size/3, size, color, "middle", "600", text)
 }
 
 // timeline draws a bar for each series, in pieces of equal value.
@@ -55,13 +55,13 @@ func (c *canvas) timeline(p *panel, b box, answers []answer) {
 }
 
 func (c *canvas) piece(p *panel, b box, value float64) {
-	text, colour := strconv.FormatFloat(value, 'f', -1, 64), "#8e959c"
+	text, color := strconv.FormatFloat(value, 'f', -1, 64), "#8e959c"
 	for _, m := range p.FieldConfig.Defaults.Mappings {
 		if to, ok := m.Options[text]; ok {
-			text, colour = to.Text, hex(to.Color)
+			text, color = to.Text, hex(to.Color)
 		}
 	}
-	c.write(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" fill-opacity="0.7"/>`, b.x, b.y, b.w, b.h, colour)
+	c.write(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" fill-opacity="0.7"/>`, b.x, b.y, b.w, b.h, color)
 	if b.w > float64(len(text))*7+8 {
 		c.text(b.x+6, b.y+b.h/2+4, 12, "#ffffff", "start", "600", text)
 	}

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/term"
 )
 
-// teller prints the story, in colours on a terminal only.
+// teller prints the story, in colors on a terminal only.
 type teller struct {
 	out      io.Writer
 	terminal bool
-	colours  bool
+	colors   bool
 }
 
 func newTeller(file *os.File) *teller {
 	terminal := term.IsTerminal(int(file.Fd()))
-	return &teller{out: file, terminal: terminal, colours: terminal && os.Getenv("NO_COLOR") == ""}
+	return &teller{out: file, terminal: terminal, colors: terminal && os.Getenv("NO_COLOR") == ""}
 }
 
 const (
@@ -29,12 +29,12 @@ const (
 	blue  = "36"
 )
 
-// paint wraps a text in a colour.
-func (t *teller) paint(colour, text string) string {
-	if !t.colours {
+// paint wraps a text in a color.
+func (t *teller) paint(color, text string) string {
+	if !t.colors {
 		return text
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
 func (t *teller) title(number int, text string) {

@@ -54,7 +54,7 @@ const configMap = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
-data: {colour: green}
+data: {color: green}
 `
 
 func TestServerVersion(t *testing.T) {
@@ -85,7 +85,7 @@ func TestObjects(t *testing.T) {
 	testkit.Patch(t, configMaps, ns, "settings", "someone", `{"data":{"shape":"round"}}`)
 	got := testkit.Get(t, configMaps, ns, "settings")
 	data, _, _ := unstructured.NestedStringMap(got.Object, "data")
-	if data["colour"] != "green" || data["shape"] != "round" || got.GetLabels()["seen"] != "yes" {
+	if data["color"] != "green" || data["shape"] != "round" || got.GetLabels()["seen"] != "yes" {
 		t.Errorf("the object is %v", got.Object)
 	}
 	if n := len(testkit.List(t, configMaps, ns, "seen=yes")); n != 1 {

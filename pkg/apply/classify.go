@@ -114,7 +114,7 @@ func reasonStatus(err error, s metav1.Status) string {
 }
 
 // denied reports whether admission refused the object without naming a field of it, whichever code and reason a policy or
-// webhook chose: a policy that chooses none says 422 Invalid. A field that a webhook names is a value to mend; 409 and 429 ask
+// webhook chose: a policy that chooses none says 422 Invalid. A field that a webhook names is a value to fix; 409 and 429 ask
 // to come back.
 func denied(s metav1.Status) bool {
 	switch {

@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 			wants(t, err, nil, tc.want)
 			says(t, err, tc.says)
 			if !Classify(err).Persistent() {
-				t.Error("repetition alone will not mend it, but it is not called persistent")
+				t.Error("repetition alone will not fix it, but it is not called persistent")
 			}
 			if strings.Contains(err.Error(), "value.value") {
 				t.Errorf("Go's internals are in the message: %s", err)

@@ -1,7 +1,7 @@
 package apply
 
 // The reasons that a request can fail for, as they appear in conditions, events, metrics and logs. None is final:
-// a right can be granted, a schema can change. Failure.Persistent tells which ones repetition alone will not mend.
+// a right can be granted, a schema can change. Failure.Persistent tells which ones repetition alone will not fix.
 const (
 	// ReasonForbidden: the operator lacks a right; the message says which verb on which resource in which namespace.
 	ReasonForbidden = "Forbidden"

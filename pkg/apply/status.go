@@ -19,7 +19,7 @@ import (
 // status is what we own of it, whole: fields that an earlier call had are removed. Fields that the schema does not
 // declare have all of it refused (SchemaMismatch). ErrGone, ErrReplaced: as for Apply, but for one thing. The status
 // subresource of custom resources takes the metadata from the object that it finds, so a uid in the request binds
-// nothing there: ErrReplaced then says that another object's status was written. Its own next status mends it. A
+// nothing there: ErrReplaced then says that another object's status was written. Its own next status fixes it. A
 // resourceVersion would bind, at the price of a conflict with every other writer of the object.
 func (c *Client) ApplyStatus(ctx context.Context, t Target, apiVersion, kind string, subresource bool, uid types.UID,
 	status map[string]any) (*unstructured.Unstructured, error) {

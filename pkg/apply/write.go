@@ -74,7 +74,7 @@ func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, res
 
 // apply sends one forced server-side apply. The validation is strict: an apply is read against the schema
 // whatever the level says – an unknown field is an error even at Ignore –, and a server that should come to obey
-// the level must not begin to drop fields, since a dropped field would be drift for ever.
+// the level must not begin to drop fields, since a dropped field would be drift forever.
 func (c *Client) apply(ctx context.Context, o op, t Target, doc map[string]any, dryRun bool) (*unstructured.Unstructured, *Error) {
 	force := true
 	opts := metav1.PatchOptions{Force: &force, FieldValidation: metav1.FieldValidationStrict}

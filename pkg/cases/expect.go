@@ -196,11 +196,11 @@ func (c *testCase) unclearAsks(out came) []error {
 	downstreams := section{r, node, c.expect, "expect"}.section("downstreams")
 	for _, name := range slices.Sorted(maps.Keys(downstreams.value)) {
 		if !slices.Contains(out.downstreams, name) {
-			mend := thereIs(out.downstreams)
+			fix := thereIs(out.downstreams)
 			if near := spelling.Closest(name, out.downstreams); near != "" {
-				mend = "did you mean " + near + "?"
+				fix = "did you mean " + near + "?"
 			}
-			r.problem(downstreams.line(name), "%s is no downstream of the config: %s", downstreams.path(name), mend)
+			r.problem(downstreams.line(name), "%s is no downstream of the config: %s", downstreams.path(name), fix)
 		}
 		downstreams.section(name).section("fields").paths()
 	}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/term"
 )
 
-// painter colours text for a terminal; the zero painter leaves it as it is.
+// painter colors text for a terminal; the zero painter leaves it as it is.
 type painter struct{ on bool }
 
-// The colours that a painter has.
+// The colors that a painter has.
 const (
 	red    = "\x1b[31m"
 	green  = "\x1b[32m"

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRunOnlyDeletes: with no config but a broken one, upstreams that are being deleted are cleaned up after, readiness says
-// that nothing else is done, and the mended file is put to work.
+// that nothing else is done, and the fixed file is put to work.
 func TestRunOnlyDeletes(t *testing.T) {
 	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
 	m := &mount{t: t, dir: t.TempDir(), files: map[string]string{"config.tmpl": mountedTemplate, "conventions.yaml": mountedShared}}

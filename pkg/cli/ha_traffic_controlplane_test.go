@@ -175,7 +175,7 @@ func (w *traffic) saw(cm *unstructured.Unstructured) {
 	if color == "harmed" {
 		return
 	}
-	number, _ := strconv.Atoi(color) // grey is 0
+	number, _ := strconv.Atoi(color) // gray is 0
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := cm.GetName()

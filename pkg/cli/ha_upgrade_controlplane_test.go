@@ -76,7 +76,7 @@ func TestRollingUpgrade(t *testing.T) {
 	old = append(old, startReplica(t, binary, ns, "old-2"))
 	for i := range resting {
 		for _, name := range []string{"resting", "harmed"} {
-			testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: %s-%d}, spec: {color: grey}}", name,
+			testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: %s-%d}, spec: {color: gray}}", name,
 				i))
 		}
 	}

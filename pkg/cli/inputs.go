@@ -7,7 +7,7 @@ import (
 )
 
 // readInputs reads the files of --inputs. An object of a namespaced kind without a namespace is in the one given; that a
-// cluster-scoped one gets one too is mended by entering it without, as well.
+// cluster-scoped one gets one too is fixed by entering it without, as well.
 func readInputs(paths []string, streams IO, namespace string) (offline.Given, []error) {
 	if namespace == "" {
 		namespace = "default"

@@ -39,9 +39,9 @@ func TestReleaseTakesFinalizersOffBeforeObjects(t *testing.T) {
 	testkit.Apply(t, ns, made("near", ours, ns+"/w/uid"))
 	testkit.Apply(t, other, made("far", ours, ns+"/w/uid"))
 	testkit.Apply(t, other, made("elses", ours, other+"/w/uid"))
-	testkit.Apply(t, ns, made("unlabelled", "", ns+"/w/uid"))
+	testkit.Apply(t, ns, made("unlabeled", "", ns+"/w/uid"))
 	defer func() {
-		for name, in := range map[string]string{"near": ns, "far": other, "elses": other, "unlabelled": ns} {
+		for name, in := range map[string]string{"near": ns, "far": other, "elses": other, "unlabeled": ns} {
 			testkit.Patch(t, configMaps, in, name, "test", `{"metadata": {"finalizers": null}}`)
 		}
 	}()
@@ -50,7 +50,7 @@ func TestReleaseTakesFinalizersOffBeforeObjects(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "0 upstreams and 2 objects of deletion.before released") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	for name, want := range map[string]int{"near": 1, "unlabelled": 2} {
+	for name, want := range map[string]int{"near": 1, "unlabeled": 2} {
 		if n := len(testkit.Get(t, configMaps, ns, name).GetFinalizers()); n != want {
 			t.Errorf("%s has %d finalizers, want %d", name, n, want)
 		}

@@ -174,9 +174,9 @@ func TestPlanAsJSON(t *testing.T) {
 // TestPlanFails: exit code 1 is for what kept the plan from being made.
 func TestPlanFails(t *testing.T) {
 	ns := testkit.Namespace(t)
-	stranger := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"},
+	unowned := testkit.User(t, "unowned", rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"},
 		Verbs: []string{"list"}})
-	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, stranger))
+	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, unowned))
 	for _, c := range []struct {
 		reason string
 		args   []string

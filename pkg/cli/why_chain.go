@@ -25,7 +25,7 @@ type explanation struct {
 	client  dynamic.Interface
 	object  objectRef
 	writer  explanationWriter
-	// explained are the upstreams that were explained, so that no chain goes on for ever.
+	// explained are the upstreams that were explained, so that no chain goes on forever.
 	explained map[string]bool
 	// written is when the operator last wrote to the upstream that is being explained.
 	written time.Time

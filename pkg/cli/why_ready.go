@@ -17,20 +17,20 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 	if !applied || !hasObject(c) {
 		return
 	}
-	mend, list := "look at it", unmetRules(p, f, c)
+	fix, list := "look at it", unmetRules(p, f, c)
 	for _, h := range list {
 		word := "not ready"
 		if h.Failed {
 			word = "failed"
 		}
 		if h.Rule != "" {
-			mend = "fix the object or the rule"
+			fix = "fix the object or the rule"
 			word += ", says " + e.place(f.Operator, h.Rule)
 		}
 		line("%s: %s", word, h.Message)
 	}
 	if c.State == pipeline.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
-		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s", mend, describing(p, c))
+		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s", fix, describing(p, c))
 	}
 }
 

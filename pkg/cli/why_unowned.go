@@ -34,7 +34,7 @@ func (e *explanation) explainUnowned(ctx context.Context, k *namedKind, inTheWay
 	return concerned, nil
 }
 
-// explainUnownedBy is stranger for one operator.
+// explainUnownedBy is unowned for one operator.
 func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace string, target bool) (bool, error) {
 	v, err := e.open(ctx, n, namespace)
 	if err != nil {

@@ -91,7 +91,7 @@ func (f *File) where(path string) string {
 }
 
 // sharedStatus reports the condition types and status paths that two operators on one upstream kind both write:
-// each would undo the other for ever. Where no object can be an upstream of both, they share none.
+// each would undo the other forever. Where no object can be an upstream of both, they share none.
 func (f *File) sharedStatus(other *File) Errors {
 	kind := groupKind(f.Watch.APIVersion, f.Watch.Kind)
 	if f.Watch.Kind == "" || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled ||

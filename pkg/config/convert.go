@@ -47,8 +47,8 @@ func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok
 		n = n.Alias
 	}
 	c.index[display(p)] = position{line: line, node: n}
-	if problem, mend := misread(n, c.lines); problem != "" {
-		c.fail(n.Line, display(p), mend, "%s", problem)
+	if problem, fix := misread(n, c.lines); problem != "" {
+		c.fail(n.Line, display(p), fix, "%s", problem)
 		c.broken = append(c.broken, display(p))
 		return nil, false
 	}
@@ -123,8 +123,8 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if problem, mend := misread(n, c.lines); problem != "" {
-		c.fail(n.Line, display(p), mend, "%s", problem)
+	if problem, fix := misread(n, c.lines); problem != "" {
+		c.fail(n.Line, display(p), fix, "%s", problem)
 		return "", false
 	}
 	text, err := "", error(nil)
@@ -145,7 +145,7 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 	return text, true
 }
 
-// isMerge recognises the key <<, which takes in another map's entries.
+// isMerge recognizes the key <<, which takes in another map's entries.
 func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Style == 0 || key.Tag == "!!merge")
 }

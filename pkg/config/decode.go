@@ -20,8 +20,8 @@ type decoder struct {
 	broken []string // display paths of values that were not taken
 }
 
-func (d *decoder) fail(p fieldpath.Path, mend, format string, args ...any) {
-	d.errs = append(d.errs, d.file.Errorf(display(p), mend, format, args...))
+func (d *decoder) fail(p fieldpath.Path, fix, format string, args ...any) {
+	d.errs = append(d.errs, d.file.Errorf(display(p), fix, format, args...))
 	d.broken = append(d.broken, display(p))
 }
 
@@ -67,11 +67,11 @@ func (d *decoder) byKind(v any, out reflect.Value, p fieldpath.Path, f field) {
 			out.SetBool(b)
 			return
 		}
-		mend := "write true or false"
+		fix := "write true or false"
 		if v == "true" || v == "false" {
-			mend = fmt.Sprintf("take the quotes off: %s", v)
+			fix = fmt.Sprintf("take the quotes off: %s", v)
 		}
-		d.fail(p, mend, "found %s, wanted true or false", d.found(v, p))
+		d.fail(p, fix, "found %s, wanted true or false", d.found(v, p))
 	case reflect.Int:
 		if i, ok := v.(int64); ok && i >= math.MinInt32 && i <= math.MaxInt32 {
 			out.SetInt(i)
@@ -90,8 +90,8 @@ func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
 	for _, key := range sortedKeys(m) {
 		sf, ok := fieldNamed(out.Type(), key)
 		if !ok {
-			mend, meant := suggest(key, fieldNames(out.Type()), "known here are")
-			d.fail(p.Child(key), mend, "unknown field")
+			fix, meant := suggest(key, fieldNames(out.Type()), "known here are")
+			d.fail(p.Child(key), fix, "unknown field")
 			d.file.unknown = append(d.file.unknown, display(p.Child(key)))
 			if _, given := m[meant]; meant != "" && !given {
 				d.broken = append(d.broken, display(p.Child(meant))) // not missing, only misspelt
@@ -144,11 +144,11 @@ func (d *decoder) items(v any, out reflect.Value, p fieldpath.Path, f field) {
 func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
 	s, ok := v.(string)
 	if !ok {
-		want, mend := wantText(v, f, lastKey(p), d.written(v, p))
+		want, fix := wantText(v, f, lastKey(p), d.written(v, p))
 		if len(f.enum) > 0 {
-			mend = "write one of " + strings.Join(f.enum, ", ")
+			fix = "write one of " + strings.Join(f.enum, ", ")
 		}
-		d.fail(p, mend, "found %s, wanted %s", d.found(v, p), want)
+		d.fail(p, fix, "found %s, wanted %s", d.found(v, p), want)
 		return
 	}
 	if f.holds == "cel" && cutByComment(d.file.index[display(p)].node) {
@@ -163,22 +163,22 @@ func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
 }
 
 func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
-	const mend = "write a number and a unit, such as 5s, 10m or 1h30m"
+	const fix = "write a number and a unit, such as 5s, 10m or 1h30m"
 	s, ok := v.(string)
 	if !ok {
-		d.fail(p, mend, "found %s, wanted a duration", d.found(v, p))
+		d.fail(p, fix, "found %s, wanted a duration", d.found(v, p))
 		return
 	}
 	dur, err := time.ParseDuration(s)
 	if err != nil {
-		d.fail(p, mend, "%q is not a duration", clip(s))
+		d.fail(p, fix, "%q is not a duration", clip(s))
 		return
 	}
 	out.SetInt(int64(dur))
 }
 
 // wantText tells what a text field wants and how to make text of v, which YAML did not read as text.
-func wantText(v any, f field, key, written string) (want, mend string) {
+func wantText(v any, f field, key, written string) (want, fix string) {
 	want, noun := "text", "text"
 	switch f.holds {
 	case "cel":

@@ -6,7 +6,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// defaults returns an operator with the behaviour that holds where the file is silent. Names have no defaults.
+// defaults returns an operator with the behavior that holds where the file is silent. Names have no defaults.
 // Durations are given before decoding, for 0s is a value of its own.
 func defaults() Operator {
 	return Operator{

@@ -43,8 +43,8 @@ func parseDocument(name string, data []byte) *document {
 	return d
 }
 
-func (d *document) fail(line int, path, mend, format string, args ...any) {
-	d.errs = append(d.errs, &Error{File: d.name, Line: line, Path: path, Problem: fmt.Sprintf(format, args...), Fix: mend})
+func (d *document) fail(line int, path, fix, format string, args ...any) {
+	d.errs = append(d.errs, &Error{File: d.name, Line: line, Path: path, Problem: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // soleNode parses the text and returns its only document.

@@ -63,7 +63,7 @@ var celFields = func() map[string]bool {
 }()
 
 // suggest tells which candidate was probably meant; where none is near it lists them all, and meant is empty.
-func suggest(got string, candidates []string, list string) (mend, meant string) {
+func suggest(got string, candidates []string, list string) (fix, meant string) {
 	meant = spelling.Closest(got, candidates)
 	switch {
 	case meant != "":
@@ -76,8 +76,8 @@ func suggest(got string, candidates []string, list string) (mend, meant string) 
 }
 
 func fixForUnknown(got string, candidates []string, list string) string {
-	mend, _ := suggest(got, candidates, list)
-	return mend
+	fix, _ := suggest(got, candidates, list)
+	return fix
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -51,10 +51,10 @@ func (f *File) Line(path string) int {
 	return pos.line
 }
 
-// Errorf returns an error at path of this file, for stages after Load that find something wrong in it. mend
+// Errorf returns an error at path of this file, for stages after Load that find something wrong in it. fix
 // tells how to put it right and may be empty.
-func (f *File) Errorf(path, mend, format string, args ...any) *Error {
-	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Fix: mend}
+func (f *File) Errorf(path, fix, format string, args ...any) *Error {
+	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Fix: fix}
 	pos := f.index.find(path)
 	e.Line = pos.line
 	switch {

@@ -79,17 +79,17 @@ func TestLinesAndErrorf(t *testing.T) {
 	for _, tc := range []struct {
 		reason, path, want string
 	}{
-		{"the whole file", "", "<stdin>:1: bad: mend"},
-		{"a list stands where its key does", "validate", "<stdin>:5: validate: bad: mend"},
-		{"an item where it begins", "validate[0]", "<stdin>:6: validate[0]: bad: mend"},
-		{"a value", "validate[0].message", "<stdin>:8: validate[0].message: bad: mend"},
-		{"a key with dots", "conventions.labels['tools.example.com/by']", "<stdin>:16: conventions.labels['tools.example.com/by']: bad: mend"},
-		{"what is missing is put where it belongs", "downstreams[0].drift.policy", "<stdin>:10: downstreams[0].drift.policy: bad: mend"},
+		{"the whole file", "", "<stdin>:1: bad: fix"},
+		{"a list stands where its key does", "validate", "<stdin>:5: validate: bad: fix"},
+		{"an item where it begins", "validate[0]", "<stdin>:6: validate[0]: bad: fix"},
+		{"a value", "validate[0].message", "<stdin>:8: validate[0].message: bad: fix"},
+		{"a key with dots", "conventions.labels['tools.example.com/by']", "<stdin>:16: conventions.labels['tools.example.com/by']: bad: fix"},
+		{"what is missing is put where it belongs", "downstreams[0].drift.policy", "<stdin>:10: downstreams[0].drift.policy: bad: fix"},
 		{"an override has no lines", "watch.labelSelector.matchLabels.a",
-			"--set app:.watch.labelSelector={matchLabels: {a: b}}: watch.labelSelector.matchLabels.a: bad: mend"},
-		{"what is no path stands at the top", "a b", "<stdin>:1: a b: bad: mend"},
+			"--set app:.watch.labelSelector={matchLabels: {a: b}}: watch.labelSelector.matchLabels.a: bad: fix"},
+		{"what is no path stands at the top", "a b", "<stdin>:1: a b: bad: fix"},
 	} {
-		if got := f.Errorf(tc.path, "mend", "%s", "bad").Error(); got != tc.want {
+		if got := f.Errorf(tc.path, "fix", "%s", "bad").Error(); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
 		}
 	}

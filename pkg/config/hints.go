@@ -8,12 +8,12 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// CEL and templates are full of characters that mean something to YAML. What follows recognises the ways in
+// CEL and templates are full of characters that mean something to YAML. What follows recognizes the ways in
 // which YAML breaks them, or silently reads something else, and tells to quote them.
 
 // misread tells when YAML made something else of a text that was meant as CEL or as a template. problem is
 // empty where it did not.
-func misread(n *yaml.Node, lines []string) (problem, mend string) {
+func misread(n *yaml.Node, lines []string) (problem, fix string) {
 	source := sourceAt(n, lines)
 	switch {
 	case n.Kind == yaml.ScalarNode && strings.HasPrefix(source, "!") && !strings.HasPrefix(source, "!!") && !strings.HasPrefix(source, "!<"):
@@ -29,7 +29,7 @@ func misread(n *yaml.Node, lines []string) (problem, mend string) {
 	return "", ""
 }
 
-// isBraces recognises {{ … }}: a flow map whose only key is a flow map.
+// isBraces recognizes {{ … }}: a flow map whose only key is a flow map.
 func isBraces(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0 && len(n.Content) > 0 &&
 		n.Content[0].Kind == yaml.MappingNode && n.Content[0].Style&yaml.FlowStyle != 0
@@ -58,7 +58,7 @@ func quoteYAML(s string) string {
 // keyAndText matches a line that gives a key its value.
 var keyAndText = regexp.MustCompile(`^\s*(?:- +)*\{?\s*([A-Za-z]+|'[^']*'|"[^"]*"|\S+?):\s+(\S.*?)\s*$`)
 
-// fixForSyntax tells how to mend a line that the YAML parser could not read.
+// fixForSyntax tells how to fix a line that the YAML parser could not read.
 func fixForSyntax(line string) string {
 	text := strings.TrimSpace(line)
 	if entry := flowEntry(text); entry != "" {
@@ -124,7 +124,7 @@ func splitFlow(inside string) []string {
 	return append(entries, strings.TrimSpace(inside[start:]))
 }
 
-// cutByComment recognises an expression whose rest YAML took for a comment: " #" ends a plain scalar even
+// cutByComment recognizes an expression whose rest YAML took for a comment: " #" ends a plain scalar even
 // inside quotes that belong to CEL.
 func cutByComment(n *yaml.Node) bool {
 	if n == nil || n.Kind != yaml.ScalarNode || n.Style != 0 || n.LineComment == "" {

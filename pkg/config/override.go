@@ -65,8 +65,8 @@ const overrideForm = "write OPERATOR:.path=value, for instance app:.watch.namesp
 // parseOverride reads OPERATOR:path=value. The value is YAML, read as it would be after "key: " in the file;
 // empty or null takes the field away.
 func parseOverride(source, text string) (*override, *Error) {
-	fail := func(mend, format string, args ...any) *Error {
-		return &Error{File: source, Problem: fmt.Sprintf(format, args...), Fix: mend}
+	fail := func(fix, format string, args ...any) *Error {
+		return &Error{File: source, Problem: fmt.Sprintf(format, args...), Fix: fix}
 	}
 	operator, rest, ok := strings.Cut(text, ":")
 	if !ok || operator == "" || strings.ContainsAny(operator, ".=[") {
@@ -82,11 +82,11 @@ func parseOverride(source, text string) (*override, *Error) {
 	}
 	doc := parseDocument(source, []byte(overrideKey+": "+rest[at+1:]))
 	if len(doc.errs) > 0 {
-		mend := "quote the value as YAML does"
+		fix := "quote the value as YAML does"
 		if len(doc.broken) > 0 {
-			mend = doc.errs[0].Fix
+			fix = doc.errs[0].Fix
 		}
-		return nil, &Error{File: source, Path: display(path), Problem: doc.errs[0].Problem, Fix: mend}
+		return nil, &Error{File: source, Path: display(path), Problem: doc.errs[0].Problem, Fix: fix}
 	}
 	if len(doc.values) > 1 {
 		return nil, fail(overrideForm, "the value has lines that are not part of it")

@@ -38,16 +38,16 @@ func (f *File) validate() Errors {
 	return v.errs
 }
 
-func (v *validator) add(path, mend, format string, args ...any) {
+func (v *validator) add(path, fix, format string, args ...any) {
 	if !v.reported(path) {
-		v.errs = append(v.errs, v.Errorf(path, mend, format, args...))
+		v.errs = append(v.errs, v.Errorf(path, fix, format, args...))
 	}
 }
 
 // required reports a text that is missing, and tells whether it is there.
-func (v *validator) required(path, value, mend string) bool {
+func (v *validator) required(path, value, fix string) bool {
 	if strings.TrimSpace(value) == "" {
-		v.add(path, mend, "required value is missing")
+		v.add(path, fix, "required value is missing")
 		return false
 	}
 	return true
@@ -87,20 +87,20 @@ func (v *validator) serviceAccount() {
 }
 
 func (v *validator) delimiters() {
-	const mend = `write two different texts, such as ["[[", "]]"]`
+	const fix = `write two different texts, such as ["[[", "]]"]`
 	if v.reported("delimiters") {
 		return
 	}
 	d := v.Delimiters
 	switch {
 	case len(d) != 2:
-		v.add("delimiters", mend, "found %d delimiters, wanted the left and the right one", len(d))
+		v.add("delimiters", fix, "found %d delimiters, wanted the left and the right one", len(d))
 	case d[0] == d[1]:
-		v.add("delimiters", mend, "the delimiters are the same: %q", d[0])
+		v.add("delimiters", fix, "the delimiters are the same: %q", d[0])
 	default:
 		for i, s := range d {
 			if s == "" || strings.ContainsAny(s, " \t\r\n") {
-				v.add(fmt.Sprintf("delimiters[%d]", i), mend, "%q is empty or has white space", s)
+				v.add(fmt.Sprintf("delimiters[%d]", i), fix, "%q is empty or has white space", s)
 			}
 		}
 	}
@@ -230,11 +230,11 @@ func (v *validator) apiVersion(path, s string) {
 func (v *validator) badPath(at, text string, err error) {
 	var pe *fieldpath.ParseError
 	if errors.As(err, &pe) {
-		mend := pe.Fix
+		fix := pe.Fix
 		if _, err := fieldpath.Parse("." + text); pe.Offset == 0 && err != nil {
-			mend = "write one such as .spec.replicas" // a dot alone does not fix it
+			fix = "write one such as .spec.replicas" // a dot alone does not fix it
 		}
-		v.add(at, mend, "%q is not a path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
+		v.add(at, fix, "%q is not a path: at character %d, %s", clip(text), pe.Offset+1, pe.Problem)
 		return
 	}
 	v.add(at, "", "%q is not a path: %v", clip(text), err)

@@ -32,10 +32,10 @@ func (v *validator) member(at, list, name string) bool {
 }
 
 // entryName checks the name of entry i of downstreams or inputs: it is there, CEL can select by it, and no entry before has
-// it. first has the entries so far by their names; mend says what the name is for.
-func (v *validator) entryName(list string, i int, name, mend string, first map[string]int) {
+// it. first has the entries so far by their names; fix says what the name is for.
+func (v *validator) entryName(list string, i int, name, fix string, first map[string]int) {
 	at := fmt.Sprintf("%s[%d].name", list, i)
-	if !v.required(at, name, mend) || !v.member(at, list, name) {
+	if !v.required(at, name, fix) || !v.member(at, list, name) {
 		return
 	}
 	if j, twice := first[name]; twice {

@@ -89,9 +89,9 @@ func (v *validator) changed(at, name, current string) bool {
 }
 
 // addWhole reports that a map lacks what it must have, unless something in it was reported.
-func (v *validator) addWhole(at, mend, problem string) {
+func (v *validator) addWhole(at, fix, problem string) {
 	if !slices.ContainsFunc(v.broken, func(b string) bool { return below(b, at) }) {
-		v.add(at, mend, "%s", problem)
+		v.add(at, fix, "%s", problem)
 	}
 }
 

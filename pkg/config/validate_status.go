@@ -111,12 +111,12 @@ func (v *validator) statusPaths() {
 
 // statusPath checks that a path names a key below .status; a list's items cannot be written one by one.
 func (v *validator) statusPath(sp statusPath) bool {
-	const mend = "write keys below .status, such as .status.replicas"
+	const fix = "write keys below .status, such as .status.replicas"
 	switch {
 	case !sp.path.HasPrefix(fieldpath.New("status")) || len(sp.path) < 2:
-		v.add(sp.at, mend, "%s is not below .status", sp.path)
+		v.add(sp.at, fix, "%s is not below .status", sp.path)
 	case slices.ContainsFunc(sp.path, func(s fieldpath.Step) bool { return s.Kind != fieldpath.FieldStep }):
-		v.add(sp.at, mend, "%s names an item of a list", sp.path)
+		v.add(sp.at, fix, "%s names an item of a list", sp.path)
 	default:
 		return true
 	}

@@ -73,7 +73,7 @@ func comparePairs(a, b pair) int { return strings.Compare(a.key, b.key) }
 
 var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 4096)} }}
 
-// largestPooled keeps one large object from holding its buffer for ever.
+// largestPooled keeps one large object from holding its buffer forever.
 const largestPooled = 1 << 18
 
 func (e *encoder) release() {

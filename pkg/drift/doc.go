@@ -2,7 +2,7 @@
 //
 // Server-side apply records in metadata.managedFields which fields a manager applied. Walking the fields of our own
 // entry over the live object gives the projection: the live values of exactly the fields that we own. Where the API
-// server normalised nothing, the projection is what we applied, so two digests decide: Desired, of what is about to be
+// server normalized nothing, the projection is what we applied, so two digests decide: Desired, of what is about to be
 // applied, and Live.P, of the projection. No schema is needed, since fieldsV1 describes itself: f: is a field, k: the
 // keys of a list's item, v: a value of a set, i: an index, and . the place itself.
 //

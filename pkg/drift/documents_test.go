@@ -20,8 +20,8 @@ const manager = "appoperator"
 type document struct {
 	name   string
 	reason string // why it is in the table
-	// normalised says what the API server changes of it; "" for nothing, and then the projection must be what was applied.
-	normalised string
+	// normalized says what the API server changes of it; "" for nothing, and then the projection must be what was applied.
+	normalized string
 	desired    map[string]any
 }
 
@@ -43,8 +43,8 @@ func documents(t testing.TB) []document {
 			if s, ok := strings.CutPrefix(line, "# reason: "); ok {
 				d.reason = s
 			}
-			if s, ok := strings.CutPrefix(line, "# normalised: "); ok {
-				d.normalised = s
+			if s, ok := strings.CutPrefix(line, "# normalized: "); ok {
+				d.normalized = s
 			}
 		}
 		if d.reason == "" {

@@ -23,7 +23,7 @@ const (
 func (a Algorithm) Valid() bool { return a == SHA256 || a == SHA1 || a == MD5 }
 
 // HashVersion stands before each hash. It changes with the canonical form or the encoding, so that a hash that an older
-// version wrote is recognised as such instead of looking like a changed desired state of the same form.
+// version wrote is recognized as such instead of looking like a changed desired state of the same form.
 const HashVersion = "v1-"
 
 // lowerBase32 is base32hex in lower case without padding: it has 5 bits a letter, only letters and digits.

@@ -27,12 +27,12 @@ func TestHashFitsEverywhere(t *testing.T) {
 				t.Fatalf("%s: %q has another form or not %d characters", a, hash, lengths[a])
 			}
 			if !drift.CurrentHash(hash) || !a.Valid() {
-				t.Fatalf("%s: %q is not recognised", a, hash)
+				t.Fatalf("%s: %q is not recognized", a, hash)
 			}
 		}
 	}
 	if drift.CurrentHash("v0-abc") || drift.CurrentHash("") || drift.Algorithm("crc32").Valid() {
-		t.Error("another version's hash, none, and an unknown algorithm are recognised")
+		t.Error("another version's hash, none, and an unknown algorithm are recognized")
 	}
 }
 

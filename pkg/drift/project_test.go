@@ -41,21 +41,21 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 		t.Errorf("%s: P is the digest of the projection: %v; absent are %v, of %s", d.reason, !whole, v.AbsentOf(live), text)
 	}
 	same := l.P == drift.Desired(d.desired, v)
-	if want := d.normalised == ""; same != want {
-		t.Errorf("%s: the projection is what was applied: %v, want %v (%s)\n%s", d.reason, same, want, d.normalised,
+	if want := d.normalized == ""; same != want {
+		t.Errorf("%s: the projection is what was applied: %v, want %v (%s)\n%s", d.reason, same, want, d.normalized,
 			cmp.Diff(d.desired, projection))
 	}
 }
 
-// TestNothingChanged: what was just applied differs in nothing, but for what the API server normalised; against the
+// TestNothingChanged: what was just applied differs in nothing, but for what the API server normalized; against the
 // projection of its own answer nothing does.
 func TestNothingChanged(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) {
 			live := recorded(t, d.name)
 			v := &drift.View{Manager: manager}
-			if changed := drift.Changed(d.desired, live, v); (len(changed) > 0) != (d.normalised != "") {
-				t.Errorf("%s: changed: %v, but normalised: %q", d.reason, changed, d.normalised)
+			if changed := drift.Changed(d.desired, live, v); (len(changed) > 0) != (d.normalized != "") {
+				t.Errorf("%s: changed: %v, but normalized: %q", d.reason, changed, d.normalized)
 			}
 			projection, _ := drift.Project(live, manager)
 			if changed := drift.Changed(projection, live, v); len(changed) > 0 {

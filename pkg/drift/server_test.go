@@ -55,7 +55,7 @@ func tryApply(t *testing.T, ns, manager string, obj map[string]any) (*unstructur
 	return resourceFor(t, ns, obj).Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
 
-// TestServerDocuments applies each document to a real API server: where nothing is normalised the projection is what was
+// TestServerDocuments applies each document to a real API server: where nothing is normalized the projection is what was
 // applied. With -update it records the answers for the tests that need no server.
 func TestServerDocuments(t *testing.T) {
 	ns := testkit.Namespace(t)

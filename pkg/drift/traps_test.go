@@ -143,9 +143,9 @@ func TestServerForeignWrites(t *testing.T) {
 			if got := paths(drift.Changed(desired, theirs, plain)); got != test.changed {
 				t.Errorf("%s: changed %q, want %q", test.reason, got, test.changed)
 			}
-			mended := apply(t, ns, manager, desired)
-			if live(t, plain, mended).P != drift.Desired(desired, plain) {
-				t.Errorf("%s: one apply does not mend it: %s", test.reason, paths(drift.Changed(desired, mended, plain)))
+			fixed := apply(t, ns, manager, desired)
+			if live(t, plain, fixed).P != drift.Desired(desired, plain) {
+				t.Errorf("%s: one apply does not fix it: %s", test.reason, paths(drift.Changed(desired, fixed, plain)))
 			}
 		})
 	}
@@ -321,7 +321,7 @@ func TestServerForgedEntry(t *testing.T) {
 	if l.P == drift.Desired(desired, plain) {
 		t.Error("forged managedFields make an object look as desired")
 	}
-	if mended := apply(t, ns, manager, desired); live(t, plain, mended).P != drift.Desired(desired, plain) {
-		t.Error("one apply does not mend it")
+	if fixed := apply(t, ns, manager, desired); live(t, plain, fixed).P != drift.Desired(desired, plain) {
+		t.Error("one apply does not fix it")
 	}
 }

@@ -89,7 +89,7 @@ func TestAdoptFrom(t *testing.T) {
 	}
 }
 
-// Without a name, what another writer set stays for ever: that is what adopt is for.
+// Without a name, what another writer set stays forever: that is what adopt is for.
 func TestAdoptWithoutManagers(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -132,7 +132,7 @@ func TestBeforeForged(t *testing.T) {
 	waitGone(t, widgets, ns, "a")
 }
 
-// An error in the template holds and is told; a changed config, or an input that comes, mends it.
+// An error in the template holds and is told; a changed config, or an input that comes, fixes it.
 func TestBeforeThatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -194,7 +194,7 @@ func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 	waitGone(t, configMaps, ns, "a-copy")
 }
 
-// An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep for ever.
+// An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep forever.
 func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
@@ -256,7 +256,7 @@ func TestBeforeEvents(t *testing.T) {
 	waitGone(t, widgets, ns, "a")
 }
 
-// A config that changes in the middle of a deletion leaves nothing that our finalizer would keep for ever.
+// A config that changes in the middle of a deletion leaves nothing that our finalizer would keep forever.
 func TestBeforeOfAnotherConfig(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// loop is one way in which writes could go on for ever.
+// loop is one way in which writes could go on forever.
 type loop struct {
 	name, reason string
 	// change replaces text of withOwn or widgetConfig, pair by pair.

@@ -99,7 +99,7 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 	}
 }
 
-// TestClosedBatchTakesNobody: what is not counted before it is done must not wait for ever.
+// TestClosedBatchTakesNobody: what is not counted before it is done must not wait forever.
 func TestClosedBatchTakesNobody(t *testing.T) {
 	t.Parallel()
 	var b batch

@@ -283,7 +283,7 @@ func TestDeletionDuringChange(t *testing.T) {
 	}
 }
 
-// A condition that ended with the manager of before does not stay for ever.
+// A condition that ended with the manager of before does not stay forever.
 func TestConditionOfManagerBefore(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -22,7 +22,7 @@ func gadgetsOf(ns, name string) string {
 }
 
 // TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. What is wrong is told of
-// until it is mended.
+// until it is fixed.
 func TestReloadOfABadNewFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range append(badConfigs, struct{ reason, from, to, says string }{"no YAML at all", "downstreams:\n", "downstreams: [\n", "b.yaml"}) {

@@ -124,7 +124,7 @@ func listed(c *testkit.Counter) int {
 	return n
 }
 
-// A bad config changes nothing: the last good one stays active, with new upstreams too, and says why until it is mended.
+// A bad config changes nothing: the last good one stays active, with new upstreams too, and says why until it is fixed.
 func TestReloadRefusesABadConfig(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ reason, from, to, says string }{

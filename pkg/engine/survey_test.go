@@ -161,17 +161,17 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 	text := strings.Replace(fill(widgetConfig, ns, "departing"), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {on: \"yes\"}}}", 1)
 	text = strings.Replace(text, "owner: {", "owner: {reference: false, ", 1)
 	r := start(t, testkit.Config(), text).ready()
-	for _, name := range []string{"deleted", "unlabelled", "kept"} {
+	for _, name := range []string{"deleted", "unlabeled", "kept"} {
 		testkit.Apply(t, ns, strings.Replace(widget(name, "{data: {a: b}}"), "name: "+name, "name: "+name+", labels: {on: \"yes\"}", 1))
 		waitCondition(t, widgets, ns, name, "Ready", "True")
 	}
 	r.halt()
 	testkit.Delete(t, widgets, ns, "deleted")
-	testkit.Patch(t, widgets, ns, "unlabelled", "test", `{"metadata": {"labels": null}}`)
+	testkit.Patch(t, widgets, ns, "unlabeled", "test", `{"metadata": {"labels": null}}`)
 
 	found := surveyAll(t, testkit.Config(), survey.Options{}, text)
 	found.expect(t, "kept", "none kept")
-	found.expect(t, "unlabelled", "leftover unlabelled")
+	found.expect(t, "unlabeled", "leftover unlabeled")
 	if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
 		t.Error("the finalizer is not said to go")
 	}
@@ -182,7 +182,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 
 	start(t, testkit.Config(), text).ready()
 	waitGone(t, widgets, ns, "deleted")
-	testkit.Get(t, configMaps, ns, "unlabelled")
+	testkit.Get(t, configMaps, ns, "unlabeled")
 	testkit.Delete(t, widgets, ns, "kept")
 	waitGone(t, widgets, ns, "kept")
 }

@@ -60,8 +60,8 @@ type parser struct {
 	pos  int
 }
 
-func (p *parser) fail(problem, mend string) *ParseError {
-	return &ParseError{Text: p.text, Offset: p.pos, Problem: problem, Fix: mend}
+func (p *parser) fail(problem, fix string) *ParseError {
+	return &ParseError{Text: p.text, Offset: p.pos, Problem: problem, Fix: fix}
 }
 
 // peek returns the byte at the reading position; 0 at the end. A NUL in the text reads as the end of whatever
@@ -217,15 +217,15 @@ func (p *parser) quoted() (string, error) {
 }
 
 // unexpected reports what stands at the reading position against what the grammar wants there.
-func (p *parser) unexpected(want, mend string) *ParseError {
+func (p *parser) unexpected(want, fix string) *ParseError {
 	if p.pos >= len(p.text) {
-		return p.fail("the path ends too early, "+want, mend)
+		return p.fail("the path ends too early, "+want, fix)
 	}
 	if p.peek() == '"' {
 		return p.fail("double quotes are not used", "write single quotes: ['a.b/c']")
 	}
 	for _, r := range p.text[p.pos:] {
-		return p.fail(fmt.Sprintf("unexpected %q, %s", r, want), mend)
+		return p.fail(fmt.Sprintf("unexpected %q, %s", r, want), fix)
 	}
-	return p.fail(want, mend)
+	return p.fail(want, fix)
 }

@@ -147,7 +147,7 @@ func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 		refuse(same("labels", key), "label %s", key)
 	}
 	if selector := m.p.Downstreams[0].Selector; len(selector) > 0 {
-		labelled := func(side string) string {
+		labeled := func(side string) string {
 			var all []string
 			for _, key := range slices.Sorted(maps.Keys(selector)) {
 				all = append(all, fmt.Sprintf("variables.%s[?\"labels\"][?%q] == optional.of(%q)", side, key, selector[key]))
@@ -155,9 +155,9 @@ func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 			return strings.Join(all, " && ")
 		}
 		spec.Variables = append(spec.Variables,
-			admissionv1.Variable{Name: "labelledBefore", Expression: labelled("before")},
-			admissionv1.Variable{Name: "labelledAfter", Expression: labelled("after")})
-		refuse("variables.labelledAfter == variables.labelledBefore", "label %s", strings.ReplaceAll(selector.String(), ",", ", "))
+			admissionv1.Variable{Name: "labeledBefore", Expression: labeled("before")},
+			admissionv1.Variable{Name: "labeledAfter", Expression: labeled("after")})
+		refuse("variables.labeledAfter == variables.labeledBefore", "label %s", strings.ReplaceAll(selector.String(), ",", ", "))
 	}
 	if r := m.conventions.Owner.Reference; r == nil || *r {
 		m.references(spec, refuse)
@@ -174,7 +174,7 @@ func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refus
 		if len(m.siblings) > 0 {
 			controls += " && !(request.userInfo.username in " + celList(m.siblings) + ")"
 		}
-		ours = " && (variables.labelledBefore || variables.labelledAfter || " + controls + ")"
+		ours = " && (variables.labeledBefore || variables.labeledAfter || " + controls + ")"
 	}
 	owners := func(side string) string {
 		return fmt.Sprintf("variables.%s.?ownerReferences.orValue([]).filter(r, r.kind == %q && %s%s)", side, up.Kind, inGroup(up.GroupKind()),

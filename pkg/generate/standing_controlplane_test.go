@@ -18,7 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
-// TestStanding: an invalid object that stood before the policy can be mended, told about, let go and deleted, but not
+// TestStanding: an invalid object that stood before the policy can be fixed, told about, let go and deleted, but not
 // changed into another invalid one.
 func TestStanding(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestStanding(t *testing.T) {
 		{"the status", `{"status": {"conditions": []}}`, "status", ""},
 		{"still invalid", `{"spec": {"replicas": 22}}`, "", "spec.replicas: Invalid value: at most 20 replicas"},
 		{"invalid in another way", `{"spec": {"replicas": 20, "enabled": false}}`, "", "Invalid value: switch it on"},
-		{"mended", `{"spec": {"replicas": 20}}`, "", ""},
+		{"fixed", `{"spec": {"replicas": 20}}`, "", ""},
 		{"and broken again", `{"spec": {"replicas": 21}}`, "", "spec.replicas: Invalid value: at most 20 replicas"},
 	} {
 		var sub []string
@@ -77,12 +77,12 @@ func TestSelected(t *testing.T) {
 	d.offline.Config.Watch.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "trial"}},
 		{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
-	labelled := func(name, tier string) error {
+	labeled := func(name, tier string) error {
 		_, err := testkit.TryApply(t, d.namespace, strings.Replace(d.object(name, `{replicas: 21}`), "{name: "+name+"}",
 			"{name: "+name+", labels: {tier: "+tier+"}}", 1))
 		return err
 	}
-	if err := labelled("old", "live"); err != nil {
+	if err := labeled("old", "live"); err != nil {
 		t.Fatal(err)
 	}
 	policy, err := generate.RulesPolicy(d.offline, "")
@@ -91,20 +91,20 @@ func TestSelected(t *testing.T) {
 	}
 	apply(t, policy.Manifests)
 	testkit.Eventually(t, patience, func() (bool, string) {
-		err := labelled(strings.ToLower(rand.Text()), "live")
+		err := labeled(strings.ToLower(rand.Text()), "live")
 		return deniedBy(err, d.name+"-rules"), fmt.Sprintf("the policy is not in force: %v", err)
 	})
-	if err := labelled("free", "test"); err != nil {
+	if err := labeled("free", "test"); err != nil {
 		t.Errorf("not selected, yet refused: %v", err)
 	}
-	if got := denial(t, labelled("bound", "live"), d.name+"-rules"); got == "" {
+	if got := denial(t, labeled("bound", "live"), d.name+"-rules"); got == "" {
 		t.Error("selected, yet let through")
 	}
-	if got := denial(t, labelled("free", "live"), d.name+"-rules"); got == "" {
+	if got := denial(t, labeled("free", "live"), d.name+"-rules"); got == "" {
 		t.Error("selected by a change of its label, yet let through")
 	}
-	if err := errors.Join(labelled("free", "trial"), labelled("old", "dead")); err != nil {
-		t.Errorf("what stood before, or is not selected, cannot be labelled: %v", err)
+	if err := errors.Join(labeled("free", "trial"), labeled("old", "dead")); err != nil {
+		t.Errorf("what stood before, or is not selected, cannot be labeled: %v", err)
 	}
 	leaving := strings.Replace(d.object("old", `{replicas: 22}`), "{name: old}", "{name: old, labels: {tier: test}}", 1)
 	if _, err := testkit.TryApply(t, d.namespace, leaving); err != nil {
@@ -113,7 +113,7 @@ func TestSelected(t *testing.T) {
 }
 
 // TestStandingInDefinition: by rules in the definition, an invalid object that stood before cannot be written at all until it
-// is mended. That is the API server's way; documents say it.
+// is fixed. That is the API server's way; documents say it.
 func TestStandingInDefinition(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "typed")
@@ -143,9 +143,9 @@ func TestStandingInDefinition(t *testing.T) {
 		}
 	}
 	if err := patch(`{"spec": {"replicas": 20}}`); err != nil {
-		t.Errorf("it cannot be mended: %v", err)
+		t.Errorf("it cannot be fixed: %v", err)
 	}
 	if err := patch(`{"status": {"a": "b"}}`, "status"); err != nil {
-		t.Errorf("mended, it cannot be written: %v", err)
+		t.Errorf("fixed, it cannot be written: %v", err)
 	}
 }

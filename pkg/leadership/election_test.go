@@ -134,7 +134,7 @@ func TestRunEndsWhereItIsDenied(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 				if !once {
-					cancel() // it would wait for ever
+					cancel() // it would wait forever
 				}
 				return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "lease", errors.New("no right"))
 			})

@@ -70,13 +70,13 @@ type compiler struct {
 }
 
 // fail records an error at a path of the config file.
-func (c *compiler) fail(path, mend, format string, args ...any) {
-	c.errs = append(c.errs, c.file.Errorf(path, mend, format, args...))
+func (c *compiler) fail(path, fix, format string, args ...any) {
+	c.errs = append(c.errs, c.file.Errorf(path, fix, format, args...))
 }
 
 // failOnce is fail for what every downstream would report again.
-func (c *compiler) failOnce(path, mend, format string, args ...any) {
-	c.addOnce(c.file.Errorf(path, mend, format, args...))
+func (c *compiler) failOnce(path, fix, format string, args ...any) {
+	c.addOnce(c.file.Errorf(path, fix, format, args...))
 }
 
 func (c *compiler) addOnce(e *config.Error) {
@@ -144,12 +144,12 @@ func (c *compiler) hasReported() {
 	if up.GVR.Empty() || up.HasStatus || !c.p.StatusEnabled() {
 		return
 	}
-	problem, mend := fmt.Sprintf("%s has no status subresource: whoever may edit one may write its status", up.GVK.Kind),
+	problem, fix := fmt.Sprintf("%s has no status subresource: whoever may edit one may write its status", up.GVK.Kind),
 		"add the subresource to the CustomResourceDefinition (subresources: {status: {}})"
 	if kinds.IsBuiltin(up.GVK.GroupKind()) {
-		problem, mend = fmt.Sprintf("%s is a built-in kind without a status", up.GVK.Kind), "set status.enabled: false"
+		problem, fix = fmt.Sprintf("%s is a built-in kind without a status", up.GVK.Kind), "set status.enabled: false"
 	}
-	c.warn(*c.file.Errorf("status", mend, "%s", problem))
+	c.warn(*c.file.Errorf("status", fix, "%s", problem))
 }
 
 // lookUp asks the source; an unknown kind is taken for a namespaced one without a schema.

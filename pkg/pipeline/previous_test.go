@@ -32,7 +32,7 @@ func TestDecidePrevious(t *testing.T) {
 		replaces bool
 	}{
 		{name: "previous names", reason: "one write gives it the names of now", change: []func(*Input){previousNames}, state: StateUpdate, action: ActionApply, replaces: true},
-		{name: "previous names, drift reported", reason: "the names of before will not be known for ever", config: report,
+		{name: "previous names, drift reported", reason: "the names of before will not be known forever", config: report,
 			change: []func(*Input){previousNames}, state: StateUpdate, action: ActionApply, replaces: true},
 		{name: "previous names, drift ignored", reason: "likewise", config: ignore, change: []func(*Input){previousNames, drifted}, state: StateUpdate, action: ActionApply, replaces: true},
 		{name: "previous names, made once", reason: "what was made once is not applied again: it gets the marks alone", config: once,
@@ -47,7 +47,7 @@ func TestDecidePrevious(t *testing.T) {
 			change: []func(*Input){previousNames, forged}, state: StateConflict},
 		{name: "previous names, from a crash", reason: "the entry of the manager of before is ours as well",
 			change: []func(*Input){previousNames, unrecorded}, state: StateUpdate, action: ActionApply, replaces: true},
-		{name: "previous names, somebody puts it back", reason: "two operators with each other's names would write for ever",
+		{name: "previous names, somebody puts it back", reason: "two operators with each other's names would write forever",
 			change: []func(*Input){previousNames, func(in *Input) { in.Facts[0].Spaced = time.Second }}, state: StateContested},
 		{name: "annotation where a reference is wanted", reason: "without the reference nothing would clean up once the finalizer is gone", config: ignore,
 			change: []func(*Input){annotated, drifted}, state: StateUpdate, action: ActionApply, replaces: true},
@@ -160,7 +160,7 @@ func TestDecideSwap(t *testing.T) {
 	}
 }
 
-// TestPreviousOf leaves out what the config names still, or uses for something else: objects would bear it for ever.
+// TestPreviousOf leaves out what the config names still, or uses for something else: objects would bear it forever.
 func TestPreviousOf(t *testing.T) {
 	conv := func(change func(*config.Conventions)) *config.Conventions {
 		c := &config.Conventions{FieldManager: "now", Hash: config.Hash{Annotation: "now/hash"}, Owner: config.Owner{Annotation: "now/owner"},

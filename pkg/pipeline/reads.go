@@ -71,11 +71,11 @@ func (c *compiler) declared(path, kind string, names []string, at func(name stri
 		if slices.Contains(known, name) {
 			continue
 		}
-		mend := "add it to " + section
+		fix := "add it to " + section
 		if len(known) > 0 {
-			mend += ", or name one of " + strings.Join(known, ", ")
+			fix += ", or name one of " + strings.Join(known, ", ")
 		}
-		e := c.file.Errorf(path, mend, "%s %q is not declared", kind, name)
+		e := c.file.Errorf(path, fix, "%s %q is not declared", kind, name)
 		if at != nil {
 			e.File, e.Line = at(name)
 		}

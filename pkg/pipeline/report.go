@@ -90,7 +90,7 @@ func (p *Pipeline) summary(upstream *unstructured.Unstructured) status.Summary {
 }
 
 // observedGeneration is the generation that the status is about; zero, which is left out, where a status write would itself be
-// a new generation: that would be chased for ever.
+// a new generation: that would be chased forever.
 func (p *Pipeline) observedGeneration(upstream *unstructured.Unstructured) int64 {
 	if !p.Upstream.HasStatus {
 		return 0

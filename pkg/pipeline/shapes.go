@@ -265,8 +265,8 @@ func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shap
 // field is the shape of what a path leads to.
 func (w *shapeWalk) field(pos template.Pos, s shape, names []string) shape {
 	for i, name := range names {
-		if mend := s.lacks(name); mend != "" {
-			w.undeclared[pos] = "the schema has no ." + strings.Join(names[:i+1], ".") + ": " + mend
+		if fix := s.lacks(name); fix != "" {
+			w.undeclared[pos] = "the schema has no ." + strings.Join(names[:i+1], ".") + ": " + fix
 		}
 		s = s.below(names[i : i+1])
 	}

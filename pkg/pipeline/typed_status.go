@@ -28,11 +28,11 @@ func (c *compiler) statusField(i int, path fieldpath.Path, program *rules.Progra
 			next, _ = (&typeCheck{kind: up}).property(known, step.Field, "")
 		}
 		if next == nil && len(known.Properties) > 0 && !storesAnything(known) {
-			mend := "add it to the CustomResourceDefinition: corollary generate crd-status prints the lines"
+			fix := "add it to the CustomResourceDefinition: corollary generate crd-status prints the lines"
 			if near := spelling.Closest(step.Field, slices.Sorted(maps.Keys(known.Properties))); near != "" {
-				mend = "did you mean " + near + "?"
+				fix = "did you mean " + near + "?"
 			}
-			c.warn(*c.file.Errorf(fmt.Sprintf("status.fields[%d].path", i), mend, "the schema of %s has no %s, which is not stored", up.GVK.Kind, path[:k+1]))
+			c.warn(*c.file.Errorf(fmt.Sprintf("status.fields[%d].path", i), fix, "the schema of %s has no %s, which is not stored", up.GVK.Kind, path[:k+1]))
 			return
 		}
 		if s = plainSchema(next); s == nil {

@@ -102,7 +102,7 @@ status:
   fields: [%s]
 `
 
-// checked are the refusals and warnings of a config, each as LINE: problem: mend, one in a line.
+// checked are the refusals and warnings of a config, each as LINE: problem: fix, one in a line.
 func checked(t *testing.T, apiVersion, kind, template, fields string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -95,17 +95,17 @@ func (t *typeCheck) property(s *spec.Schema, name, at string) (*spec.Schema, *fi
 		return nil, nil
 	}
 	known := slices.Sorted(maps.Keys(s.Properties))
-	mend := "leave it out"
+	fix := "leave it out"
 	if near := spelling.Closest(name, known); near != "" {
-		mend = "did you mean " + near + "?"
+		fix = "did you mean " + near + "?"
 	} else if len(known) <= 12 {
-		mend = "it has " + strings.Join(known, ", ")
+		fix = "it has " + strings.Join(known, ", ")
 	}
 	owner := t.kind.GVK.Kind
 	if at != "" {
 		owner = at
 	}
-	return nil, &finding{problem: fmt.Sprintf("%s has no field %s", owner, name), fix: mend}
+	return nil, &finding{problem: fmt.Sprintf("%s has no field %s", owner, name), fix: fix}
 }
 
 // checkValue holds one value to its schema, without what is below it.
@@ -141,14 +141,14 @@ func (t *typeCheck) checkValue(s *render.Sketch, schema *spec.Schema, at string)
 }
 
 func misfit(at string, want []string, not string) *finding {
-	mend := "write " + names(want)
+	fix := "write " + names(want)
 	switch {
 	case slices.Contains(want, "array"):
-		mend = "begin each item with `- `"
+		fix = "begin each item with `- `"
 	case slices.Contains(want, "object"):
-		mend = "write KEY: VALUE below it"
+		fix = "write KEY: VALUE below it"
 	}
-	return &finding{problem: fmt.Sprintf("%s must be %s, %s", at, names(want), not), fix: mend}
+	return &finding{problem: fmt.Sprintf("%s must be %s, %s", at, names(want), not), fix: fix}
 }
 
 // constant judges a scalar of the author's own. null is as good as left out.
@@ -198,11 +198,11 @@ func enumerated(v any, schema *spec.Schema, at string) *finding {
 		}
 		known = append(known, fmt.Sprint(e))
 	}
-	mend := "it is one of " + strings.Join(known, ", ")
+	fix := "it is one of " + strings.Join(known, ", ")
 	if near := spelling.Closest(fmt.Sprint(v), known); near != "" {
-		mend = "did you mean " + near + "?"
+		fix = "did you mean " + near + "?"
 	}
-	return &finding{problem: fmt.Sprintf("%s cannot be %q", at, fmt.Sprint(v)), fix: mend}
+	return &finding{problem: fmt.Sprintf("%s cannot be %q", at, fmt.Sprint(v)), fix: fix}
 }
 
 // hole judges what a hole can give. One of which nothing is known is good.

@@ -38,7 +38,7 @@ func (r *Reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
 }
 
 // releaseOrphanedBefore lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
-// by force: nothing is left to wait for them, and our finalizer on them would keep them for ever.
+// by force: nothing is left to wait for them, and our finalizer on them would keep them forever.
 func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref) error {
 	if r.Pipeline.Before == nil || r.Pipeline.Observing() {
 		return nil

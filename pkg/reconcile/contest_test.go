@@ -74,7 +74,7 @@ func TestContestEnds(t *testing.T) {
 	}
 }
 
-// TestRemovalsAreBounded: a mass deletion is not remembered for ever.
+// TestRemovalsAreBounded: a mass deletion is not remembered forever.
 func TestRemovalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r removals

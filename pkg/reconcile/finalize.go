@@ -235,7 +235,7 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 }
 
 // readRecorded reads the objects that the status names and the cache does not have: a cache may lag, and what is
-// forgotten here is left behind for ever. Only an object that bears this upstream's mark is ours to clean up; one that
+// forgotten here is left behind forever. Only an object that bears this upstream's mark is ours to clean up; one that
 // somebody else made under the name has another uid.
 func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned

@@ -16,9 +16,9 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 		return
 	}
 	r.deselected.inherit(&before.deselected)
-	heirs := r.matchDownstreams(before.Pipeline)
+	successors := r.matchDownstreams(before.Pipeline)
 	for ref, old := range before.memory.records {
-		r.memory.record(ref, old.uid, len(r.Pipeline.Downstreams)).inherit(old, heirs)
+		r.memory.record(ref, old.uid, len(r.Pipeline.Downstreams)).inherit(old, successors)
 	}
 }
 
@@ -76,7 +76,7 @@ func (r *Reconciler) matchDownstreams(before *pipeline.Pipeline) []counterpart {
 
 // inherit takes over what old knows of writes and of what is ours, by downstream. What was asked for, and how it went, is
 // found out anew. Nobody works on either; a watch's news may still come in, for old too.
-func (r *record) inherit(old *record, heirs []counterpart) {
+func (r *record) inherit(old *record, successors []counterpart) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	r.mu.Lock()
@@ -85,7 +85,7 @@ func (r *record) inherit(old *record, heirs []counterpart) {
 	if len(old.gone) > 0 {
 		r.gone = maps.Clone(old.gone)
 	}
-	for i, h := range heirs {
+	for i, h := range successors {
 		if h.index < 0 {
 			continue
 		}
@@ -98,7 +98,7 @@ func (r *record) inherit(old *record, heirs []counterpart) {
 		}
 	}
 	for _, m := range old.made {
-		if h := heirs[m.downstream]; h.index >= 0 {
+		if h := successors[m.downstream]; h.index >= 0 {
 			r.made = append(r.made, place{h.index, m.at})
 		}
 	}

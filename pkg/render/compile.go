@@ -94,7 +94,7 @@ func compile(text string, o Options, asText bool) (*compiler, error) {
 	if c.trees[name] == nil {
 		c.trees[name] = root
 	}
-	c.reads = c.analyse()
+	c.reads = c.analyze()
 	c.constant = isConstant(c.trees[name])
 	for _, tree := range sortedKeys(c.trees) {
 		c.tree(c.trees[tree])
@@ -122,9 +122,9 @@ func (c *compiler) done() (*Template, error) {
 	return nil, c.errs
 }
 
-func (c *compiler) errorf(pos parse.Pos, mend, format string, args ...any) {
+func (c *compiler) errorf(pos parse.Pos, fix, format string, args ...any) {
 	line, column := c.pos.at(pos)
-	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: mend})
+	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // isConstant reports a tree that holds only text.

@@ -92,6 +92,6 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 
 // problemf formats a problem. %s is for the author's words and names of types, all else for values.
-func problemf(mend, format string, args ...any) error {
-	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), fix: mend}
+func problemf(fix, format string, args ...any) error {
+	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), fix: fix}
 }

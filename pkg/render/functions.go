@@ -103,11 +103,11 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	if _, ok := c.trees[name]; ok {
 		return
 	}
-	mend := "write {{ define }} for it in this template"
+	fix := "write {{ define }} for it in this template"
 	if near := spelling.Closest(name, slices.DeleteFunc(sortedKeys(c.trees), func(n string) bool { return n == c.name })); near != "" {
-		mend = "did you mean " + near + "?"
+		fix = "did you mean " + near + "?"
 	}
-	c.errorf(pos, mend, "there is no template %q", name)
+	c.errorf(pos, fix, "there is no template %q", name)
 }
 
 // unknownFunctionFix says what was meant by a word that is no function.

@@ -11,9 +11,9 @@ var refused = func() map[string][2]string {
 		"call":            {"values hold no functions", ""},
 		"buildCustomCert": {"it gives a value that a document cannot hold", "put the certificate into the upstream"},
 	}
-	add := func(reason, mend string, names ...string) {
+	add := func(reason, fix string, names ...string) {
 		for _, name := range names {
-			out[name] = [2]string{reason, mend}
+			out[name] = [2]string{reason, fix}
 		}
 	}
 	add("its result depends on the clock or the time zone, so that two renderings would differ", "put the text into the upstream",

@@ -89,20 +89,20 @@ func (s *site) missing() error {
 	if s.isMap {
 		instead = "dict"
 	}
-	mend := "set it, or write `(" + s.text + " | default " + instead + ")` in its place"
+	fix := "set it, or write `(" + s.text + " | default " + instead + ")` in its place"
 	if s.hole {
-		mend = "set it, or let the template use `| default …` or `| omitempty`"
+		fix = "set it, or let the template use `| default …` or `| omitempty`"
 	}
 	switch top, _, _ := strings.Cut(strings.TrimPrefix(s.text, "."), "."); {
 	case strings.HasPrefix(s.text, "input "):
-		mend = "there is no such object, which the config allows: write `(" + s.text + " | default dict)` in its place"
+		fix = "there is no such object, which the config allows: write `(" + s.text + " | default dict)` in its place"
 	case strings.HasPrefix(s.text, "param "):
-		mend = "the config declares none of that name: write the value into the template, or read it from the upstream"
+		fix = "the config declares none of that name: write the value into the template, or read it from the upstream"
 	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
-		mend = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
+		fix = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
 	problem := s.text + " is not set"
-	e := &Error{Line: s.line, Column: s.column, Problem: problem, Fix: mend, action: s.action(), kind: problem}
+	e := &Error{Line: s.line, Column: s.column, Problem: problem, Fix: fix, action: s.action(), kind: problem}
 	if m := fieldOfInput.FindStringSubmatch(s.text); m != nil {
 		e.Input = m[1]
 	}

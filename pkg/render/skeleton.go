@@ -52,8 +52,8 @@ type builder struct {
 	size  int
 }
 
-func (b *builder) fail(n *yaml.Node, problem, mend string) error {
-	return &skeletonError{line: n.Line, record: -1, problem: problem, fix: mend}
+func (b *builder) fail(n *yaml.Node, problem, fix string) error {
+	return &skeletonError{line: n.Line, record: -1, problem: problem, fix: fix}
 }
 
 // nodeWeight is about what one node costs in the cache, its text aside.

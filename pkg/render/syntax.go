@@ -52,9 +52,9 @@ func (c *compiler) lacksEnd(text string) bool {
 	return false
 }
 
-// syntaxFixes say how to mend what text/template complains of, by how its complaint begins. They only add to what it
+// syntaxFixes say how to fix what text/template complains of, by how its complaint begins. They only add to what it
 // says: a complaint that is not here is told without. LEFT and RIGHT stand for the delimiters.
-var syntaxFixes = []struct{ complaint, mend string }{
+var syntaxFixes = []struct{ complaint, fix string }{
 	{"bad character U+002F '/'", "a key that is not a plain word is read by `index`: index .metadata.labels \"example.com/team\""},
 	{"bad character U+002D '-'", "a key that is not a plain word is read by `index`: index .metadata.labels \"my-team\""},
 	{"bad character U+005B '['", "a key or an item is read by `index`: index .metadata.labels \"team\", index .spec.hosts 0"},
@@ -78,7 +78,7 @@ var syntaxFixes = []struct{ complaint, mend string }{
 func (c *compiler) syntaxFix(complaint string) string {
 	for _, m := range syntaxFixes {
 		if strings.HasPrefix(complaint, m.complaint) {
-			return strings.NewReplacer("LEFT", c.options.Left, "RIGHT", c.options.Right).Replace(m.mend)
+			return strings.NewReplacer("LEFT", c.options.Left, "RIGHT", c.options.Right).Replace(m.fix)
 		}
 	}
 	return ""

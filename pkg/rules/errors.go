@@ -17,7 +17,7 @@ type CompileError struct {
 	Fix string
 }
 
-// Error is "LINE:COLUMN: problem: mend".
+// Error is "LINE:COLUMN: problem: fix".
 func (e *CompileError) Error() string {
 	text := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Problem)
 	if e.Fix != "" {

@@ -195,7 +195,7 @@ const (
 )
 
 func TestEvalErrors(t *testing.T) {
-	cancelled, cancel := context.WithCancel(context.Background())
+	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	spent := NewBudget(context.Background())
 	spent.left = 3
@@ -220,7 +220,7 @@ func TestEvalErrors(t *testing.T) {
 		{"an overflow", "self.spec + 1 > 0", map[string]any{"spec": int64(1<<63 - 1)}, nil, CauseValue, nil, "overflow"},
 		{"too expensive", expensive, big(), nil, CauseCost, nil, "it costs more than the limit of 1000000"},
 		{"too expensive together", "self.spec.list.all(a, a >= 0)", big(), spent, CauseCost, nil, "cost more than they may together"},
-		{"the context is done", long, big(), NewBudget(cancelled), CauseInterrupted, context.Canceled, "interrupted"},
+		{"the context is done", long, big(), NewBudget(canceled), CauseInterrupted, context.Canceled, "interrupted"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			p, err := env.Bool(tc.expr, Upstream, "")

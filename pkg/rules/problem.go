@@ -16,7 +16,7 @@ import (
 )
 
 // typeError turns the first of the type checker's errors into one that a person reads; that oldSelf is used goes first,
-// since nothing else needs mending then. What was wrong is told by the expression at which the error stands.
+// since nothing else needs fixing then. What was wrong is told by the expression at which the error stands.
 func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *CompileError {
 	nodes := map[int64]ast.Expr{}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { nodes[e.ID()] = e }))

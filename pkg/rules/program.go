@@ -134,13 +134,13 @@ func cut(problem string) string {
 // explain says in plain words why an evaluation failed.
 func (p *Program) explain(err error) *EvalError {
 	failure := &EvalError{Expr: p.expr, Problem: cut(firstLine(err.Error())), Err: err}
-	var cancelled interpreter.EvalCancelledError
+	var canceled interpreter.EvalCancelledError
 	switch {
 	case errors.Is(err, interpreter.InterruptError{}):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
-	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+	case errors.As(err, &canceled) && canceled.Cause == interpreter.CostLimitExceeded:
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
-	case errors.As(err, &cancelled):
+	case errors.As(err, &canceled):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
 	case errors.Is(err, errTooExpensive):
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)

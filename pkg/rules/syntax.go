@@ -33,7 +33,7 @@ var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
 // foreign are the ways of other languages that are none of CEL's.
 var foreign = []struct {
 	pattern *regexp.Regexp
-	mend    string
+	fix     string
 }{
 	{regexp.MustCompile(`\{\{|\[\[.*\]\]`), "this is CEL, not a template: a field is read as in self.spec.replicas"},
 	{regexp.MustCompile(`=>|->`), "a condition on each item is written as in self.spec.hosts.all(h, h != '')"},
@@ -43,12 +43,12 @@ var foreign = []struct {
 	{regexp.MustCompile(`\bhas\(\w+\)`), "has() asks for a field, as in has(self.spec.replicas)"},
 }
 
-// syntaxFix guesses from an expression that is no CEL what its author is used to; "" where nothing is recognised.
+// syntaxFix guesses from an expression that is no CEL what its author is used to; "" where nothing is recognized.
 func syntaxFix(expr string) string {
 	expr = quotedText.ReplaceAllString(expr, "''")
 	for _, f := range foreign {
 		if f.pattern.MatchString(expr) {
-			return f.mend
+			return f.fix
 		}
 	}
 	return ""

@@ -45,7 +45,7 @@ type ValueError struct {
 	Fix     string
 }
 
-// Error is "problem: mend".
+// Error is "problem: fix".
 func (e *ValueError) Error() string { return e.Problem + ": " + e.Fix }
 
 // CompileValidation compiles validations and holds them to what a CRD would hold them to. The errors are all there are,
@@ -120,11 +120,11 @@ func (c *validationCompiler) reason() Reason {
 			names = append(names, string(known))
 		}
 		slices.Sort(names)
-		mend := "it is one of " + strings.Join(names, ", ")
+		fix := "it is one of " + strings.Join(names, ", ")
 		if meant := spelling.Closest(string(given), names); meant != "" {
-			mend = "did you mean " + meant + "?"
+			fix = "did you mean " + meant + "?"
 		}
-		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is not a valid reason", given), mend})
+		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is not a valid reason", given), fix})
 	}
 	return given
 }

@@ -71,7 +71,7 @@ type analysis struct {
 	digesting bool
 }
 
-func (c *compiler) analyse() reads {
+func (c *compiler) analyze() reads {
 	a := &analysis{compiler: c, rooted: map[string]bool{}}
 	a.params, a.inputs, a.shown = map[string]bool{}, map[string][][]string{}, map[string][][]string{}
 	a.root(c.name)
