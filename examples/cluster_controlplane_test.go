@@ -17,7 +17,7 @@ import (
 )
 
 // TestExamplesOnACluster runs all examples in one process on a real API server and holds what becomes of each cr.yaml to
-// rendered.yaml.
+// rendered.yaml, and to what `test` makes of it.
 func TestExamplesOnACluster(t *testing.T) {
 	for _, name := range []string{"platform", "team-a", "team-b"} {
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
@@ -39,6 +39,9 @@ func TestExamplesOnACluster(t *testing.T) {
 			}
 			for _, want := range documents(t, e.path("rendered.yaml")) {
 				testkit.Eventually(t, patience, func() (bool, string) { return applied(t, want) })
+			}
+			for _, u := range documents(t, e.path("cr.yaml")) {
+				sameAsRun(t, e, u)
 			}
 		})
 	}
