@@ -135,7 +135,7 @@ func (m marks) namespaces() []string {
 func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 	refuse := func(expression, format string, args ...any) {
 		spec.Validations = append(spec.Validations, admissionv1.Validation{Expression: expression,
-			Message: fmt.Sprintf(format, args...) + " is for operator " + m.p.Name + " only to set, change and remove"})
+			Message: fmt.Sprintf(format, args...) + " may be set, changed and removed only by operator " + m.p.Name})
 	}
 	same := func(part, key string) string {
 		return fmt.Sprintf("variables.after[?%[1]q][?%[2]q] == variables.before[?%[1]q][?%[2]q]", part, key)
