@@ -30,7 +30,7 @@ var mutants = []mutant{
 	{"a superseded object is deleted before its successor exists", "pkg/pipeline/removal.go",
 		"		case inPlace(current):", "		case true:"},
 	{"what the cache does not show is not read", "pkg/reconcile/reconcile.go",
-		".findUnseen(ctx)\n", ".skipBackingOff()\n"},
+		"		if l.findUnseen(ctx) {", "		if false {"},
 	{"a write to the upstream is forgotten before its echo", "pkg/reconcile/reconcile.go",
 		"	if ahead != nil && ahead.GetUID()", "	if false && ahead.GetUID()"},
 	{"a leader writes after the renew deadline", "pkg/leadership/tenure.go",

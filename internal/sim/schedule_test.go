@@ -43,8 +43,8 @@ type Fault struct {
 // actions are what steps do, each as often as it is likely.
 var actions = []string{
 	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
-	"strip annotations", "strip status", "delete object", "delete object",
-	"usurp", "usurp", "annotate", "kill", "kill", "stop", "compact", "cut watches",
+	"strip annotations", "strip status", "delete object", "delete object", "usurp", "usurp", "squat", "squat",
+	"annotate", "kill", "kill", "stop", "compact", "cut watches",
 	"orphan", "orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
 }
 

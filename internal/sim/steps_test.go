@@ -142,6 +142,8 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 		return "empties the status of " + name, w.merge(ctx, u, `{"status":null}`, "status")
 	case "input":
 		return w.changeInput(ctx, s.Value)
+	case "squat":
+		return w.occupy(ctx, "ns", fmt.Sprint(u.GetName(), s.Value%2))
 	}
 	return w.disturb(ctx, s)
 }
@@ -221,15 +223,23 @@ func (w *world) usurp(ctx context.Context, u *unstructured.Unstructured) (did st
 	if err := w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil {
 		return "deletes " + key(u), err
 	}
+	return w.occupy(ctx, u.GetNamespace(), u.GetName())
+}
+
+// occupy makes an object of somebody else, where none may be adopted.
+func (w *world) occupy(ctx context.Context, namespace, name string) (did string, err error) {
 	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"theirs": "x"}}}
-	theirs.SetNamespace(u.GetNamespace())
-	theirs.SetName(u.GetName())
+	theirs.SetNamespace(namespace)
+	theirs.SetName(name)
+	if w.Setup.Example != "" || w.Setup.Orphan || w.foreign[key(theirs)] != nil {
+		return "", nil
+	}
 	made, err := w.of(theirs).Create(ctx, theirs, metav1.CreateOptions{})
 	if err == nil {
-		made.SetGroupVersionKind(u.GroupVersionKind())
-		w.foreign[key(u)] = made
+		made.SetGroupVersionKind(theirs.GroupVersionKind())
+		w.foreign[key(theirs)] = made
 	}
-	return "puts another one in the place of " + key(u), err
+	return "makes " + key(theirs), err
 }
 
 // removeForeign holds that nobody has touched the objects of others, and makes room.

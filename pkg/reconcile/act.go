@@ -218,6 +218,7 @@ func (r *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pip
 			return err
 		}
 	}
+	r.record.regained(live.UID)
 	r.record.remember(i, live, r.now)
 	t := &r.record.targets[i]
 	if t.uid != live.UID {

@@ -291,6 +291,9 @@ func (r *record) forgetObject(uid types.UID, now time.Time) {
 	r.gone[uid] = now.Add(freshFor)
 }
 
+// regained notes that an object is ours again: it was let go before, and then adopted.
+func (r *record) regained(uid types.UID) { delete(r.gone, uid) }
+
 // isKnownGone tells whether the object with that uid was lately deleted, let go or not found.
 func (r *record) isKnownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
 
