@@ -81,7 +81,7 @@ func each(rule rbacv1.PolicyRule, g grant) []grant {
 	return list
 }
 
-// usedBy tells whether a request took the right.
+// usedBy reports whether a request took the right.
 func (g grant) usedBy(r testkit.Request) bool {
 	if g.verb == "impersonate" {
 		return r.Sender == g.user && r.User == "system:serviceaccount:"+g.namespace+":"+g.name

@@ -180,7 +180,7 @@ func (i *installation) event(ns, name, reason string) {
 	})
 }
 
-// isReady tells whether a pod says that it is.
+// isReady reports whether a pod says that it is.
 func isReady(pod unstructured.Unstructured) bool {
 	list, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
 	return slices.ContainsFunc(list, func(c any) bool {

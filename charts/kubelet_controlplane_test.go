@@ -341,7 +341,7 @@ func swapIn(dir string, files map[string]string) error {
 	return err
 }
 
-// same tells whether a directory holds just these files.
+// same reports whether a directory holds just these files.
 func same(dir string, files map[string]string) bool {
 	n := 0
 	err := filepath.WalkDir(dir+"/", func(path string, entry os.DirEntry, err error) error {

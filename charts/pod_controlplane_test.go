@@ -106,7 +106,7 @@ func (p *runningPod) log() string {
 	return string(text)
 }
 
-// ended tells whether the process has ended, and how.
+// ended reports whether the process has ended, and how.
 func (p *runningPod) ended() (bool, int) {
 	select {
 	case <-p.waited:
@@ -116,7 +116,7 @@ func (p *runningPod) ended() (bool, int) {
 	}
 }
 
-// terminate asks the process to end, kills it when it has had its grace, and tells whether it has ended.
+// terminate asks the process to end, kills it when it has had its grace, and reports whether it has ended.
 func (p *runningPod) terminate(until time.Time) bool {
 	if ended, _ := p.ended(); ended {
 		return true
@@ -168,7 +168,7 @@ func (k *kubelet) count() int {
 	return len(k.pods)
 }
 
-// running is a pod that runs and has written that; nil where there is none.
+// running is a pod that runs and has written that; nil if there is none.
 func (k *kubelet) running(says string) *runningPod {
 	k.mu.Lock()
 	defer k.mu.Unlock()

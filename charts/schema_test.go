@@ -86,7 +86,7 @@ func TestValuesAreDocumented(t *testing.T) {
 	look(base, "")
 }
 
-// find returns the schema of a value by its path, nil where there is none, and whether it is that value's own, not a
+// find returns the schema of a value by its path, nil if there is none, and whether it is that value's own, not a
 // definition that others share.
 func find(t *testing.T, root map[string]any, path string) (schema map[string]any, own bool) {
 	t.Helper()

@@ -133,7 +133,7 @@ func (b *sandbox) documents(file string) []*unstructured.Unstructured {
 	return documents(b.t, b.path(file))
 }
 
-// apply applies an object of the example; an upstream bears the sandbox's label.
+// apply applies an object of the example; an upstream has the sandbox's label.
 func (b *sandbox) apply(u *unstructured.Unstructured, labels map[string]string) {
 	b.t.Helper()
 	u = u.DeepCopy()

@@ -148,7 +148,7 @@ func podSpec(d *unstructured.Unstructured) map[string]any {
 	return spec
 }
 
-// container returns a Deployment's only container; empty where there is none.
+// container returns a Deployment's only container; empty if there is none.
 func container(d *unstructured.Unstructured) map[string]any {
 	list, _ := podSpec(d)["containers"].([]any)
 	if len(list) == 0 {

@@ -110,7 +110,7 @@ func ready(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// condition returns one condition of an object's status, nil where there is none.
+// condition returns one condition of an object's status, nil if there is none.
 func condition(u *unstructured.Unstructured, conditionType string) map[string]any {
 	if u == nil {
 		return nil

@@ -42,7 +42,7 @@ func BuildForDemo(ctx context.Context, progress io.Writer) (dir string, hasManag
 }
 
 // installed is the directory of the newest version that setup-envtest has
-// installed for this platform; "" where there is none.
+// installed for this platform; "" if there is none.
 func installed() string {
 	suffix := "-" + runtime.GOOS + "-" + runtime.GOARCH
 	found, _ := filepath.Glob(filepath.Join(dataHome(), "k8s", "*"+suffix)) // the pattern is well formed

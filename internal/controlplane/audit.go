@@ -41,7 +41,7 @@ type AuditEvent struct {
 	User     struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	// ImpersonatedUser is as whom it was made; nil where it was made as User.
+	// ImpersonatedUser is as whom it was made; nil if it was made as User.
 	ImpersonatedUser *struct {
 		Username string `json:"username"`
 	} `json:"impersonatedUser"`

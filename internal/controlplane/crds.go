@@ -172,7 +172,7 @@ func discovered(finder *discovery.DiscoveryClient, gvr schema.GroupVersionResour
 	return nil
 }
 
-// listed tells whether discovery lists the resource.
+// listed reports whether discovery lists the resource.
 func listed(resources *metav1.APIResourceList, plural string) bool {
 	for _, resource := range resources.APIResources {
 		if resource.Name == plural {

@@ -56,7 +56,7 @@ func runCase(t *testing.T, path string, run func(t *testing.T, c *Case)) {
 	}
 }
 
-// Section returns the text of the section, "" where there is none.
+// Section returns the text of the section, "" if there is none.
 func (c *Case) Section(name string) string {
 	if i := c.index(name); i >= 0 {
 		return string(c.Files[i].Data)

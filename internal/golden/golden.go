@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write what came out into the golden files")
 
-// Updating tells whether golden files are to be written rather than compared, for
+// Updating reports whether golden files are to be written rather than compared, for
 // tests that have files of another form.
 func Updating() bool { return *update }
 

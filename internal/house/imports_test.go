@@ -84,7 +84,7 @@ func forbiddenArrow(from, to string) string {
 	return ""
 }
 
-// under tells whether the import path is one of the prefixes or below one.
+// under reports whether the import path is one of the prefixes or below one.
 func under(path string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return path == prefix || strings.HasPrefix(path, prefix+"/")

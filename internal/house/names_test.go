@@ -116,7 +116,7 @@ func domains(literal *ast.BasicLit) []convention {
 	return found
 }
 
-// isAllowed tells whether a name with a domain may stand in the code.
+// isAllowed reports whether a name with a domain may stand in the code.
 func isAllowed(name string) bool {
 	for _, exception := range allowed {
 		if exception.pattern.MatchString(name) {

@@ -35,7 +35,7 @@ func (s *source) at(pos token.Pos) string {
 	return s.fset.Position(pos).String()
 }
 
-// within tells whether the file is in the folder or below it.
+// within reports whether the file is in the folder or below it.
 func (s *source) within(dir string) bool {
 	return s.dir == dir || strings.HasPrefix(s.dir, dir+"/")
 }

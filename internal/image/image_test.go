@@ -251,7 +251,7 @@ func eventually(t *testing.T, ended chan error, log *bytes.Buffer, condition fun
 	})
 }
 
-// answers tells whether a GET of the address is answered by 200.
+// answers reports whether a GET of the address is answered by 200.
 func answers(url string) (ok bool, why string) {
 	response, err := http.Get(url)
 	if err != nil {

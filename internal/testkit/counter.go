@@ -38,7 +38,7 @@ type Request struct {
 	// Apply tells server-side apply from other patches; DryRun is what it says.
 	// Seen by a Counter only, not by Audit: Apply.
 	Apply, DryRun bool
-	// Code is the answer's status; 0 where there was none.
+	// Code is the answer's status; 0 if there was none.
 	Code int
 }
 
@@ -51,7 +51,7 @@ func (r Request) Key() string {
 	return r.Verb + " " + r.Resource
 }
 
-// Mutating tells whether the request can change an object.
+// Mutating reports whether the request can change an object.
 func (r Request) Mutating() bool {
 	switch r.Verb {
 	case "CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION":
@@ -60,7 +60,7 @@ func (r Request) Mutating() bool {
 	return false
 }
 
-// isStream tells whether an informer asks for its first list as events. An API server before 1.32 refuses that, and the informer
+// isStream reports whether an informer asks for its first list as events. An API server before 1.32 refuses that, and the informer
 // takes a page of a list instead: to a Counter neither has happened, as on a newer one.
 func (r Request) isStream() bool {
 	return r.Verb == "WATCH" && strings.Contains(r.Query, "sendInitialEvents=true")
@@ -68,7 +68,7 @@ func (r Request) isStream() bool {
 
 func (r Request) isPage() bool { return r.Verb == "LIST" && strings.Contains(r.Query, "limit=500") }
 
-// counts tells whether Total and Mutating count the request: one for a
+// counts reports whether Total and Mutating count the request: one for a
 // resource, neither a watch nor about a lease.
 func (r Request) counts() bool {
 	return r.Resource != "" && r.Verb != "WATCH" && r.Resource != "leases"
@@ -139,7 +139,7 @@ func (c *Counter) Requests(conditions ...func(Request) bool) []Request {
 	return requests
 }
 
-// all tells whether every condition holds for the request.
+// all reports whether every condition holds for the request.
 func all(conditions []func(Request) bool, request Request) bool {
 	return !slices.ContainsFunc(conditions, func(holds func(Request) bool) bool { return !holds(request) })
 }
@@ -213,7 +213,7 @@ func describe(request *http.Request) Request {
 	return described
 }
 
-// dryDelete tells whether a delete is a dry run, which its body says.
+// dryDelete reports whether a delete is a dry run, which its body says.
 func dryDelete(request *http.Request) bool {
 	if request.Method != http.MethodDelete || request.GetBody == nil {
 		return false

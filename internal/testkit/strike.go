@@ -146,7 +146,7 @@ func (s *Strike) Wrap(config *rest.Config) *rest.Config {
 	return config
 }
 
-// count tells whether the request is the one, and whether the client is dead.
+// count reports whether the request is the one, and whether the client is dead.
 func (s *Strike) count(request *http.Request) (hit, dead bool) {
 	r := describe(request)
 	s.mu.Lock()

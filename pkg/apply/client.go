@@ -69,7 +69,7 @@ func New(d dynamic.Interface, manager string, opts ...Option) *Client {
 	return c
 }
 
-// Get reads the object from the API server, past every cache. It returns ErrGone where there is none.
+// Get reads the object from the API server, past every cache. It returns ErrGone if there is none.
 func (c *Client) Get(ctx context.Context, t Target) (*unstructured.Unstructured, error) {
 	out, err := c.resource(t).Get(ctx, t.Name, metav1.GetOptions{})
 	if failed := c.done(op{verb: "get", doing: "reading", needs: "get"}, t, err); failed != nil {

@@ -30,7 +30,7 @@ func WithDryRun(d *DryRun) Option {
 	return func(c *Client) { c.dry = d }
 }
 
-// Answer returns the object as the API server would have stored it last; nil where no write of it was answered. It must
+// Answer returns the object as the API server would have stored it last; nil if no write of it was answered. It must
 // not be changed.
 func (d *DryRun) Answer(t Target) *unstructured.Unstructured {
 	d.mu.Lock()
@@ -38,7 +38,7 @@ func (d *DryRun) Answer(t Target) *unstructured.Unstructured {
 	return d.answers[t]
 }
 
-// Error returns why the last write of t was refused; nil where it was not.
+// Error returns why the last write of t was refused; nil if it was not.
 func (d *DryRun) Error(t Target) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *DryRun) refused(t Target, err error) {
 }
 
 // without takes fields out of the last answer about t, which is what a removal after that write would have left; nil
-// where there is none. No request could tell: it would find the object as it was before.
+// if there is none. No request could tell: it would find the object as it was before.
 func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstructured {
 	last := d.Answer(t)
 	if last == nil {
@@ -73,7 +73,7 @@ func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstruc
 	return last
 }
 
-// Dry tells whether the client makes dry runs of its writes.
+// Dry reports whether the client makes dry runs of its writes.
 func (c *Client) Dry() bool { return c.dry != nil }
 
 // Stored returns obj as the API server would store it in the place of what stands, by a dry run: with defaults for what obj

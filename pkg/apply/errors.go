@@ -90,7 +90,7 @@ func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e
 	return e
 }
 
-// status returns what the API server said, false where none of it is in err. It has the causes in an order of their own: the
+// status returns what the API server said, false if none of it is in err. It has the causes in an order of their own: the
 // API server walks maps to find them, and a message that changes from one answer to the next would be news each time.
 func status(err error) (metav1.Status, bool) {
 	var answer apierrors.APIStatus

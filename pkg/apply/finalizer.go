@@ -34,7 +34,7 @@ func (c *Client) AddFinalizer(ctx context.Context, t Target, obj *unstructured.U
 }
 
 // SwapFinalizer puts the finalizer name in the place of the one named old, in one request, so that the object is never
-// without; where it bears name already, old just goes. The rest is as for AddFinalizer.
+// without; where it has name already, old just goes. The rest is as for AddFinalizer.
 func (c *Client) SwapFinalizer(ctx context.Context, t Target, obj *unstructured.Unstructured, old, name string) (*unstructured.Unstructured,
 	error) {
 	have := obj.GetFinalizers()

@@ -11,7 +11,7 @@ import (
 )
 
 // ApplyStatus brings our part of the status of the object with that uid to status by one forced server-side apply
-// and returns the object as stored. subresource tells whether the kind has a status subresource; the request goes
+// and returns the object as stored. subresource reports whether the kind has a status subresource; the request goes
 // there, and makes a managedFields entry of its own, so that it never touches what is applied to the main
 // resource. Without one, status is a field like any other: then nothing else of the object may be applied under
 // this manager's name.

@@ -26,7 +26,7 @@ type connection struct {
 	flags *pflag.FlagSet
 }
 
-// bind adds the flags. namespaceUsage says what -n means to the command; empty where it means nothing.
+// bind adds the flags. namespaceUsage says what -n means to the command; empty if it means nothing.
 func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
 	c.flags = pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	flags := c.flags

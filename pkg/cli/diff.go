@@ -130,7 +130,7 @@ var knownKeys = [][]string{
 	{"uid"}, {"topologyKey", "whenUnsatisfiable"}, {"host"}, {"path"},
 }
 
-// itemKeys finds the keys that tell the items of both lists apart; nil where there are none.
+// itemKeys finds the keys that tell the items of both lists apart; nil if there are none.
 func itemKeys(lists ...[]any) []string {
 	i := slices.IndexFunc(knownKeys, func(keys []string) bool {
 		for _, list := range lists {
@@ -151,7 +151,7 @@ func itemKeys(lists ...[]any) []string {
 	return knownKeys[i]
 }
 
-// namesItem tells whether a value can be part of an item's name.
+// namesItem reports whether a value can be part of an item's name.
 func namesItem(v any) bool {
 	switch v.(type) {
 	case nil, map[string]any, []any:

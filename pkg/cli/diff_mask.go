@@ -6,7 +6,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// wordsOf are all that is shown of the objects of a downstream by its index; nil where all of them is.
+// wordsOf are all that is shown of the objects of a downstream by its index; nil if all of them is.
 func wordsOf(pl *pipeline.Pipeline, index int) redact.Words {
 	switch {
 	case index >= 0 && index < len(pl.Downstreams):

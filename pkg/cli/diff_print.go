@@ -127,7 +127,7 @@ func flow(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// isPlain tells whether a text can stand without quotes: it looks like no other value, and has nothing that a terminal
+// isPlain reports whether a text can stand without quotes: it looks like no other value, and has nothing that a terminal
 // would take for an instruction.
 func isPlain(s string) bool {
 	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, isControl) {

@@ -69,7 +69,7 @@ func checkLeaseName(name string) error {
 	return nil
 }
 
-// candidate is this process in an election; nil where there is none.
+// candidate is this process in an election; nil if there is none.
 type candidate struct {
 	*leadership.Election
 	namespace, lease string

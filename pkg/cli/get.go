@@ -149,7 +149,7 @@ func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files
 	return nil
 }
 
-// wanted tells whether a row's state is among those asked for.
+// wanted reports whether a row's state is among those asked for.
 func (o *getOptions) wanted(state string) bool {
 	return len(o.states) == 0 || slices.ContainsFunc(o.states, func(s string) bool { return strings.EqualFold(s, state) })
 }

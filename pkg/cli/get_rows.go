@@ -35,7 +35,7 @@ type getTable struct {
 	printer *rowPrinter
 
 	mu sync.Mutex
-	// printed are the rows as they were printed last, by what they are about; nil where nobody follows.
+	// printed are the rows as they were printed last, by what they are about; nil if nobody follows.
 	printed map[string]row
 }
 
@@ -159,7 +159,7 @@ func leftRows(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef) []row {
 	return rows
 }
 
-// objectOf names the object of a change: its target, or what stands where there is none.
+// objectOf names the object of a change: its target, or what stands if there is none.
 func objectOf(c reconcile.Change) objectRef {
 	ref := objectRef{gvk: c.Kind, at: c.Target}
 	if c.Live == nil {

@@ -30,7 +30,7 @@ func (k *namedKind) String() string {
 	return k.gvk.Kind + "." + k.gvk.Group
 }
 
-// is tells whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
+// is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
 func (k *namedKind) is(apiVersion, kind string) bool {
 	return k.gvk.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }

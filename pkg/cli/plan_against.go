@@ -183,7 +183,7 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 	return nil
 }
 
-// oldDocument is what the old config asks for of the downstream of that name; nil where it asks for nothing.
+// oldDocument is what the old config asks for of the downstream of that name; nil if it asks for nothing.
 func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map[string]any {
 	for i, d := range t.old.Pipeline().Downstreams {
 		if d.Name == c.Downstream {
@@ -193,7 +193,7 @@ func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map
 	return nil
 }
 
-// takesOverFields tells whether an object is written because the new config has another field manager, or takes over or adopts what the
+// takesOverFields reports whether an object is written because the new config has another field manager, or takes over or adopts what the
 // old one did not: what is asked for is the same, but it is not under that manager yet.
 func (t *transition) takesOverFields(c reconcile.Change) bool {
 	if c.Live == nil || c.Live.Managed && !c.Live.NeedsTakeover || c.Action != reconcile.ChangeUpdate && c.Action != reconcile.ChangeRepair {
@@ -207,7 +207,7 @@ func (t *transition) takesOverFields(c reconcile.Change) bool {
 	})
 }
 
-// wasTarget tells whether the old config wants an object where it stands.
+// wasTarget reports whether the old config wants an object where it stands.
 func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 	for i, doc := range was.Documents {
 		d := t.old.Pipeline().Downstreams[i]
@@ -219,7 +219,7 @@ func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 	return false
 }
 
-// refusedNow tells whether the new config refuses an upstream, or cannot render it, and the old one did not.
+// refusedNow reports whether the new config refuses an upstream, or cannot render it, and the old one did not.
 func (t *transition) refusedNow(was, is *reconcile.Current, c reconcile.Change) bool {
 	if was.Desired == nil || is.Desired == nil || len(was.Desired.Invalid) > 0 {
 		return false
@@ -265,7 +265,7 @@ func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) err
 	return nil
 }
 
-// looksAt tells whether a finding is about an object.
+// looksAt reports whether a finding is about an object.
 func looksAt(f *reconcile.Finding, kind schema.GroupKind, live *drift.Live) bool {
 	return f != nil && slices.ContainsFunc(f.Changes, func(c reconcile.Change) bool {
 		at := c.Kind.GroupKind() == kind && c.Target == pipeline.Ref{Namespace: live.Namespace, Name: live.Name}

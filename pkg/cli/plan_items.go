@@ -179,7 +179,7 @@ func (p *planning) finalizer(pl *pipeline.Pipeline, f *reconcile.Finding, up obj
 	return p.add(planItem{operator: f.Operator, upstream: up, object: up, action: actionFinalizer, reason: text})
 }
 
-// finalizerText says what happens to the upstream's finalizer; empty where nothing does.
+// finalizerText says what happens to the upstream's finalizer; empty if nothing does.
 func finalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 	name := pl.Config.Conventions.Finalizer
 	switch f.Finalizer {

@@ -22,7 +22,7 @@ func (o *releaseOptions) unusable(files []*config.File, problems config.Errors) 
 	return failed
 }
 
-// hidesFinalizer tells whether an error leaves it open what to release where.
+// hidesFinalizer reports whether an error leaves it open what to release where.
 func hidesFinalizer(files []*config.File, e *config.Error) bool {
 	at := slices.IndexFunc(files, func(f *config.File) bool { return f.Path == e.File })
 	switch {

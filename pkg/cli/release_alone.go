@@ -45,7 +45,7 @@ func (a *alone) check() error {
 	return checkLeaseName(a.lease)
 }
 
-// releasing is the work of release. It writes by cfg; mayWrite tells whether a write that was held back may be sent after all,
+// releasing is the work of release. It writes by cfg; mayWrite reports whether a write that was held back may be sent after all,
 // and is nil where none is held back.
 type releasing func(ctx context.Context, cfg *rest.Config, mayWrite func(context.Context) bool) error
 

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestReleaseTakesFinalizersOffBeforeObjects: what deletion.before has made bears the finalizer too, and is released with its
+// TestReleaseTakesFinalizersOffBeforeObjects: what deletion.before has made has the finalizer too, and is released with its
 // upstream; what only looks like it is left alone.
 func TestReleaseTakesFinalizersOffBeforeObjects(t *testing.T) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}

@@ -180,7 +180,7 @@ func TestReleaseByConfigs(t *testing.T) {
 	}
 }
 
-// TestReleaseHeedsTheNameBefore: an upstream that was not looked at since the finalizer was renamed bears the one before.
+// TestReleaseHeedsTheNameBefore: an upstream that was not looked at since the finalizer was renamed has the one before.
 func TestReleaseHeedsTheNameBefore(t *testing.T) {
 	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
 	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set",

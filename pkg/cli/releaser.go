@@ -35,7 +35,7 @@ type releaser struct {
 	dryRun bool
 	// mayWrite waits, where a write was held back, until it may be sent after all; false: it never may. nil where none is.
 	mayWrite func(context.Context) bool
-	// here is true where the configs are known to be this cluster's: then a kind that is not served has no objects, and
+	// here is true if the configs are known to be this cluster's: then a kind that is not served has no objects, and
 	// is not a sign of a mistake.
 	here   bool
 	done   int // upstreams that no longer bear the finalizer, or would not
@@ -43,7 +43,7 @@ type releaser struct {
 }
 
 // operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
-// conventions of the config. Label selectors do not count: an upstream that is no longer selected may bear the finalizer
+// conventions of the config. Label selectors do not count: an upstream that is no longer selected may have the finalizer
 // still.
 func (r *releaser) operator(ctx context.Context, f *config.File, namespace string) error {
 	watch, finalizers := f.Watch, f.Conventions.Finalizers()
@@ -155,7 +155,7 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// mayRetry tells whether err is about a write that was held back, since another process might lead, and none does.
+// mayRetry reports whether err is about a write that was held back, since another process might lead, and none does.
 func (r *release) mayRetry(ctx context.Context, err error) bool {
 	var refused *leadership.RefusedError
 	return errors.As(err, &refused) && r.mayWrite(ctx)

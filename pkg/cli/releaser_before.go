@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// beforeObjects takes the finalizer off the objects of deletion.before, which bear it too: what was made for an upstream in
+// beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an upstream in
 // namespace, where it is given.
 func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *apply.Client, namespace string) error {
 	b := f.Deletion.Before
@@ -61,7 +61,7 @@ func beforeNamespaces(f *config.File, kind *kinds.Kind, namespace string) []stri
 	return slices.Clone(list)
 }
 
-// constantLabels are those that every object of an operator bears.
+// constantLabels are those that every object of an operator has.
 func constantLabels(f *config.File) labels.Set {
 	set := labels.Set{}
 	left := "{{"

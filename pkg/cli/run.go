@@ -197,7 +197,7 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 	return cfg, nil
 }
 
-// deletes tells whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
+// deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
 // of theirs, and what is to be done about these can be told.
 func deletes(files []*config.File, o pipeline.Options) bool {
 	o.Live, o.Deletions = true, true
@@ -213,7 +213,7 @@ func deletes(files []*config.File, o pipeline.Options) bool {
 	return false
 }
 
-// runnable tells whether any operator can run: one that compiles, or of which that cannot be told yet.
+// runnable reports whether any operator can run: one that compiles, or of which that cannot be told yet.
 func runnable(startable []*config.File, compiled []pipeline.Compiled, unknown bool) bool {
 	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c pipeline.Compiled) bool {
 		return slices.Contains(startable, c.File)

@@ -30,7 +30,7 @@ func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Print the progress to standard error, even if it is not a terminal")
 }
 
-// namespace is that of -n; empty where it was not given.
+// namespace is that of -n; empty if it was not given.
 func (f *surveyFlags) namespace() string { return f.connection.overrides.Context.Namespace }
 
 // load reads the configs and holds them to the API server's schemas, as run does it.

@@ -65,7 +65,7 @@ func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 	return err
 }
 
-// up lists what an object follows from, the nearest first, by the marks that it bears.
+// up lists what an object follows from, the nearest first, by the marks that it has.
 func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured.Unstructured) []origin {
 	var chain []origin
 	seen := map[string]bool{}
@@ -134,7 +134,7 @@ func (e *explanation) kindOf(apiVersion, kind string) *namedKind {
 	return nil
 }
 
-// upstream explains one upstream, as far as it is a link to the object in question. It tells whether there was anything to tell.
+// upstream explains one upstream, as far as it is a link to the object in question. It reports whether there was anything to tell.
 func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (bool, error) {
 	key := fmt.Sprint(n, at)
 	if e.explained[key] {

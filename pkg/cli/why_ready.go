@@ -34,7 +34,7 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 	}
 }
 
-// hasObject tells whether there is an object of ours for a downstream that the config has.
+// hasObject reports whether there is an object of ours for a downstream that the config has.
 func hasObject(c reconcile.Change) bool {
 	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
 }

@@ -11,7 +11,7 @@ import (
 // readersTold is how many of an input's readers are told by name.
 const readersTold = 10
 
-// explainUnowned tells what an object that bears no mark has to do with the operators: as an input it is read, and where nothing
+// explainUnowned tells what an object that has no mark has to do with the operators: as an input it is read, and where nothing
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
 func (e *explanation) explainUnowned(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
@@ -68,7 +68,7 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 	return found || readers > 0, err
 }
 
-// targets tells whether the object in question stands where an upstream's downstream is to be.
+// targets reports whether the object in question stands where an upstream's downstream is to be.
 func (e *explanation) targets(f *reconcile.Finding) bool {
 	for _, c := range f.Changes {
 		if c.Target == e.object.at && c.Kind.GroupKind() == e.object.gvk.GroupKind() {
@@ -87,7 +87,7 @@ func hasInput(f *config.File, k *namedKind) bool {
 	return false
 }
 
-// staysInNamespace tells whether only upstreams of an object's own namespace can have to do with it.
+// staysInNamespace reports whether only upstreams of an object's own namespace can have to do with it.
 func staysInNamespace(f *config.File, k *namedKind) bool {
 	if !k.namespaced {
 		return false

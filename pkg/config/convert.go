@@ -25,7 +25,7 @@ type converter struct {
 	known  map[*yaml.Node]any // scalars that were read already, for aliases repeat them
 }
 
-// convert returns the value of n, which stands at p; line is where its key stands. ok is false where nothing
+// convert returns the value of n, which stands at p; line is where its key stands. ok is false if nothing
 // can be made of it, and then it was reported.
 func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok bool) {
 	if c.budget--; c.budget < 0 || len(p) > maxDepth {

@@ -15,7 +15,7 @@ type edge struct {
 }
 
 // cycles reports chains of operators that come back to where they began, so that one object would make new ones
-// without end. An operator's own downstreams are never its upstreams (they bear its owner mark), so it takes two.
+// without end. An operator's own downstreams are never its upstreams (they have its owner mark), so it takes two.
 func cycles(files []*File) Errors {
 	graph := map[*File][]edge{}
 	for _, from := range files {
@@ -59,7 +59,7 @@ func (f *File) feeds(to *File) int {
 	})
 }
 
-// reaches reports whether the labels that all downstreams of f bear satisfy the label selector of to.
+// reaches reports whether the labels that all downstreams of f have satisfy the label selector of to.
 func (f *File) reaches(to *File) bool {
 	if to.Watch.LabelSelector == nil {
 		return true
@@ -93,7 +93,7 @@ func sharesNamespace(f *File, d Downstream, to *File) bool {
 	return slices.ContainsFunc(in, func(ns string) bool { return slices.Contains(to.Watch.Namespaces, ns) })
 }
 
-// shortest returns the shortest way from f back to f, nil where there is none.
+// shortest returns the shortest way from f back to f, nil if there is none.
 func shortest(graph map[*File][]edge, f *File) []edge {
 	ways := [][]edge{nil}
 	seen := map[*File]bool{}

@@ -66,7 +66,7 @@ func (f *File) cut() *File {
 	return &cut
 }
 
-// MayHold tells whether upstreams may have a finalizer of this config: it names one, or which one cannot be told.
+// MayHold reports whether upstreams may have a finalizer of this config: it names one, or which one cannot be told.
 func (f *File) MayHold() bool {
 	return len(f.Conventions.Finalizers()) > 0 || slices.ContainsFunc(f.problems, func(e *Error) bool {
 		return e.Path == "" || strings.HasPrefix(e.Path, "conventions") || slices.Contains(f.unknown, e.Path)

@@ -104,7 +104,7 @@ func (f *File) TextPos(path string) (file string, line int) {
 	}
 }
 
-// reported tells whether path, or something around it, has been reported as unreadable or of the wrong type:
+// reported reports whether path, or something around it, has been reported as unreadable or of the wrong type:
 // then nothing can be said about what it holds.
 func (f *File) reported(path string) bool {
 	for _, b := range f.broken {

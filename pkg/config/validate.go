@@ -44,7 +44,7 @@ func (v *validator) add(path, fix, format string, args ...any) {
 	}
 }
 
-// required reports a text that is missing, and tells whether it is there.
+// required reports a text that is missing, and reports whether it is there.
 func (v *validator) required(path, value, fix string) bool {
 	if strings.TrimSpace(value) == "" {
 		v.add(path, fix, "required value is missing")

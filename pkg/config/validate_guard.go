@@ -47,7 +47,7 @@ var (
 	configMapKey  = syntax{"a key of a ConfigMap", "write letters, digits, - _ and .", validation.IsConfigMapKey}
 )
 
-// place names the key of the ConfigMap that confirms, "" where there is none.
+// place names the key of the ConfigMap that confirms, "" if there is none.
 func (g *Guard) place() string {
 	if g == nil || g.Confirm == nil || *g.Confirm == (Confirm{}) {
 		return ""

@@ -79,7 +79,7 @@ func (v *validator) previousKey(at, key, current string) {
 	}
 }
 
-// changed reports a name that is the one in use, and tells whether there is another.
+// changed reports a name that is the one in use, and reports whether there is another.
 func (v *validator) changed(at, name, current string) bool {
 	if name != "" && name == current {
 		v.add(at, "remove it", "%q is the current one", clip(name))
@@ -95,7 +95,7 @@ func (v *validator) addWhole(at, fix, problem string) {
 	}
 }
 
-// previousFinalizer takes a name without a domain too, which custom resources may bear from another tool; but not those
+// previousFinalizer takes a name without a domain too, which custom resources may have from another tool; but not those
 // with which Kubernetes itself tells how to delete.
 func (v *validator) previousFinalizer(at, name string) {
 	if v.key(at, name) && slices.Contains([]string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}, name) {

@@ -192,7 +192,7 @@ func (d *differ) lists(want, have []any, held owners, at *trail) {
 	}
 }
 
-// matcher returns how the items of a list are found in list, and how they are named; nil where they are neither named by
+// matcher returns how the items of a list are found in list, and how they are named; nil if they are neither named by
 // keys nor by values.
 func matcher(within []*items, our int, list []any) (find func(item any) (int, bool), names *items) {
 	names = named(within, our)

@@ -24,7 +24,7 @@ func Without(obj map[string]any, paths []fieldpath.Path) map[string]any {
 	return obj
 }
 
-// without returns v without what stands at p, where something does; false where nothing is left.
+// without returns v without what stands at p, where something does; false if nothing is left.
 func without(v any, p fieldpath.Path) (any, bool) {
 	child, _ := fieldpath.Get(v, p[:1])
 	keep := false

@@ -16,7 +16,7 @@ type edit struct {
 	run  func(o *edited) (*unstructured.Unstructured, error)
 }
 
-// change is a change of an object in memory; it returns false where there is nothing to change.
+// change is a change of an object in memory; it returns false if there is nothing to change.
 type change func(obj map[string]any) bool
 
 // edits lists what others can do to the place, of which want is desired and have is there.

@@ -104,7 +104,7 @@ func split(es []entry, manager string) int {
 	return -1
 }
 
-// ours returns what manager owns by apply, false where it has no entry.
+// ours returns what manager owns by apply, false if it has no entry.
 func ours(u *unstructured.Unstructured, manager string) (fields, bool) {
 	for _, item := range managedFields(u.Object) {
 		if e, ok := readEntry(item); ok && e.applied(manager) {

@@ -74,7 +74,7 @@ var versioned = regexp.MustCompile(`^v[0-9]+-[0-9a-v]+$`)
 // Key is where something rides on an object: under an annotation or under a label. Exactly one is set.
 type Key struct{ Annotation, Label string }
 
-// read returns the value under the key in an object's metadata, "" where there is none.
+// read returns the value under the key in an object's metadata, "" if there is none.
 func (k Key) read(metadata map[string]any) string {
 	if k.Label != "" {
 		return textAt(metadata, "labels", k.Label)

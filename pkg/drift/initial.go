@@ -12,7 +12,7 @@ type InitialField struct {
 	// Ours: our entry owns the field or something in it. Others: another manager does, by whatever operation or
 	// subresource (an autoscaler scales through one).
 	Ours, Others bool
-	// Value is the live value; nil where Present is false.
+	// Value is the live value; nil if Present is false.
 	Value   any
 	Present bool
 }

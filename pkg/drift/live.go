@@ -23,7 +23,7 @@ type Live struct {
 	Hash string
 	// Owners are the metadata.ownerReferences.
 	Owners []OwnerRef
-	// OwnerMark is the value of the owner annotation, or of the previous one where there is none; "" where neither is.
+	// OwnerMark is the value of the owner annotation, or of the previous one if there is none; "" where neither is.
 	OwnerMark string
 	// MarkApplied: our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
 	MarkApplied bool
@@ -123,14 +123,14 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	l.Initial = v.initial(u.Object, es, our)
 }
 
-// writesStatus tells whether the entry has anything of the status.
+// writesStatus reports whether the entry has anything of the status.
 func (e entry) writesStatus() bool {
 	_, ok := e.owned.field("status")
 	return ok
 }
 
 // overlap compares what two managers own below one place: shared, whether some place is owned by both, and more, whether
-// theirs has a field that ours has not. managed is false where ours is not there at all.
+// theirs has a field that ours has not. managed is false if ours is not there at all.
 func overlap(ours, theirs fields, managed bool) (shared, more bool) {
 	for key, below := range theirs {
 		their, ok := below.(map[string]any)

@@ -75,7 +75,7 @@ func (os owners) item(held []*items, item any, n int) owners {
 	return out
 }
 
-// of returns the manager number i, one that holds nothing where there is none.
+// of returns the manager number i, one that holds nothing if there is none.
 func (os owners) of(i int) owner {
 	if i < 0 || i >= len(os) {
 		return owner{}

@@ -7,7 +7,7 @@ import (
 )
 
 // Project returns the live values of the fields that manager owns by server-side apply (operation Apply, no
-// subresource), and false where it has no such entry. Where the API server normalized nothing, that is what manager
+// subresource), and false if it has no such entry. Where the API server normalized nothing, that is what manager
 // applied, less apiVersion, kind and the object's identity, which managedFields never has.
 //
 // Items of lists keep the live order. A list item has the fields that are owned of it and no others: a key that the API

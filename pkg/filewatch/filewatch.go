@@ -65,7 +65,7 @@ func poll(ctx context.Context, interval time.Duration, changed func() []string) 
 	}
 }
 
-// watchFolders has the watcher watch the folders of the paths, and no others. It tells whether any is new. One that
+// watchFolders has the watcher watch the folders of the paths, and no others. It reports whether any is new. One that
 // cannot be watched, such as one that does not exist, is left to the interval.
 func watchFolders(w *fsnotify.Watcher, paths []string) (more bool) {
 	wanted := folders(paths)

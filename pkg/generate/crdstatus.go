@@ -62,7 +62,7 @@ func (n *CRDStatus) Version(columns bool) map[string]any {
 	return lines
 }
 
-// Lacks names what the kind as it is lacks, by path; empty where it has all.
+// Lacks names what the kind as it is lacks, by path; empty if it has all.
 func (n *CRDStatus) Lacks(kind *kinds.Kind) []string {
 	var lacks []string
 	if !kind.HasStatus {

@@ -236,7 +236,7 @@ func (d *door) waitInForce(t *testing.T, cases []doorCase) {
 	})
 }
 
-// deniedBy tells whether a policy is what refused a request. Other errors may pass by themselves.
+// deniedBy reports whether a policy is what refused a request. Other errors may pass by themselves.
 func deniedBy(err error, policy string) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
 }

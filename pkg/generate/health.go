@@ -47,8 +47,8 @@ func HealthOf(files []*config.File) (list []Health, silent []string) {
 	return list, silent
 }
 
-// Standard tells whether tools that know the usual conditions (kstatus, and with it Flux and kubectl wait) read the health
-// right by themselves: one operator, whose conditions bear the usual names.
+// Standard reports whether tools that know the usual conditions (kstatus, and with it Flux and kubectl wait) read the health
+// right by themselves: one operator, whose conditions have the usual names.
 func (h Health) Standard() bool {
 	if len(h.Operators) != 1 {
 		return false

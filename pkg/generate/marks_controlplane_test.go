@@ -174,7 +174,7 @@ func (m *marked) deployment(why string, ok func(u *unstructured.Unstructured) bo
 	return found
 }
 
-// refused tells whether the policy refuses a request, and fails the test where something else does.
+// refused reports whether the policy refuses a request, and fails the test where something else does.
 func (m *marked) refused(err error) bool {
 	m.t.Helper()
 	if err != nil && (!apierrors.IsInvalid(err) ||

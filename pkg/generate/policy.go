@@ -81,7 +81,7 @@ func onWrites(k *kinds.Kind, resources ...string) admissionv1.NamedRuleWithOpera
 	}}
 }
 
-// inNamespaces selects namespaces by their names, in addition to what a selector says; nil where that is everything.
+// inNamespaces selects namespaces by their names, in addition to what a selector says; nil if that is everything.
 func inNamespaces(names []string, also *metav1.LabelSelector) *metav1.LabelSelector {
 	selector := also.DeepCopy()
 	if len(names) > 0 {

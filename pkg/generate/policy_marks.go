@@ -164,7 +164,7 @@ func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 	}
 }
 
-// references reserves the owner references: on what bears the constant labels all those to an upstream, else those by which
+// references reserves the owner references: on what has the constant labels all those to an upstream, else those by which
 // an upstream would control the object.
 func (m marks) references(spec *admissionv1.ValidatingAdmissionPolicySpec, refuse func(expression, format string, args ...any)) {
 	up := m.p.Upstream.GVK

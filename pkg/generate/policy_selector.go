@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selects is CEL that holds where the selector matches an object, which is object or oldObject; empty where it matches
+// selects is CEL that holds where the selector matches an object, which is object or oldObject; empty if it matches
 // everything. A binding's objectSelector lets through to the rules what matches before or after.
 func selects(s *metav1.LabelSelector, object string) string {
 	if s == nil {

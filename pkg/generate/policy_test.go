@@ -73,7 +73,7 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 	}
 }
 
-// selected tells whether the binding of a policy has a selector.
+// selected reports whether the binding of a policy has a selector.
 func selected(a *AdmissionPolicy, selector string) bool {
 	spec, _ := a.Manifests[1].Object["spec"].(map[string]any)
 	resources, _ := spec["matchResources"].(map[string]any)

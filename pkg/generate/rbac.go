@@ -88,8 +88,8 @@ func Rights(files []*config.File, o RBACOptions) (*RBAC, error) {
 	return d.result(), nil
 }
 
-// ReleaseRights derives what `corollary release` needs for configs: to list upstreams that may bear a finalizer, and the
-// objects of deletion.before, which bear it too, and to patch it off. All rights go to o.Process; those to the Lease are not
+// ReleaseRights derives what `corollary release` needs for configs: to list upstreams that may have a finalizer, and the
+// objects of deletion.before, which have it too, and to patch it off. All rights go to o.Process; those to the Lease are not
 // among them. The chart's tests compare the rights of its hook with these.
 func ReleaseRights(files []*config.File, o RBACOptions) (*RBAC, error) {
 	d := &derivation{RBACOptions: o}

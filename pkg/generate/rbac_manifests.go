@@ -12,7 +12,7 @@ type Manifest struct {
 	// Comment says what the object is for, in lines without #.
 	Comment []string
 	Object  map[string]any
-	// Rules say the same of each of its rules; empty where it has none.
+	// Rules say the same of each of its rules; empty if it has none.
 	Rules []string
 }
 

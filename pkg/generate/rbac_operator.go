@@ -149,7 +149,7 @@ func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 		r.Metadata.Name, k.GVK.Kind, r.to, verb, on))
 }
 
-// before is about the objects of deletion.before, which bear our finalizer. The garbage collector takes those that have an
+// before is about the objects of deletion.before, which have our finalizer. The garbage collector takes those that have an
 // owner reference, which kubectl delete --cascade=orphan takes off: what has none in the end is deleted. Where mode is
 // Observe they are not even watched.
 func (r *operatorRights) before() error {

@@ -50,7 +50,7 @@ func Builtins() []*Kind {
 	})
 }
 
-// IsBuiltin tells whether a kind is one that Kubernetes itself has, and which therefore no CustomResourceDefinition defines.
+// IsBuiltin reports whether a kind is one that Kubernetes itself has, and which therefore no CustomResourceDefinition defines.
 func IsBuiltin(kind schema.GroupKind) bool {
 	for gvk := range builtins() {
 		if gvk.GroupKind() == kind {
@@ -72,5 +72,5 @@ func isReview(gvk schema.GroupVersionKind) bool {
 		gvk.Kind == "Eviction" || gvk.Kind == "Scale"
 }
 
-// IsCustom tells whether the kind comes from a CustomResourceDefinition, which can change while a process runs.
+// IsCustom reports whether the kind comes from a CustomResourceDefinition, which can change while a process runs.
 func (k Kind) IsCustom() bool { return !IsBuiltin(k.GVK.GroupKind()) }

@@ -29,7 +29,7 @@ type Kind struct {
 	// Schema is the kind's OpenAPI schema without descriptions, references resolved; a reference back to a schema
 	// that is being resolved becomes an object without properties. nil: the schema is not known, see SchemaErr.
 	Schema *spec.Schema
-	// SchemaErr says why Schema is nil; nil where Schema is set.
+	// SchemaErr says why Schema is nil; nil if Schema is set.
 	SchemaErr error
 	// Missing says why nothing but GVK is known: the API server does not serve the kind (ErrUnknown), or could not be asked.
 	// It is set by those who go on without the kind; a Source returns such an error.
@@ -73,7 +73,7 @@ func (e *UnknownError) Error() string {
 // Is makes errors.Is(err, ErrUnknown) true.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
-// IsNotDefined tells whether the error of a Cluster says that no object of the kind exists: the API server answered, serves the kind
+// IsNotDefined reports whether the error of a Cluster says that no object of the kind exists: the API server answered, serves the kind
 // in no version, and has no definition of it. An object that is served in another version, or stored under a definition that
 // serves none, is there; where the API server could not be asked, or definitions must not be read, it may be.
 func IsNotDefined(err error) bool {

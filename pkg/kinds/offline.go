@@ -82,7 +82,7 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	return nil, unknown
 }
 
-// namesakes names kinds of this name in other groups, since one may have been meant; "" where there is none. The kinds are
+// namesakes names kinds of this name in other groups, since one may have been meant; "" if there is none. The kinds are
 // sorted, and of each group the first version stands for all.
 func namesakes(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
 	var groups []string

@@ -85,7 +85,7 @@ func typed(k *Kind) *Kind {
 	return known.(*Kind)
 }
 
-// ServedByDefault tells whether an API server of BuiltinVersion serves a built-in kind unless told otherwise.
+// ServedByDefault reports whether an API server of BuiltinVersion serves a built-in kind unless told otherwise.
 func ServedByDefault(gvk schema.GroupVersionKind) bool {
 	_, ok := builtinSchemas().Kinds[kindKey(gvk)]
 	return ok

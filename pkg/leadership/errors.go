@@ -27,7 +27,7 @@ type LostError struct {
 	Holder string
 	// Deadline is the renew deadline, after which nothing was written.
 	Deadline time.Duration
-	// Err is why the API server refused to have it renewed; nil where it did not, or was not reached.
+	// Err is why the API server refused to have it renewed; nil if it did not, or was not reached.
 	Err error
 }
 

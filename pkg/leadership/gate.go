@@ -32,7 +32,7 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (g *gate) WrappedRoundTripper() http.RoundTripper { return g.next }
 
-// writes tells whether the API server would store something. What it cannot tell from a dry run counts.
+// writes reports whether the API server would store something. What it cannot tell from a dry run counts.
 func writes(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -19,9 +19,9 @@ type lock struct {
 	abandon context.CancelFunc
 	// holder is who held the Lease when it was last read.
 	holder string
-	// failed is true where an attempt failed, and not because somebody else was faster.
+	// failed is true if an attempt failed, and not because somebody else was faster.
 	failed bool
-	// refused is why the API server refused to have the Lease read or written; nil where it did not, or was not reached.
+	// refused is why the API server refused to have the Lease read or written; nil if it did not, or was not reached.
 	refused error
 }
 

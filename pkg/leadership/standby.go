@@ -48,7 +48,7 @@ type renewal struct {
 	transitions int
 }
 
-// observe takes in what the Lease says and tells whether it is free: released, ours, or not renewed for as long as it
+// observe takes in what the Lease says and reports whether it is free: released, ours, or not renewed for as long as it
 // lasts.
 func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
 	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
@@ -72,7 +72,7 @@ func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
 // left is for how long the Lease is taken, if it is not renewed.
 func (s *standby) left() time.Duration { return s.lasts - time.Since(s.since) }
 
-// taken tells whether another process held the Lease when it was seen last, and what it was renewed for has not passed.
+// taken reports whether another process held the Lease when it was seen last, and what it was renewed for has not passed.
 func (s *standby) taken() bool {
 	return s.seen.holder != "" && s.seen.holder != s.self && s.left() > 0
 }
@@ -99,7 +99,7 @@ func (s *standby) wait(ctx context.Context) bool {
 	return false
 }
 
-// watchLease watches the Lease. It returns true when it is free, and false where it is to be read again.
+// watchLease watches the Lease. It returns true when it is free, and false if it is to be read again.
 func (s *standby) watchLease(ctx context.Context, version string) bool {
 	if s.once {
 		s.pause(ctx, min(s.retry, s.left()))
@@ -143,7 +143,7 @@ func (s *standby) watchLease(ctx context.Context, version string) bool {
 	}
 }
 
-// denies tells whether err is a refusal that ends the wait.
+// denies reports whether err is a refusal that ends the wait.
 func (s *standby) denies(err error) bool {
 	if s.once && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
 		s.denied = err

@@ -72,7 +72,7 @@ func (t *tenure) end(why error) {
 	t.cut()
 }
 
-// begun tells whether there was a renewal.
+// begun reports whether there was a renewal.
 func (t *tenure) begun() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *tenure) lost() error {
 	return t.ended
 }
 
-// over tells whether it has begun, and nothing may be written any more, or until the Lease is renewed. mu is held.
+// over reports whether it has begun, and nothing may be written any more, or until the Lease is renewed. mu is held.
 func (t *tenure) over() bool {
 	return t.renewals > 0 && (t.ended != nil || t.clock().since(t.sent) >= t.deadline)
 }
@@ -174,7 +174,7 @@ func (t *tenure) cut() {
 	}
 }
 
-// stale tells whether a write may be on the connection that must not be sent any more. No write is on one that was made
+// stale reports whether a write may be on the connection that must not be sent any more. No write is on one that was made
 // after the tenure was over, with none under way. mu is held.
 func (t *tenure) stale(c *conn) bool {
 	return t.over() && c.madeAfter != t.renewals

@@ -27,7 +27,7 @@ func WatchedKinds(configs []pipeline.Compiled) string {
 	return "watched are " + strings.Join(list, ", ")
 }
 
-// Unselected says why the config's watch passes an upstream over; empty where it does not. The labels of its namespace
+// Unselected says why the config's watch passes an upstream over; empty if it does not. The labels of its namespace
 // are not known here.
 func Unselected(p *pipeline.Pipeline, u *unstructured.Unstructured) string {
 	watch := p.Config.Watch

@@ -42,9 +42,9 @@ type BeforeObject struct {
 
 // BeforeFacts are what is known of the object of deletion.before while its upstream is being deleted.
 type BeforeFacts struct {
-	// Record is what the upstream's status has of it; nil where it has nothing.
+	// Record is what the upstream's status has of it; nil if it has nothing.
 	Record *status.Recorded
-	// Made is the uid of the object that this process made; empty where it made none.
+	// Made is the uid of the object that this process made; empty if it made none.
 	Made types.UID
 	// Desired is what is to be made; ignored once something was made.
 	Desired DesiredDownstream
@@ -54,19 +54,19 @@ type BeforeFacts struct {
 	Inputs Inputs
 }
 
-// IsBeforeObject tells whether a live object of ours was made by deletion.before.
+// IsBeforeObject reports whether a live object of ours was made by deletion.before.
 func IsBeforeObject(live *drift.Live) bool { return strings.HasPrefix(live.Hash, beforeHashPrefix) }
 
-// MadeForDeletion tells whether live was made by deletion.before for the deletion of the upstream with this uid, as far as the
+// MadeForDeletion reports whether live was made by deletion.before for the deletion of the upstream with this uid, as far as the
 // API server's own record tells.
 func MadeForDeletion(live *drift.Live, upstream types.UID) bool {
 	return IsBeforeObject(live) && Applied(live, upstream)
 }
 
-// HoldsDeletion tells whether an upstream is held by the finalizer while it is being deleted, whatever stands.
+// HoldsDeletion reports whether an upstream is held by the finalizer while it is being deleted, whatever stands.
 func (p *Pipeline) HoldsDeletion() bool { return p.Config.Deletion.Wait || p.Before != nil }
 
-// DesiredBefore renders the object of deletion.before. Its document bears the config's finalizer, so that neither a person nor
+// DesiredBefore renders the object of deletion.before. Its document has the config's finalizer, so that neither a person nor
 // a time to live can make it vanish before its outcome is recorded.
 func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) DesiredDownstream {
 	h := p.Before.Object
@@ -87,7 +87,7 @@ func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs)
 // BeforeDocument is the document to send for a desired state of DesiredBefore.
 func (p *Pipeline) BeforeDocument(w *DesiredDownstream) map[string]any { return w.document }
 
-// RecordedBefore is what the upstream's status has of the object of deletion.before; nil where it has nothing.
+// RecordedBefore is what the upstream's status has of the object of deletion.before; nil if it has nothing.
 func (p *Pipeline) RecordedBefore(upstream *unstructured.Unstructured) *status.Recorded {
 	if !p.StatusEnabled() || p.downstreamsPath == nil {
 		return nil
@@ -105,7 +105,7 @@ func (p *Pipeline) RecordedBefore(upstream *unstructured.Unstructured) *status.R
 }
 
 // RecordedOfOtherKind is what the upstream's status has of an object that was made when the config had a deletion.before of another
-// kind, or one at all; nil where it has nothing of that. A status that is written like any other field of the upstream has
+// kind, or one at all; nil if it has nothing of that. A status that is written like any other field of the upstream has
 // nothing: no config with a deletion.before is taken for such a kind, so whoever may write the upstream wrote that.
 func (p *Pipeline) RecordedOfOtherKind(upstream *unstructured.Unstructured) *status.Recorded {
 	r := p.RecordedBefore(upstream)
@@ -118,7 +118,7 @@ func (p *Pipeline) RecordedOfOtherKind(upstream *unstructured.Unstructured) *sta
 	return r
 }
 
-// BeforePassed tells whether what the status records lets the downstreams go.
+// BeforePassed reports whether what the status records lets the downstreams go.
 func (p *Pipeline) BeforePassed(r *status.Recorded) bool {
 	if r == nil || p.Before == nil {
 		return false
@@ -336,7 +336,7 @@ func needsRecord(o Outcome) bool {
 	return o.Theirs
 }
 
-// recordedAlready tells whether the status says that much. Of what is not ours it need say nothing, as long as it does not
+// recordedAlready reports whether the status says that much. Of what is not ours it need say nothing, as long as it does not
 // say that it was about to be made there.
 func recordedAlready(have *status.Recorded, want status.Recorded) bool {
 	if have == nil {

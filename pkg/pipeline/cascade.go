@@ -34,12 +34,12 @@ func CascadeOf(finalizers []string) Cascade {
 	return CascadeConfig
 }
 
-// waits tells whether the upstream stays until what is deleted is gone.
+// waits reports whether the upstream stays until what is deleted is gone.
 func (p *Pipeline) waits(in Input) bool {
 	return p.Config.Deletion.Wait || in.Cascade == CascadeForeground
 }
 
-// orphans tells whether the deletion asks to keep an object, or asked so when the status was last written: nothing but
+// orphans reports whether the deletion asks to keep an object, or asked so when the status was last written: nothing but
 // that would have recorded a release.
 func (p *Pipeline) orphans(own Owned, in Input) bool {
 	return in.Cascade == CascadeOrphan || !p.keeps(own) && slices.ContainsFunc(p.Recorded(in.Upstream), func(r status.Recorded) bool {
@@ -47,7 +47,7 @@ func (p *Pipeline) orphans(own Owned, in Input) bool {
 	})
 }
 
-// SkipsBefore tells whether deletion.before is not begun for an upstream that is being deleted: where nothing is deleted,
+// SkipsBefore reports whether deletion.before is not begun for an upstream that is being deleted: where nothing is deleted,
 // nothing has to be done before. One that has begun goes on.
 func (p *Pipeline) SkipsBefore(upstream *unstructured.Unstructured, c Cascade) bool {
 	return p.Before != nil && c == CascadeOrphan && p.RecordedBefore(upstream) == nil

@@ -22,7 +22,7 @@ type Options struct {
 	Kinds kinds.Source
 	// Version is the API server's, for the CEL functions that it has; nil: those of this library.
 	Version *version.Version
-	// Live is true where the pipeline runs against the API server that Kinds asks: what needs a kind that is not served, or that
+	// Live is true if the pipeline runs against the API server that Kinds asks: what needs a kind that is not served, or that
 	// the API server could not be asked about, waits. The upstream's kind must be known all the same.
 	Live bool
 	// Deletions is true for a config that was cut down to what deletions depend on (config.File.ForDeletion): the pipeline

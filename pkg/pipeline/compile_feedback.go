@@ -116,7 +116,7 @@ func (c *compiler) ownInputs() {
 	}
 }
 
-// makes tells whether downstream d is made from input k, by itself or by way of other downstreams that are inputs.
+// makes reports whether downstream d is made from input k, by itself or by way of other downstreams that are inputs.
 func (c *compiler) makes(k int, d *Downstream) bool {
 	from, todo := map[int]bool{}, []*Downstream{d}
 	for len(todo) > 0 {
@@ -139,7 +139,7 @@ func (c *compiler) makes(k int, d *Downstream) bool {
 
 var nameLine = regexp.MustCompile(`^\s*(?:metadata:\s*\{)?\s*name:\s*(.*?)\s*\}?\s*$`)
 
-// sameObject tells whether an input stands where a downstream is made, by evaluating both names for one made-up upstream. What
+// sameObject reports whether an input stands where a downstream is made, by evaluating both names for one made-up upstream. What
 // cannot be evaluated so is taken for another object.
 func (c *compiler) sameObject(s *InputSource, d *Downstream) bool {
 	namespace := ""

@@ -16,7 +16,7 @@ type finding struct {
 	problem, fix string
 	// unsure says that some upstream may make it right.
 	unsure bool
-	// other is another line that has a part in it; 0 where there is none.
+	// other is another line that has a part in it; 0 if there is none.
 	other int
 }
 

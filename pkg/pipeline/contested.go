@@ -2,7 +2,7 @@ package pipeline
 
 import "fmt"
 
-// writes tells whether an action calls for a request for which those before it may have been in vain.
+// writes reports whether an action calls for a request for which those before it may have been in vain.
 func (a Action) writes() bool {
 	switch a {
 	case ActionCreate, ActionApply, ActionDelete, ActionRelease, ActionReplaceMarks:
@@ -31,7 +31,7 @@ func (s *subject) spaced(o Outcome) Outcome {
 	return Outcome{State: StateContested, Live: o.Live, UID: o.UID, Message: message, RequeueAfter: s.facts.Spaced}
 }
 
-// spaceRemoval holds a deletion or release back as long as somebody keeps making the object anew. It tells whether it does.
+// spaceRemoval holds a deletion or release back as long as somebody keeps making the object anew. It reports whether it does.
 func (p *Pipeline) spaceRemoval(o *Outcome, own Owned) bool {
 	if own.Spaced <= 0 || !o.Action.writes() {
 		return false

@@ -17,15 +17,15 @@ type Input struct {
 	Upstream *unstructured.Unstructured
 	// Desired is what the upstream asks for; ignored where the upstream is deleted or no longer selected.
 	Desired *Desired
-	// Selected is false where the upstream exists but the config's selectors no longer match it.
+	// Selected is false if the upstream exists but the config's selectors no longer match it.
 	Selected bool
 	// Facts are about the downstreams of the config, in order.
 	Facts []Facts
-	// Leftovers are objects that bear this upstream's mark and stand at no target, by downstream index.
+	// Leftovers are objects that have this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
-	// PreviousFinalizer tells whether it bears the one that the config named before.
+	// PreviousFinalizer reports whether it has the one that the config named before.
 	HasPreviousFinalizer bool
 	// FinalizerSpaced is how long the next change of the finalizer must wait, since those before did not settle; zero: not
 	// at all.
@@ -42,9 +42,9 @@ type Input struct {
 type Owned struct {
 	Downstream int
 	Live       *drift.Live
-	// Certain is false where several downstreams are of its kind and nothing records which one it belongs to.
+	// Certain is false if several downstreams are of its kind and nothing records which one it belongs to.
 	Certain bool
-	// Asked is true where its deletion or release was asked for and accepted, and the watch does not show it yet.
+	// Asked is true if its deletion or release was asked for and accepted, and the watch does not show it yet.
 	Asked bool
 	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
 	Spaced time.Duration
@@ -52,26 +52,26 @@ type Owned struct {
 
 // Facts are what is known of one downstream's target.
 type Facts struct {
-	// Live is what stands at the target; nil where nothing is known to.
+	// Live is what stands at the target; nil if nothing is known to.
 	Live *drift.Live
-	// Trusted is true where this process made Live or found it to be ours before, or where its uid is recorded in a status
+	// Trusted is true if this process made Live or found it to be ours before, or where its uid is recorded in a status
 	// that Pipeline.TrustsStatus. The API server's own record of who made it is in Live: see Owns.
 	Trusted bool
-	// RecordedHash is the hash that the upstream's status records of Live; empty where none is.
+	// RecordedHash is the hash that the upstream's status records of Live; empty if none is.
 	RecordedHash string
 	// RecordedAt is where the upstream's status records that the object stands or stood.
 	RecordedAt Ref
-	// Finished is true where the status records that the object at RecordedAt had done its work, Failed where it had done it
+	// Finished is true if the status records that the object at RecordedAt had done its work, Failed where it had done it
 	// badly.
 	Finished, Failed bool
-	// Baseline is the projection's digest that our own last apply of Live returned; nil where none is remembered or recorded.
+	// Baseline is the projection's digest that our own last apply of Live returned; nil if none is remembered or recorded.
 	Baseline *drift.Sum
 	// Verdict is what probes answered about Live and this desired state.
 	Verdict Verdict
-	// AppliedHash is the hash of what this process last applied to Live; empty where it has not.
+	// AppliedHash is the hash of what this process last applied to Live; empty if it has not.
 	AppliedHash string
 	// Spaced is how long the next write must wait, since those before did not settle; zero: not at all. Feedback is why the
-	// desired follows from what was written; empty where it does not.
+	// desired follows from what was written; empty if it does not.
 	Spaced   time.Duration
 	Feedback string
 }
@@ -252,13 +252,13 @@ func notOurs(s *subject) (Outcome, bool) {
 		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true
 }
 
-// ours tells whether what stands is known to be ours. Nothing else may be reported, let alone recorded: what the status
+// ours reports whether what stands is known to be ours. Nothing else may be reported, let alone recorded: what the status
 // records is believed later.
 func (s *subject) ours() bool {
 	return Owns(s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
 }
 
-// Repairs tells whether drift is undone: by the policies it may also be reported, or left alone.
+// Repairs reports whether drift is undone: by the policies it may also be reported, or left alone.
 func (d *Downstream) Repairs() bool {
 	return d.Config.UpdatePolicy != config.UpdateCreateOnly && d.Config.Drift.Policy != config.DriftReport && d.Config.Drift.Policy != config.DriftIgnore
 }
@@ -306,7 +306,7 @@ func refused(s *subject) (Outcome, bool) {
 }
 
 // LastHash is the hash of the document that was applied to Live last: of what this process applied or the upstream's status
-// records; where there is neither, what Live bears, which anybody may have changed.
+// records; where there is neither, what Live has, which anybody may have changed.
 func (f *Facts) LastHash() string { return cmp.Or(f.AppliedHash, f.RecordedHash, f.Live.Hash) }
 
 // updated tells a changed desired state from drift.

@@ -47,7 +47,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	return out
 }
 
-// decideRemoval is about one downstream of an upstream that is being deleted. left is false where it counts as gone.
+// decideRemoval is about one downstream of an upstream that is being deleted. left is false if it counts as gone.
 func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
 	wait, orphaned := p.waits(in), p.orphans(own, in)
 	keeps := orphaned || p.keeps(own)
@@ -194,7 +194,7 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 	return list
 }
 
-// indexOf finds a downstream by its name; noIndex where there is none.
+// indexOf finds a downstream by its name; noIndex if there is none.
 func (p *Pipeline) indexOf(name string) int {
 	i := slices.IndexFunc(p.Downstreams, func(d *Downstream) bool { return d.Name == name })
 	if i < 0 {

@@ -65,7 +65,7 @@ func beforeRecord(state State, uid types.UID) *status.Recorded {
 	return &status.Recorded{Name: BeforeName, APIVersion: "v1", Kind: "ConfigMap", Namespace: beforeTarget.Namespace, ObjectName: beforeTarget.Name, UID: uid, State: string(state)}
 }
 
-// beforeForged puts an object in the way that bears our marks and that our field manager did not apply.
+// beforeForged puts an object in the way that has our marks and that our field manager did not apply.
 func beforeForged(in *Input) {
 	in.Before.Live = beforeLive("yes")
 	in.Before.Live.Owners[0].Applied = false
@@ -258,7 +258,7 @@ func TestBeforeObjectGoesLast(t *testing.T) {
 	}
 }
 
-// What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and bears the same marks.
+// What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and has the same marks.
 func TestBeforeObjectIsNotALeftover(t *testing.T) {
 	p := beforePipeline(t, nil)
 	left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{ourLive(), beforeLive("")}}, nil)

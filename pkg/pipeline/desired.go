@@ -25,11 +25,11 @@ type Desired struct {
 type DesiredDownstream struct {
 	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
-	// Wanted is false where `when` says so.
+	// Wanted is false if `when` says so.
 	Wanted bool
 	// Target is where it shall stand.
 	Target Ref
-	// Reference tells whether it is marked by an owner reference; else by the owner annotation.
+	// Reference reports whether it is marked by an owner reference; else by the owner annotation.
 	Reference bool
 	// Hash is H: the digest of the document with conventions, without owner marks and without itself.
 	Hash string

@@ -274,7 +274,7 @@ func (p *Pipeline) Document(w *Desired, i int, upstream *unstructured.Unstructur
 	return doc, nil
 }
 
-// SendsInitial tells whether Document sends live values of fields that are set at creation only: they are stale as soon as
+// SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as soon as
 // somebody else writes.
 func SendsInitial(live *drift.Live) bool {
 	return slices.ContainsFunc(live.Initial, sendsInitial)

@@ -37,7 +37,7 @@ func (p *Pipeline) statusParts() []statusPart {
 	return list
 }
 
-// readBy tells whether one of the paths, from the status on, reaches the place; an empty one is the whole status.
+// readBy reports whether one of the paths, from the status on, reaches the place; an empty one is the whole status.
 func (s statusPart) readBy(paths [][]string) bool {
 	return slices.ContainsFunc(paths, func(fields []string) bool {
 		return s.path.Overlaps(fieldpath.New(append([]string{"status"}, fields...)...))
@@ -88,13 +88,13 @@ func (p *Pipeline) ChangedFields(upstream *unstructured.Unstructured, want map[s
 	return changed
 }
 
-// MayBeDownstream tells whether input i is of a kind that this operator writes.
+// MayBeDownstream reports whether input i is of a kind that this operator writes.
 func (p *Pipeline) MayBeDownstream(i int) bool {
 	gk := p.Inputs[i].Kind.GVK.GroupKind()
 	return slices.ContainsFunc(p.Downstreams, func(d *Downstream) bool { return d.GVK().GroupKind() == gk })
 }
 
-// ReadsOwn tells whether anything may be read that this operator writes itself.
+// ReadsOwn reports whether anything may be read that this operator writes itself.
 func (p *Pipeline) ReadsOwn() bool {
 	return p.readsStatus || slices.ContainsFunc(p.Inputs, func(s *InputSource) bool { return p.MayBeDownstream(s.Index) })
 }

@@ -33,7 +33,7 @@ func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Record
 }
 
 // RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very
-// object and document; nil where it does not. A status that is written like any other field of the upstream is not believed.
+// object and document; nil if it does not. A status that is written like any other field of the upstream is not believed.
 func (p *Pipeline) RecordedBaseline(r *status.Recorded, live *drift.Live) *drift.Sum {
 	if r == nil || !p.TrustsStatus() || r.Hash == "" || r.UID != live.UID || r.Hash != live.Hash {
 		return nil

@@ -93,7 +93,7 @@ func (r InputRef) None() bool { return r.Err == nil && r.At.Name == "" }
 type Inputs struct {
 	// objects are by the input's name; a missing one is null.
 	objects map[string]any
-	// problems are by index, nil where there is none.
+	// problems are by index, nil if there is none.
 	problems []error
 	// larger is asked before rendering uses more than a small share of what it may; nil: it need not ask.
 	larger func() error
@@ -178,7 +178,7 @@ func (p *Pipeline) upstreamIsNamespace() bool {
 	return p.Config.Watch.APIVersion == "v1" && p.Config.Watch.Kind == "Namespace"
 }
 
-// InputsAt gathers the inputs at refs. find returns the object that stands there as View.Cut left it; nil where none does.
+// InputsAt gathers the inputs at refs. find returns the object that stands there as View.Cut left it; nil if none does.
 func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) map[string]any) Inputs {
 	if len(p.Inputs) == 0 {
 		return Inputs{}
@@ -222,7 +222,7 @@ func (d *Downstream) unserved() error {
 	return &waiting{d.Kind.Missing.Error()}
 }
 
-// problem is why something that reads these inputs cannot be told yet; nil where it can.
+// problem is why something that reads these inputs cannot be told yet; nil if it can.
 func (in Inputs) problem(reads inputSet) error {
 	for i, err := range in.problems {
 		if err != nil && reads.has(i) {

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// Observing tells whether the config asks to decide and report, and to write nothing.
+// Observing reports whether the config asks to decide and report, and to write nothing.
 func (p *Pipeline) Observing() bool { return p.Config.Mode == config.ModeObserve }
 
 // observedGeneration tells of an outcome that something would be done, or would have to be asked, if it were not for the mode.
@@ -102,7 +102,7 @@ func (p *Pipeline) withoutMarks(owner types.UID, i int, list []drift.Difference)
 	})
 }
 
-// onlyMarks tells whether labels or annotations differ by marks alone: it is about one key, or all where there are none.
+// onlyMarks reports whether labels or annotations differ by marks alone: it is about one key, or all where there are none.
 func onlyMarks(d drift.Difference, marks []string) bool {
 	if len(d.Path) > 2 {
 		return slices.Contains(marks, d.Path[2].Field)

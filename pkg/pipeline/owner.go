@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// Owns tells whether live is the downstream of the upstream with this uid. trusted is Facts.Trusted. There are two
+// Owns reports whether live is the downstream of the upstream with this uid. trusted is Facts.Trusted. There are two
 // witnesses, and an object's own marks are neither: whoever may create the kind can write them.
 //
 //   - A uid that we know or that is recorded. It holds while the marks are stripped, until another owner's are there.
@@ -21,7 +21,7 @@ func Owns(live *drift.Live, uid types.UID, trusted bool) bool {
 	return Applied(live, uid)
 }
 
-// Applied tells whether live bears the mark of the upstream with this uid, and the API server records that our field
+// Applied reports whether live has the mark of the upstream with this uid, and the API server records that our field
 // manager applied it. The record exists with the object, in the same request. Whoever may only create the kind cannot
 // write it: on a create, the API server attributes every field to that request, and an apply takes the right to patch,
 // too. Whoever may patch the kind can add any field to an object of ours as well, or have the garbage collector delete it.
@@ -38,7 +38,7 @@ func Applied(live *drift.Live, uid types.UID) bool {
 	return ok && marked == string(uid) && live.MarkApplied
 }
 
-// LeftBy tells whether live bears the owner annotation of an earlier upstream of the same namespace and name: of two of one
+// LeftBy reports whether live has the owner annotation of an earlier upstream of the same namespace and name: of two of one
 // name, the other one is gone. Where another field manager applies the annotation, it may be about another kind of upstream,
 // which is there.
 func LeftBy(live *drift.Live, upstream Ref, uid types.UID) bool {
@@ -51,7 +51,7 @@ func LeftBy(live *drift.Live, upstream Ref, uid types.UID) bool {
 	return ok && ref == upstream && marked != string(uid) && !live.MarkTheirs
 }
 
-// Marked tells whether live bears the mark of the upstream with this uid. A plain owner reference, of which an object may
+// Marked reports whether live has the mark of the upstream with this uid. A plain owner reference, of which an object may
 // have many, is none on what another one controls.
 func Marked(live *drift.Live, uid types.UID) bool {
 	plain := false
@@ -65,7 +65,7 @@ func Marked(live *drift.Live, uid types.UID) bool {
 	return ok && marked == string(uid) || plain && !OwnedByOther(live, uid)
 }
 
-// OwnedByOther tells whether live has a controller or an owner mark that is not this upstream.
+// OwnedByOther reports whether live has a controller or an owner mark that is not this upstream.
 func OwnedByOther(live *drift.Live, uid types.UID) bool {
 	for _, ref := range live.Owners {
 		if ref.Controller && ref.UID != uid {
@@ -76,7 +76,7 @@ func OwnedByOther(live *drift.Live, uid types.UID) bool {
 	return ok && marked != string(uid)
 }
 
-// ownerIn names the owner of live in a message about an upstream; empty where it has none. earlier tells that it is an upstream
+// ownerIn names the owner of live in a message about an upstream; empty if it has none. earlier tells that it is an upstream
 // of the same namespace and name that is gone, whose reference we applied: the garbage collector deletes live. Where kind
 // and name are the upstream's own, the uids tell the two apart.
 func ownerIn(live *drift.Live, upstream *unstructured.Unstructured) (owner string, earlier bool) {

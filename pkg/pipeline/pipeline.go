@@ -30,13 +30,13 @@ type Pipeline struct {
 	Downstreams []*Downstream
 	// Inputs are in the config's order.
 	Inputs []*InputSource
-	// Before is what is made when an upstream is deleted, before anything goes; nil where the config has none.
+	// Before is what is made when an upstream is deleted, before anything goes; nil if the config has none.
 	Before *BeforeObject
 	// UpstreamWords are all that is shown of an upstream that is a Secret itself; nil: all of it may be.
 	UpstreamWords redact.Words
-	// Storable is what the upstream's status can hold; nil where status is off.
+	// Storable is what the upstream's status can hold; nil if status is off.
 	Storable *status.Storable
-	// storesBaseline is true where the kind's schema has room for a baseline in the list of downstreams.
+	// storesBaseline is true if the kind's schema has room for a baseline in the list of downstreams.
 	storesBaseline bool
 	// Warnings are what `check` tells the author and `run` logs: no errors, but worth a reconciliation.
 	Warnings []config.Error
@@ -83,7 +83,7 @@ type Downstream struct {
 	ready       []readyRule
 	failed      []readyRule
 	messageFrom *rules.Program
-	// observedGeneration is true where status.observedGenerationPath is asked for: its controller says there what it has seen.
+	// observedGeneration is true if status.observedGenerationPath is asked for: its controller says there what it has seen.
 	hasObservedGeneration bool
 	initial               []fieldpath.Path
 	exclusive             []fieldpath.Path
@@ -118,33 +118,33 @@ func (d *Downstream) GVK() schema.GroupVersionKind {
 // Holes lists every hole of the downstream's template.
 func (d *Downstream) Holes() []render.Hole { return d.template.Holes() }
 
-// ReadsStatus tells whether a rule or template reads the upstream's own status: then a change of status renders again.
+// ReadsStatus reports whether a rule or template reads the upstream's own status: then a change of status renders again.
 func (p *Pipeline) ReadsStatus() bool { return p.readsStatus }
 
-// Paused tells whether the upstream bears the config's pause annotation with the value "true".
+// Paused reports whether the upstream has the config's pause annotation with the value "true".
 func (p *Pipeline) Paused(upstream *unstructured.Unstructured) bool {
 	pause := p.Config.Conventions.Pause
 	return pause != nil && upstream.GetAnnotations()[pause.Annotation] == "true"
 }
 
-// SelectsLabels tells whether the config selects upstreams by their labels or their namespace's.
+// SelectsLabels reports whether the config selects upstreams by their labels or their namespace's.
 func (p *Pipeline) SelectsLabels() bool {
 	return p.Config.Watch.LabelSelector != nil || p.Config.Watch.NamespaceSelector != nil
 }
 
-// StatusEnabled tells whether the config lets us write the upstream's status.
+// StatusEnabled reports whether the config lets us write the upstream's status.
 func (p *Pipeline) StatusEnabled() bool {
 	return p.Config.Status.Enabled == nil || *p.Config.Status.Enabled
 }
 
-// TrustsStatus tells whether what the upstream's status records of its downstreams is a witness. A status that is written
+// TrustsStatus reports whether what the upstream's status records of its downstreams is a witness. A status that is written
 // like any other field is none: whoever may create the upstream could claim any object by it.
 func (p *Pipeline) TrustsStatus() bool {
 	path := p.Config.Status.Downstreams
 	return p.Upstream.HasStatus && p.StatusEnabled() && path != "" && (p.Storable == nil || p.Storable.Stores(path))
 }
 
-// referenceLegal tells whether an owner reference from a downstream at target to the upstream is legal and wanted:
+// referenceLegal reports whether an owner reference from a downstream at target to the upstream is legal and wanted:
 // a namespaced owner may own in its own namespace only, a cluster-scoped one anywhere. What shall outlive its upstream
 // hasKey no reference, since the garbage collector would take it.
 func (p *Pipeline) referenceLegal(d *Downstream, upstreamNamespace string, target Ref) bool {

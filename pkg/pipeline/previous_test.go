@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// TestDecidePrevious is about objects that bear names, or a kind of mark, that the config has left.
+// TestDecidePrevious is about objects that have names, or a kind of mark, that the config has left.
 func TestDecidePrevious(t *testing.T) {
 	once := func(op *config.Operator) { op.Downstreams[0].UpdatePolicy = config.UpdateCreateOnly }
 	report := func(op *config.Operator) { op.Downstreams[0].Drift.Policy = config.DriftReport }
@@ -160,7 +160,7 @@ func TestDecideSwap(t *testing.T) {
 	}
 }
 
-// TestPreviousOf leaves out what the config names still, or uses for something else: objects would bear it forever.
+// TestPreviousOf leaves out what the config names still, or uses for something else: objects would have it forever.
 func TestPreviousOf(t *testing.T) {
 	conv := func(change func(*config.Conventions)) *config.Conventions {
 		c := &config.Conventions{FieldManager: "now", Hash: config.Hash{Annotation: "now/hash"}, Owner: config.Owner{Annotation: "now/owner"},
@@ -193,7 +193,7 @@ func TestPreviousOf(t *testing.T) {
 	}
 }
 
-// TestWithCurrentMarks: what is made once keeps what we own of it, gets the marks of now, and the hash of what was made.
+// TestWithCurrentMarks: what is made once keeps what we own of it, gets the current marks, and the hash of what was made.
 func TestWithCurrentMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) {
 		op.Conventions.Owner.Annotation, op.Conventions.FieldManager = "now/owner", "now"
@@ -227,7 +227,7 @@ func TestWithCurrentMarks(t *testing.T) {
 	}
 }
 
-// TestBearsMarks: an object that this operator made under the names of before is none of its upstreams.
+// TestBearsMarks: an object that this operator made under the previous names is none of its upstreams.
 func TestBearsMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) { op.Conventions.Owner.Annotation = "now/owner" })
 	p.hashKey = drift.Key{Annotation: "now/hash"}

@@ -137,7 +137,7 @@ type inputReader interface {
 var _, _ inputReader = (*render.Template)(nil), (*render.Text)(nil)
 
 // holeOf finds the hole of a template that begins at that place in which a name is given as a constant; the template's
-// first line where there is none.
+// first line if there is none.
 func holeOf(t *render.Template, file string, first int) func(string) (string, int) {
 	return func(name string) (string, int) {
 		for _, h := range t.Holes() {
@@ -165,7 +165,7 @@ func (c *compiler) templateInputs(path string, t inputReader, at func(string) (s
 	return set
 }
 
-// readsField tells whether reads may reach a top-level field of self.
+// readsField reports whether reads may reach a top-level field of self.
 func readsField(reads func(string) ([][]string, bool), name string) bool {
 	paths, whole := reads("self")
 	for _, path := range paths {

@@ -25,9 +25,9 @@ type Result struct {
 	Outcome Outcome
 	Live    *drift.Live
 	Failure *Failure
-	// Baseline is the projection that our last apply of Live returned; nil where it is what was sent, or not known.
+	// Baseline is the projection that our last apply of Live returned; nil if it is what was sent, or not known.
 	Baseline *drift.Sum
-	// Unseen is true where Live is nil and what the upstream's status records is not known to be gone: its watch may have
+	// Unseen is true if Live is nil and what the upstream's status records is not known to be gone: its watch may have
 	// lost it from sight.
 	Unseen bool
 }
@@ -105,7 +105,7 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 	return f
 }
 
-// unwatchedFields says why the controller of a downstream cannot be known to have seen it; empty where it has, or need not be asked.
+// unwatchedFields says why the controller of a downstream cannot be known to have seen it; empty if it has, or need not be asked.
 // kstatus takes an object without any status for ready, which a custom resource is not before its own controller has looked
 // at it. A controller that has written a status without the generation does not use that field.
 func (d *Downstream) unwatchedFields(live *drift.Live) string {
@@ -162,7 +162,7 @@ func (r *readyRule) holds(vars rules.Vars, budget *rules.Budget) bool {
 	return err == nil && v == true
 }
 
-// unmet says why a rule does not hold; empty where it does. One that gives an error does not.
+// unmet says why a rule does not hold; empty if it does. One that gives an error does not.
 func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
 	switch v, err := r.program.Eval(vars, budget); {
 	case err != nil:
@@ -173,7 +173,7 @@ func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
 	return ""
 }
 
-// finished tells whether a standing downstream that is made once only finished, well or badly.
+// finished reports whether a standing downstream that is made once only finished, well or badly.
 func (p *Pipeline) finished(d *Downstream, r Result, f status.Fact) bool {
 	return r.Live != nil && (f.Failed || (f.Ready && len(d.ready) > 0)) && r.Failure == nil && r.Outcome.State == StateInSync
 }

@@ -26,7 +26,7 @@ type RefusedFields struct {
 	stay bool
 }
 
-// Any tells whether there are any.
+// Any reports whether there are any.
 func (r RefusedFields) Any() bool { return len(r.by)+len(r.items) > 0 }
 
 type refusal struct {
@@ -64,7 +64,7 @@ func (p *Pipeline) WithoutRefused(report Report, upstream *unstructured.Unstruct
 
 // Refuse returns a report without what the API server has just refused, besides what it was without already: what the causes
 // name, or else all of status.fields. Where it is refused for what it lacks, these stay as they were, and at last, or where there
-// are none, the items of status.downstreams do, too. ok is false where nothing of this is left to do. reason is why, in a word.
+// are none, the items of status.downstreams do, too. ok is false if nothing of this is left to do. reason is why, in a word.
 func (p *Pipeline) Refuse(report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause, reason string, last bool) (without Report, ok bool) {
 	before := report.Refused
 	if report.draft == nil {
@@ -167,7 +167,7 @@ func asCause(path fieldpath.Path) string {
 	return strings.Join(fields, ".")
 }
 
-// isWithin tells whether a path is another one or lies below it, both as the API server writes them.
+// isWithin reports whether a path is another one or lies below it, both as the API server writes them.
 func isWithin(path, above string) bool {
 	rest, ok := strings.CutPrefix(path, above)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -198,7 +198,7 @@ func (p *Pipeline) refusalText(d *draft, refused RefusedFields) string {
 	return "values of the status that cannot be stored are left out: " + strings.Join(list, ", ")
 }
 
-// fitsType tells whether the schema takes a value of that type where it has such a field at all.
+// fitsType reports whether the schema takes a value of that type where it has such a field at all.
 func (p *Pipeline) fitsType(path fieldpath.Path, v fieldValue) bool {
 	if !v.fresh || p.Storable == nil {
 		return true

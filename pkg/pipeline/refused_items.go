@@ -64,7 +64,7 @@ func (p *Pipeline) itemsIn(upstream map[string]any) (names []string) {
 	return names
 }
 
-// indexAfter is the index of a list's item in a path that begins with the list's; -1 where there is none.
+// indexAfter is the index of a list's item in a path that begins with the list's; -1 if there is none.
 func indexAfter(path, list string) int {
 	text, _, ok := strings.Cut(strings.TrimPrefix(path[len(list):], "["), "]")
 	i, err := strconv.Atoi(text)
@@ -75,7 +75,7 @@ func indexAfter(path, list string) int {
 }
 
 // refuseItems takes in which items are refused, besides those that were before; all: each that is not is, for that reason. It
-// tells whether that is anything new.
+// reports whether that is anything new.
 func (p *Pipeline) refuseItems(d *draft, next *RefusedFields, named map[string]refusal, all bool, reason string) (news bool) {
 	before := next.items
 	next.items = maps.Clone(before)

@@ -56,7 +56,7 @@ func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {
 }
 
 // Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
-// that bear the mark of the upstream with this uid; recorded is what its status records. A nil desired state has no targets:
+// that have the mark of the upstream with this uid; recorded is what its status records. A nil desired state has no targets:
 // everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that
 // deletion.before made, which have a way of their own.
 func (p *Pipeline) Leftovers(upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
@@ -113,7 +113,7 @@ func (p *Pipeline) HomeOf(i int, live *drift.Live, recorded []status.Recorded) (
 	return i, false
 }
 
-// mayStandIn tells whether targetNamespaces allow an object where it stands, by the upstream that its owner annotation names.
+// mayStandIn reports whether targetNamespaces allow an object where it stands, by the upstream that its owner annotation names.
 func (p *Pipeline) mayStandIn(d *Downstream, live *drift.Live) bool {
 	switch d.Config.TargetNamespaces.From {
 	case config.NamespacesList:
@@ -149,7 +149,7 @@ func (p *Pipeline) removalAction(own Owned) Action {
 	return ActionDelete
 }
 
-// keeps tells whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
+// keeps reports whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
 // statusMatches Orphan saves it.
 func (p *Pipeline) keeps(own Owned) bool {
 	gk := p.Downstreams[own.Downstream].GVK().GroupKind()
@@ -164,7 +164,7 @@ func (p *Pipeline) keeps(own Owned) bool {
 
 func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 
-// unknown tells whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
+// unknown reports whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
 func (d *Desired) unknown(i int) bool {
 	wish := wishOf(d, i)
 	return d != nil && (len(d.Invalid) > 0 || wish != nil && wish.Err != nil)
@@ -195,12 +195,12 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	return FinalizerRemove
 }
 
-// needsFinalizer tells whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
+// needsFinalizer reports whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
 func (p *Pipeline) needsFinalizer(w *DesiredDownstream) bool {
 	return w != nil && w.Wanted && (p.HoldsDeletion() || !w.Reference)
 }
 
-// inDoubt tells whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
+// inDoubt reports whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
 // describe guards it; what is made beside it may need a guard all the same.
 func (d *Desired) inDoubt() bool {
 	return d != nil && slices.ContainsFunc(d.Downstreams, func(one DesiredDownstream) bool { return one.Err != nil })

@@ -26,7 +26,7 @@ type Report struct {
 	Verdict status.Verdict
 	// Conditions are ours only.
 	Conditions []metav1.Condition
-	// Status is the whole of our part of the status, cut down to what the kind can store; nil where status is off or
+	// Status is the whole of our part of the status, cut down to what the kind can store; nil if status is off or
 	// nothing can be stored.
 	Status map[string]any
 	// Dropped names the status fields that the kind's schema cannot store.
@@ -34,7 +34,7 @@ type Report struct {
 	// Misfits are values of ours that stand in the upstream's status, from before its schema was changed, and that it cannot
 	// hold any more: as long as they do, the API server takes no apply of the object.
 	Misfits []fieldpath.Path
-	// Changed tells whether Status says anything that the upstream's status does not say yet.
+	// Changed reports whether Status says anything that the upstream's status does not say yet.
 	Changed bool
 	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
@@ -282,7 +282,7 @@ func (p *Pipeline) setFields(content map[string]any, upstream *unstructured.Unst
 	}
 }
 
-// statusMatches tells whether have says all that want says: equal where want has a value, and none of our conditions beyond it.
+// statusMatches reports whether have says all that want says: equal where want has a value, and none of our conditions beyond it.
 func (p *Pipeline) statusMatches(have, want map[string]any) bool {
 	for key, value := range want {
 		if key == "conditions" {
@@ -298,7 +298,7 @@ func (p *Pipeline) statusMatches(have, want map[string]any) bool {
 	return true
 }
 
-// contains tells whether have equals want, maps key by key: other writers' keys beside ours do not matter.
+// contains reports whether have equals want, maps key by key: other writers' keys beside ours do not matter.
 func contains(have, want any) bool {
 	w, ok := want.(map[string]any)
 	if !ok {

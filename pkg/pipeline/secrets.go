@@ -121,7 +121,7 @@ func (c *compiler) programReadsSecret(p *rules.Program, d *Downstream) bool {
 	return p != nil && c.readsSecret(p.Reads, d)
 }
 
-// readsSecret tells whether an expression reads what a Secret holds. d is its own downstream, if it has one.
+// readsSecret reports whether an expression reads what a Secret holds. d is its own downstream, if it has one.
 func (c *compiler) readsSecret(reads reader, d *Downstream) bool {
 	for _, s := range c.p.Inputs {
 		if isSecretKind(s.Kind.GVK) && reaches(reads, "inputs", s.Name) {
@@ -142,7 +142,7 @@ func (c *compiler) templateReadsSecret(reads func(string) ([][]string, bool)) bo
 	})
 }
 
-// reaches tells whether a variable, or the member of that name below it, is read where it can hold a value.
+// reaches reports whether a variable, or the member of that name below it, is read where it can hold a value.
 func reaches(reads reader, variable, member string) bool {
 	paths, whole := reads(variable)
 	return whole || slices.ContainsFunc(paths, func(path []string) bool {

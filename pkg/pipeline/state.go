@@ -37,7 +37,7 @@ const (
 	// StateContested: what is written does not settle, since another writer undoes it or it changes what is wanted; writes
 	// are spaced out.
 	StateContested State = "Contested"
-	// StatePaused: the upstream bears the pause annotation.
+	// StatePaused: the upstream has the pause annotation.
 	StatePaused State = "Paused"
 	// StateUnwanted: `when` is false, or the upstream is no longer selected; deletionPolicy applies to what stands.
 	StateUnwanted State = "Unwanted"
@@ -105,15 +105,15 @@ type Outcome struct {
 	Target Ref
 	// UID is the object that Apply, Delete and Release are about; empty for Create.
 	UID types.UID
-	// Live is that object as it was seen; nil where none is known.
+	// Live is that object as it was seen; nil if none is known.
 	Live *drift.Live
-	// Theirs is true where Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
+	// Theirs is true if Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
 	Theirs bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.
 	ReplacesPrevious bool
-	// Finished is true where the object had done its work and must not be made again, Failed where it had done it badly.
+	// Finished is true if the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool
 }
 
@@ -136,11 +136,11 @@ type Decision struct {
 	Outcomes []Outcome
 	// Leftovers are objects of ours that are no target (any more).
 	Leftovers []Outcome
-	// Finalizer says whether the upstream must bear the config's finalizer.
+	// Finalizer says whether the upstream must have the config's finalizer.
 	Finalizer FinalizerAction
-	// Before is about the object of deletion.before; nil where there is none or the upstream is not being deleted.
+	// Before is about the object of deletion.before; nil if there is none or the upstream is not being deleted.
 	Before *Outcome
-	// Waits is true where the upstream stays until what is deleted is gone.
+	// Waits is true if the upstream stays until what is deleted is gone.
 	Waits bool
 	// WaitsForBefore is true while the downstreams have to wait for Before.
 	WaitsForBefore bool
@@ -161,7 +161,7 @@ const (
 	FinalizerSwap
 )
 
-// Pending tells whether any outcome asks for an action.
+// Pending reports whether any outcome asks for an action.
 func (d *Decision) Pending() bool {
 	for _, o := range append(d.Outcomes[:len(d.Outcomes):len(d.Outcomes)], d.Leftovers...) {
 		if o.Action != ActionNone {

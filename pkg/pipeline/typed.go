@@ -215,7 +215,7 @@ func (t *typeCheck) report(c *compiler, path, file string, first int) {
 	}
 }
 
-// reported tells whether something was said already of the field that is named in a problem.
+// reported reports whether something was said already of the field that is named in a problem.
 func (c *compiler) reported(e config.Error) bool {
 	same := func(have config.Error) bool {
 		return have.File == e.File && have.Line == e.Line && have.Path == e.Path && (have.Problem == e.Problem || strings.HasPrefix(have.Problem, "metadata"))

@@ -122,7 +122,7 @@ func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 	}
 }
 
-// identity is what tells an item from the others of its list, and its line; false where a hole has a part in it.
+// identity is what tells an item from the others of its list, and its line; false if a hole has a part in it.
 func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id string, line int, ok bool) {
 	if keys == nil {
 		return fmt.Sprintf("the value %v", item.Value), item.Line, item.Kind == render.SketchScalar && item.Value != nil

@@ -25,7 +25,7 @@ func names(types []string) string {
 	return strings.Join(list, " or ")
 }
 
-// typesOf are the types that a schema takes; nil where it takes any, or that is not known.
+// typesOf are the types that a schema takes; nil if it takes any, or that is not known.
 func typesOf(s *spec.Schema) []string {
 	if s = plainSchema(s); s == nil {
 		return nil
@@ -55,7 +55,7 @@ func plainSchema(s *spec.Schema) *spec.Schema {
 	return s
 }
 
-// overlap tells whether a value of one of the types can be of one of the others. A number may be whole.
+// overlap reports whether a value of one of the types can be of one of the others. A number may be whole.
 func overlap(have, want []string) bool {
 	return have == nil || want == nil || slices.ContainsFunc(have, func(t string) bool {
 		return slices.Contains(want, t) || t == "integer" && slices.Contains(want, "number") || t == "number" && slices.Contains(want, "integer")

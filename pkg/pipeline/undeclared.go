@@ -21,7 +21,7 @@ func (c *compiler) undeclared(d *Downstream, path, file string, first int) {
 	}
 }
 
-// lacks says what to write instead of a field that an object of the shape never has; empty where it may have it.
+// lacks says what to write instead of a field that an object of the shape never has; empty if it may have it.
 func (s shape) lacks(name string) string {
 	if s.schema == nil || len(s.schema.Properties) == 0 || s.schema.AdditionalProperties != nil {
 		return ""

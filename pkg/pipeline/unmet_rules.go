@@ -11,7 +11,7 @@ import (
 
 // UnmetRule is a reason why a downstream that stands is not ready, beyond what its kind says of itself (Live.Status).
 type UnmetRule struct {
-	// Rule is the path of the rule in the config, downstreams[0].ready.rules[1].rule; empty where no rule says so.
+	// Rule is the path of the rule in the config, downstreams[0].ready.rules[1].rule; empty if no rule says so.
 	Rule string
 	// Failed says that it is a rule of ready.failed, which holds; else one of ready.rules does not.
 	Failed bool

@@ -57,12 +57,12 @@ func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Dec
 	return report
 }
 
-// SaysNotSelected tells whether the upstream's status says that it is not selected: then what stands is on its way out.
+// SaysNotSelected reports whether the upstream's status says that it is not selected: then what stands is on its way out.
 func (p *Pipeline) SaysNotSelected(upstream *unstructured.Unstructured) bool {
 	return p.StatusEnabled() && p.readyReason(upstream) == status.ReasonNotSelected
 }
 
-// readyReason is the reason of our condition Ready; empty where there is none.
+// readyReason is the reason of our condition Ready; empty if there is none.
 func (p *Pipeline) readyReason(upstream *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	for _, item := range conditions {
@@ -74,7 +74,7 @@ func (p *Pipeline) readyReason(upstream *unstructured.Unstructured) string {
 	return ""
 }
 
-// SaysItIsKept tells whether the upstream's status says that it is kept: that has to be taken back once it is not.
+// SaysItIsKept reports whether the upstream's status says that it is kept: that has to be taken back once it is not.
 func (p *Pipeline) SaysItIsKept(upstream *unstructured.Unstructured) bool {
 	if !p.StatusEnabled() {
 		return false
@@ -83,7 +83,7 @@ func (p *Pipeline) SaysItIsKept(upstream *unstructured.Unstructured) bool {
 	return reason != "" && reason != status.ReasonNotSelected || len(p.Recorded(upstream)) > 0
 }
 
-// EditedSince tells whether the upstream was edited since its status was last written: while no process ran, as a rule.
+// EditedSince reports whether the upstream was edited since its status was last written: while no process ran, as a rule.
 // Where the status has no generation, or is not ours to believe, it cannot be told.
 func (p *Pipeline) EditedSince(upstream *unstructured.Unstructured) bool {
 	if !p.Upstream.HasStatus || !p.StatusEnabled() {

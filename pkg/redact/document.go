@@ -9,7 +9,7 @@ const Masked = "(masked)"
 var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences",
 	"finalizers"}
 
-// HoldsValues tells whether what stands at a path of a Secret, or of an object made with one, can be or hold a value. The
+// HoldsValues reports whether what stands at a path of a Secret, or of an object made with one, can be or hold a value. The
 // status is what the object's own controller writes.
 func HoldsValues(path []string) bool {
 	switch {

@@ -10,7 +10,7 @@ type reads struct {
 	params       map[string]bool
 	// inputs has, by name, the fields that are read of an input; one without fields is the whole.
 	inputs map[string][][]string
-	// computedInput is true where a name given to `input` is not a constant.
+	// computedInput is true if a name given to `input` is not a constant.
 	computedInput bool
 	// withoutValues and showsComputed are inputs and computedInput without what ends in a digest.
 	shown         map[string][][]string

@@ -14,7 +14,7 @@ type Error struct {
 	Line, Column int
 	// Problem says what is wrong and names the field or value: ".spec.tag is not set".
 	Problem string
-	// Fix says how to put it right; empty where the problem says it all.
+	// Fix says how to put it right; empty if the problem says it all.
 	Fix string
 	// Limit is ErrLimit or ErrTime where a limit ended the rendering, or what a Budget's larger said; else nil.
 	Limit error

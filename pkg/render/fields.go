@@ -74,7 +74,7 @@ func (c *fieldCount) result() []Field {
 	return c.fields
 }
 
-// optional tells whether a value is left out where its holes have nothing to say.
+// optional reports whether a value is left out where its holes have nothing to say.
 func (q *printer) optional(n *node) bool {
 	omits := func(record int) bool { return q.sites[q.recs[record].site].omit }
 	switch n.kind {

@@ -18,7 +18,7 @@ type filler struct {
 	records []record
 }
 
-// fill builds the value of a node. omitted is true where omitempty holes with nothing to say are the whole value.
+// fill builds the value of a node. omitted is true if omitempty holes with nothing to say are the whole value.
 func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	if n.kind == constNode || n.kind == textNode {
 		if err := f.placed(n.value); err != nil {

@@ -153,7 +153,7 @@ func arguments(param reflect.Type, i int) []argument {
 	return out
 }
 
-// parameters are the types of a function's parameters for a call with n arguments; nil where any fits.
+// parameters are the types of a function's parameters for a call with n arguments; nil if any fits.
 func parameters(name string, n int) []reflect.Type {
 	out := make([]reflect.Type, n)
 	f := bound(&run{}, name)

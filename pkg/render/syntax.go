@@ -38,7 +38,7 @@ func (c *compiler) parseError(text string, err error) error {
 	return out
 }
 
-// lacksEnd tells whether the text is a template once what it begins is closed.
+// lacksEnd reports whether the text is a template once what it begins is closed.
 func (c *compiler) lacksEnd(text string) bool {
 	const most = 5
 	for range most {

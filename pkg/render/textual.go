@@ -41,7 +41,7 @@ func (t *Text) Execute(d Data) (out string, err error) {
 	return text, nil
 }
 
-// Constant gives the text of a template without holes; ok is false where there is any action.
+// Constant gives the text of a template without holes; ok is false if there is any action.
 func (t *Text) Constant() (text string, ok bool) {
 	if !t.template.constant {
 		return "", false

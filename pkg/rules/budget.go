@@ -37,7 +37,7 @@ func NewBudget(ctx context.Context) *Budget {
 // Left returns the cost that is left.
 func (b *Budget) Left() uint64 { return b.left }
 
-// spend takes the cost of an evaluation and tells whether there was as much.
+// spend takes the cost of an evaluation and reports whether there was as much.
 func (b *Budget) spend(cost uint64) bool {
 	if cost > b.left {
 		b.left = 0

@@ -105,7 +105,7 @@ func (s *scope) unknownField(problem *CompileError, place, field string) {
 	}
 }
 
-// placeOf is the path of an expression, self.spec.ports[…]; empty where it is more than a path.
+// placeOf is the path of an expression, self.spec.ports[…]; empty if it is more than a path.
 func placeOf(tree *ast.AST, e ast.Expr) string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -151,7 +151,7 @@ func placeOfVariable(tree *ast.AST, name string) string {
 	return further(placeOf(tree, ranges[0]), "[…]")
 }
 
-// mentions tells whether an expression names a variable.
+// mentions reports whether an expression names a variable.
 func mentions(e ast.Expr, variable string) (found bool) {
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == variable

@@ -154,7 +154,7 @@ type chain struct {
 	closed bool
 }
 
-// chain follows selections down to a variable; ok is false where e is no such selection.
+// chain follows selections down to a variable; ok is false if e is no such selection.
 func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
 	switch e.Kind() {
 	case ast.IdentKind:

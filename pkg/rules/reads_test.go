@@ -116,7 +116,7 @@ func TestPrune(t *testing.T) {
 }
 
 // checkReads evaluates an expression on the object and on what Reads says of it, and fails where the results differ. It
-// tells whether there was anything to compare.
+// reports whether there was anything to compare.
 func checkReads(t *testing.T, env *Env, expr string, object map[string]any) bool {
 	t.Helper()
 	p, err := env.Any(expr, Upstream, "")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Result returns the schema of what Eval gives, as far as it can be told before anything is evaluated; nil where it
+// Result returns the schema of what Eval gives, as far as it can be told before anything is evaluated; nil if it
 // cannot. Where the types of the objects are not known, what the expression itself says is believed: of a.?b.orValue(0)
 // it is that of 0.
 func (p *Program) Result() *spec.Schema { return p.result }
@@ -49,7 +49,7 @@ func either(a, b *spec.Schema) *spec.Schema {
 	return nil
 }
 
-// schemaOf is the schema of values of a CEL type as JSON has them; nil where any value is of it.
+// schemaOf is the schema of values of a CEL type as JSON has them; nil if any value is of it.
 func schemaOf(t *types.Type) *spec.Schema {
 	if t == nil {
 		return nil

@@ -158,7 +158,7 @@ func (w *rewriter) prefixed(e ast.Expr, prefix string) ast.Expr {
 	return w.factory.NewMemberCall(0, "orValue", added, w.text(""))
 }
 
-// joined puts the prefix into the text that an expression begins with, which then is never blank; nil where it begins
+// joined puts the prefix into the text that an expression begins with, which then is never blank; nil if it begins
 // with something else.
 func (w *rewriter) joined(e ast.Expr, prefix string) ast.Expr {
 	switch {

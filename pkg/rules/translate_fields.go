@@ -195,7 +195,7 @@ func (w *rewriter) converted(p piece, optional bool) piece {
 	return piece{e: w.factory.NewMemberCall(0, "optMap", p.e, v, convert(v))}
 }
 
-// conversion is what makes a value of a schema's type of its JSON; nil where they are the same.
+// conversion is what makes a value of a schema's type of its JSON; nil if they are the same.
 func (w *rewriter) conversion(n *node) func(ast.Expr) ast.Expr {
 	call := func(name string) func(ast.Expr) ast.Expr {
 		return func(e ast.Expr) ast.Expr { return w.factory.NewCall(0, name, e) }

@@ -114,7 +114,7 @@ func (w *rewriter) bind(name string, at *node, names bindings) (ast.Expr, bindin
 	return w.factory.NewIdent(0, there), names.with(name, binding{name: there, at: at})
 }
 
-// taken tells whether another variable goes by that name there.
+// taken reports whether another variable goes by that name there.
 func (w *rewriter) taken(there, name string, names bindings) bool {
 	for other, b := range names {
 		if other != name && b.name == there && !b.global {

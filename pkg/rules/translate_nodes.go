@@ -7,7 +7,7 @@ import (
 
 // What the plain JSON of a value has in common with the value as its schema has it.
 
-// field is the schema of a field; nil where there is none.
+// field is the schema of a field; nil if there is none.
 func (n *node) field(name string) *node {
 	switch {
 	case n == nil:

@@ -21,7 +21,7 @@ type rewriter struct {
 // piece is an expression in the making.
 type piece struct {
 	e ast.Expr
-	// at is the schema of what the expression reads of self as plain JSON; nil where it is something else.
+	// at is the schema of what the expression reads of self as plain JSON; nil if it is something else.
 	at *node
 	// value is that of params, where it is written in, and constant tells that it is known. e is nil then.
 	value    any

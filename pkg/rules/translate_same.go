@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// same tells whether two expressions, both without macros expanded, are one. How a chain of && or || is put together
+// same reports whether two expressions, both without macros expanded, are one. How a chain of && or || is put together
 // does not matter.
 func same(a, b ast.Expr) bool {
 	f := ast.NewExprFactory()

@@ -53,7 +53,7 @@ var words = map[Reason]string{
 type Failure struct {
 	// Index is the rule's, in what CompileValidation was given.
 	Index int
-	// FieldPath is the field at fault as the API server writes it ("spec.replicas"); empty where the rule has none.
+	// FieldPath is the field at fault as the API server writes it ("spec.replicas"); empty if the rule has none.
 	FieldPath string
 	// Reason is never empty.
 	Reason Reason

@@ -154,7 +154,7 @@ func (m *plainMap) Contains(key ref.Val) ref.Val { return contains(m, key) }
 // ConvertToType implements ref.Val.
 func (m *plainMap) ConvertToType(t ref.Type) ref.Val { return convert(m, m.sortedMap, t) }
 
-// unescape returns the name of the field that a CEL identifier stands for; false where none can.
+// unescape returns the name of the field that a CEL identifier stands for; false if none can.
 func unescape(identifier string) (string, bool) {
 	if !strings.Contains(identifier, "__") {
 		return identifier, true

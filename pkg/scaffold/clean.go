@@ -86,7 +86,7 @@ func (s *source) clean() {
 	}
 }
 
-// dropMarks leaves out what the conventions put on every object: a manifest read back from a cluster bears the marks of
+// dropMarks leaves out what the conventions put on every object: a manifest read back from a cluster has the marks of
 // whoever made it.
 func (s *source) dropMarks(shared *Conventions) {
 	labels, annotations := shared.marks()

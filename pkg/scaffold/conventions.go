@@ -23,7 +23,7 @@ type Conventions struct {
 	File string
 	// Found tells that it is there already.
 	Found bool
-	// Domain is that of the keys; empty where the file found has none, and before UseDomain.
+	// Domain is that of the keys; empty if the file found has none, and before UseDomain.
 	Domain string
 	has    config.Conventions
 }

@@ -21,11 +21,11 @@ type Options struct {
 
 // Draft is everything that a first config needs, as text.
 type Draft struct {
-	// Definition is the definition to write; empty where the one that is there has all that is needed.
+	// Definition is the definition to write; empty if the one that is there has all that is needed.
 	Definition string
 	// Operator is the config.
 	Operator string
-	// Conventions is the shared conventions file; empty where there is one.
+	// Conventions is the shared conventions file; empty if there is one.
 	Conventions string
 	// Sample is a custom resource from which the manifests follow.
 	Sample string

@@ -136,7 +136,7 @@ func stepTo(list []any, i int) fieldpath.Step {
 	return fieldpath.Step{Kind: fieldpath.SelectorStep, Selector: map[string]string{"name": name}}
 }
 
-// takes tells whether a schema takes values like this one. One that says nothing of its type takes none here.
+// takes reports whether a schema takes values like this one. One that says nothing of its type takes none here.
 func takes(s *spec.Schema, value any) bool {
 	if either, _ := s.Extensions.GetBool("x-kubernetes-int-or-string"); either {
 		_, whole := value.(int64)

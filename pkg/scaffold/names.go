@@ -152,7 +152,7 @@ func (n *naming) walk(s *source, at *yaml.Node, key string, inList bool) {
 	}
 }
 
-// refers tells whether the name in a map is that of another object rather than of an item in a list.
+// refers reports whether the name in a map is that of another object rather than of an item in a list.
 func refers(m *yaml.Node, key string, inList bool) bool {
 	return !inList || mapEntry(m, "kind") != nil || strings.HasSuffix(strings.ToLower(key), "secrets")
 }

@@ -40,7 +40,7 @@ func KeepBaselines(list, before []Recorded) []Recorded {
 	return out
 }
 
-// Done tells whether it was made once and finished, well or badly.
+// Done reports whether it was made once and finished, well or badly.
 func (r Recorded) Done() bool { return r.State == StateFinished || r.State == StateFailed }
 
 // RecordedList is the list as the status has it: sorted by name, empty values left out.

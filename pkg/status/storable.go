@@ -26,9 +26,9 @@ type Storable struct {
 	Conditions ConditionsShape
 	// MaxMessage is how many bytes the message of a condition may have.
 	MaxMessage int
-	// status is the schema below .status; nil where anything is stored, or nothing is known.
+	// status is the schema below .status; nil if anything is stored, or nothing is known.
 	status *spec.Schema
-	// nothing is true where the kind has no status at all.
+	// nothing is true if the kind has no status at all.
 	nothing bool
 }
 
@@ -79,7 +79,7 @@ func keyedByType(s *spec.Schema) bool {
 	return len(keys) == 1 && keys[0] == "type"
 }
 
-// Stores tells whether the field at a path such as .status.downstreams can be stored.
+// Stores reports whether the field at a path such as .status.downstreams can be stored.
 func (s *Storable) Stores(path string) bool {
 	if s.nothing {
 		return false
@@ -102,7 +102,7 @@ func (s *Storable) Stores(path string) bool {
 	return true
 }
 
-// StoresItem tells whether items of the list at a path are known to store a field.
+// StoresItem reports whether items of the list at a path are known to store a field.
 func (s *Storable) StoresItem(path, field string) bool {
 	parsed, err := fieldpath.Parse(path)
 	if err != nil || s.status == nil || len(parsed) < 2 {

@@ -37,11 +37,11 @@ type Summary struct {
 	Types      Types
 	// Invalid has a message for each rule that does not hold.
 	Invalid []string
-	// Paused: the upstream bears the pause annotation.
+	// Paused: the upstream has the pause annotation.
 	Paused bool
 	// Downstreams are the wanted ones.
 	Downstreams []Fact
-	// Refused says which values of the config's own fields the status lacks; empty where it has all.
+	// Refused says which values of the config's own fields the status lacks; empty if it has all.
 	Refused string
 }
 
@@ -86,7 +86,7 @@ type Verdict struct {
 	Reason string
 }
 
-// Verdict tells whether the upstream is ready, and why: for being invalid, else as its worst downstream says.
+// Verdict reports whether the upstream is ready, and why: for being invalid, else as its worst downstream says.
 func (in Summary) Verdict() Verdict {
 	worst, rank := worstOf(in.Downstreams)
 	switch {
