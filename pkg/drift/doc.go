@@ -1,4 +1,4 @@
-// Package drift tells, from an object alone and without a request, whether it still is what was applied.
+// Package drift finds out from an object alone, without a request, whether it is still what was applied.
 //
 // Server-side apply records in metadata.managedFields which fields a manager applied. Walking the fields of our own
 // entry over the live object gives the projection: the live values of exactly the fields that we own. Where the API

@@ -1,6 +1,5 @@
-// Package engine keeps a cluster as configs say: it watches upstreams and downstreams, queues what changed, gathers
-// what is known, lets package pipeline decide, carries the decision out and reports.
+// Package engine runs the operators of all configs: it opens their watches, queues the upstreams that changed, lets package
+// reconcile work on them, and handles guard, reloads and handover between processes.
 //
-// It decides nothing itself, and it trusts neither the upstream's status nor its own memory further than the live
-// objects bear them out. It is the only package that watches.
+// It decides nothing about a single upstream.
 package engine

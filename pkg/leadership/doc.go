@@ -1,5 +1,5 @@
-// Package leadership lets only one of several processes write at a time. It also stops a process that wrongly takes itself
-// for that one: because it was frozen, because its machine was suspended, or because the API server cannot be reached.
+// Package leadership lets only one of several processes write at a time. It also stops a process that is no longer the leader
+// and does not know it: because it was frozen, its machine was suspended, or the API server cannot be reached.
 //
 // Election campaigns for a Lease and renews it with client-go's elector. Beside that elector it keeps a tenure: writing
 // is allowed until the renew deadline has passed since the last successful renewal was sent. Fence holds the requests of a

@@ -1,4 +1,4 @@
-// Package reconcile brings what follows from one upstream to what a config says: it gathers what stands, decides, acts,
-// finalizes and reports. It does so for run; in dry runs for plan, why and get (Preview), and for guard (Count). What is
-// watched, and when an upstream's turn has come, is not its concern.
+// Package reconcile reconciles one upstream: it gathers the live objects, decides, acts, finalizes and reports. It does so for
+// run; by dry runs for plan, why and get (Preview), and for guard (Count). It neither watches nor queues: that is package
+// engine.
 package reconcile
