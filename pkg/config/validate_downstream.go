@@ -11,7 +11,7 @@ import (
 
 func (v *validator) downstreams() {
 	if len(v.Downstreams) == 0 {
-		v.add("downstreams", "describe at least one downstream", "there is none")
+		v.add("downstreams", "describe at least one downstream", "required value is missing")
 	}
 	first := map[string]int{}
 	for i := range v.Downstreams {

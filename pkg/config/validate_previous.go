@@ -14,7 +14,7 @@ func (v *validator) adopt(at string, d *Downstream) {
 	}
 	path := at + ".adopt.fieldManagers"
 	if len(d.Adopt.FieldManagers) == 0 {
-		v.add(path, "name the writers as metadata.managedFields does, or leave out adopt", "there is none")
+		v.add(path, "name the writers as metadata.managedFields does, or leave out adopt", "required value is missing")
 	}
 	for i, name := range d.Adopt.FieldManagers {
 		here := fmt.Sprintf("%s[%d]", path, i)
