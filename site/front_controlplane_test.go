@@ -173,7 +173,7 @@ func TestSearchRanks(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ query, sections, want, reason string }{
-		{"drift", `[{page:"A",heading:"B",text:"drift, drift, drift, drift, drift, drift, drift, drift, drift, drift"},
+		{"drift", `[{page:"A",heading:"B",text:"drift and "+"drift ".repeat(9)},
 			{page:"A",heading:"Of drift",text:""}, {page:"Of drift",heading:"Of drift",text:""}]`,
 			"Of drift/Of drift, A/Of drift, A/B", "title, heading, text"},
 		{"drift", `[{page:"A",heading:"B",text:"a drift"}, {page:"A",heading:"C",text:"drift and drift"}]`, "A/C, A/B", "how often"},

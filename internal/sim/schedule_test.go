@@ -51,7 +51,8 @@ var actions = []string{
 // A step that begins something is often followed by one that comes in between.
 var (
 	beginnings = []string{"apply", "rename", "delete", "replace", "reload", "strip labels", "kill"}
-	attacks    = []string{"usurp", "usurp", "usurp", "strip labels", "strip labels", "delete object", "kill", "cut watches", "rename", "delete", "delete"}
+	attacks    = []string{"usurp", "usurp", "usurp", "strip labels", "strip labels", "delete object", "kill",
+		"cut watches", "rename", "delete", "delete"}
 )
 
 // removals are steps after which it cannot be told whether the operator has removed too much; half of the schedules have none.

@@ -228,7 +228,8 @@ func (w *world) usurp(ctx context.Context, u *unstructured.Unstructured) (did st
 
 // occupy makes an object of somebody else, where none may be adopted.
 func (w *world) occupy(ctx context.Context, namespace, name string) (did string, err error) {
-	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"theirs": "x"}}}
+	data := map[string]any{"theirs": "x"}
+	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
 	theirs.SetNamespace(namespace)
 	theirs.SetName(name)
 	if w.Setup.Example != "" || w.Setup.Orphan || w.foreign[key(theirs)] != nil {
