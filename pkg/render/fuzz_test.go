@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -86,7 +87,8 @@ var hiding = map[string]string{
 
 func compiled(tb testing.TB, text string) *Template {
 	tb.Helper()
-	t, err := Compile(text, Options{})
+	// The time limit is of the wall clock, and the machine may be busy.
+	t, err := Compile(text, Options{Limits: Limits{Time: time.Minute}})
 	if err != nil {
 		tb.Fatalf("compiling %q: %v", text, err)
 	}
