@@ -1,0 +1,73 @@
+package config
+
+// Conversion says how objects of a custom kind are converted between its served versions: each spoke to the hub and back, so
+// that two spokes convert by way of the hub.
+type Conversion struct {
+	// Hub is the version that every other served version converts through.
+	Hub string `json:"hub"`
+	// Spokes are the other served versions.
+	Spokes []Spoke `json:"spokes"`
+	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
+	Preserve *Preserve `json:"preserve,omitempty"`
+}
+
+// Spoke is a version that converts to the hub and back.
+type Spoke struct {
+	// Version of the spoke, such as v1beta1.
+	Version string `json:"version"`
+	// Rules state both directions at once.
+	Rules []ConversionRule `json:"rules,omitempty"`
+	// ToHub are steps from this version to the hub, after the rules. All of them read the object as it was before any.
+	ToHub []ConversionStep `json:"toHub,omitempty"`
+	// FromHub are steps from the hub to this version.
+	FromHub []ConversionStep `json:"fromHub,omitempty"`
+	// Lost acknowledges fields that do not survive a conversion.
+	Lost []LostField `json:"lost,omitempty"`
+}
+
+// ConversionRule states both directions: a field of the spoke, and the field of the hub that it becomes. Exactly one of move,
+// wrap, unwrap, forEach and default is set.
+type ConversionRule struct {
+	// Move is the path of a field of the spoke that has the path to in the hub.
+	Move string `json:"move,omitempty"`
+	// Wrap is the path of one value in the spoke that is a list of one item in the hub.
+	Wrap string `json:"wrap,omitempty"`
+	// Unwrap is the path of a list of one item in the spoke that is one value in the hub.
+	Unwrap string `json:"unwrap,omitempty"`
+	// ForEach is the path of a list or map in the spoke to whose items the rules apply.
+	ForEach string `json:"forEach,omitempty"`
+	// Default is the path of a field that one of the versions does not have: it gets the value on the way to the other one.
+	Default string `json:"default,omitempty"`
+	// To is the path in the hub, by default the same.
+	To string `json:"to,omitempty"`
+	// Values maps values of the spoke to values of the hub, for move.
+	Values map[string]string `json:"values,omitempty"`
+	// Value is the one that default gives.
+	Value any `json:"value,omitempty"`
+	// Rules apply to each item, for forEach. Their paths begin at the item.
+	Rules []ConversionRule `json:"rules,omitempty"`
+}
+
+// ConversionStep is one step of one direction: set with expression, or remove.
+type ConversionStep struct {
+	// Set is the path of the field to set.
+	Set string `json:"set,omitempty"`
+	// Expression is a CEL expression over self, the object before any step.
+	Expression string `json:"expression,omitempty" holds:"cel"`
+	// Remove are the paths of fields to remove.
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Preserve says where data travel that the target version has no room for.
+type Preserve struct {
+	// Annotation that holds them.
+	Annotation string `json:"annotation"`
+}
+
+// LostField acknowledges a loss.
+type LostField struct {
+	// Path of the field, in the version that has it.
+	Path string `json:"path"`
+	// Reason why it may be lost.
+	Reason string `json:"reason"`
+}

@@ -1,0 +1,339 @@
+package convert
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// Options are what a conversion is compiled against.
+type Options struct {
+	Kind     schema.GroupKind
+	Versions []*kinds.Version // those that are served
+	// Stored is the version in which objects are stored; empty where that is not known.
+	Stored string
+	// Version is the API server's, whose CEL is spoken; nil for the newest.
+	Version *version.Version
+}
+
+// Problem is something wrong with a conversion.
+type Problem struct {
+	// Path in the conversion: spokes[0].rules[1].move.
+	Path    string
+	Message string
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Path + ": " + p.Message }
+
+// Compile checks a conversion against the schemas of both sides of every rule, and prepares it. It returns all problems, each with
+// the place that has to be changed.
+func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
+	c := &compiler{options: o, versions: map[string]*kinds.Version{}}
+	for _, v := range o.Versions {
+		c.versions[v.Name] = v
+	}
+	made := c.converter(config)
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return made, nil
+}
+
+type compiler struct {
+	options  Options
+	versions map[string]*kinds.Version
+	problems []*Problem
+}
+
+func (c *compiler) problem(path, format string, args ...any) {
+	c.problems = append(c.problems, &Problem{path, fmt.Sprintf(format, args...)})
+}
+
+func (c *compiler) converter(config *config.Conversion) *Converter {
+	made := &Converter{kind: c.options.Kind, spokes: map[string]*spoke{}, stored: c.options.Stored}
+	if made.hub = c.served("hub", config.Hub); made.hub == nil {
+		return nil
+	}
+	if config.Preserve != nil {
+		if made.preserve = config.Preserve.Annotation; made.preserve == "" {
+			c.problem("preserve.annotation", "required value is missing: set the name of an annotation")
+		}
+	}
+	for i := range config.Spokes {
+		at := fmt.Sprintf("spokes[%d]", i)
+		from := &config.Spokes[i]
+		v := c.served(at+".version", from.Version)
+		switch {
+		case v == nil:
+		case v == made.hub:
+			c.problem(at+".version", "%s is the hub: a hub is no spoke", v.Name)
+		case made.spokes[v.Name] != nil:
+			c.problem(at+".version", "%s is listed twice", v.Name)
+		default:
+			made.spokes[v.Name] = c.spoke(at, from, v, made.hub, made.preserve != "")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.versions)) {
+		if made.spokes[name] == nil && name != made.hub.Name {
+			c.problem("spokes", "version %s is served and is missing: add it, or stop serving it", name)
+		}
+	}
+	return made
+}
+
+func (c *compiler) served(path, name string) *kinds.Version {
+	v := c.versions[name]
+	switch {
+	case name == "":
+		c.problem(path, "required value is missing: set one of %s", slices.Sorted(maps.Keys(c.versions)))
+	case v == nil:
+		c.problem(path, "%s does not serve version %q: it serves %s", c.options.Kind, name, slices.Sorted(maps.Keys(c.versions)))
+	}
+	return v
+}
+
+func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, preserves bool) *spoke {
+	made := &spoke{version: v}
+	spokeCover, hubCover := newCover(v.Structural), newCover(hub.Structural)
+	made.toHub, made.fromHub = c.rules(at+".rules", from.Rules, spokeCover, hubCover)
+	made.toHub = append(made.toHub, c.steps(at+".toHub", from.ToHub, v, spokeCover, hubCover)...)
+	made.fromHub = append(made.fromHub, c.steps(at+".fromHub", from.FromHub, hub, hubCover, spokeCover)...)
+	for i, lost := range from.Lost {
+		where := fmt.Sprintf("%s.lost[%d]", at, i)
+		p, ok := c.path(where+".path", lost.Path)
+		if lost.Reason == "" {
+			c.problem(where+".reason", "required value is missing: say why it may be lost")
+		}
+		if !ok {
+			continue
+		}
+		inSpoke, inHub := lookUp(v.Structural, p) != nil, lookUp(hub.Structural, p) != nil
+		if !inSpoke && !inHub {
+			c.problem(where+".path", "neither %s nor %s has %s", v.Name, hub.Name, p)
+		}
+		spokeCover.take(p, coverLost)
+		hubCover.take(p, coverLost)
+	}
+	a := &comparison{compiler: c, at: at, preserves: preserves, exact: len(from.ToHub)+len(from.FromHub)+len(from.Lost) == 0}
+	a.compare(spokeCover, hubCover, v, hub)
+	made.exact = a.exact
+	return made
+}
+
+func (c *compiler) path(at, text string) (fieldpath.Path, bool) {
+	if text == "" {
+		c.problem(at, "required value is missing: set the path of a field, such as .spec.size")
+		return nil, false
+	}
+	p, err := fieldpath.Parse(text)
+	if err != nil {
+		c.problem(at, "%v", err)
+		return nil, false
+	}
+	if slices.ContainsFunc(p, func(s fieldpath.Step) bool { return s.Kind != fieldpath.FieldStep }) {
+		c.problem(at, "%s: only fields can be named: for the items of a list use forEach", text)
+		return nil, false
+	}
+	return p, true
+}
+
+// place is path for one that a conversion changes. item: it begins at an item of a list.
+func (c *compiler) place(at, text string, item bool) (fieldpath.Path, bool) {
+	p, ok := c.path(at, text)
+	if ok && !item && !mayChange(p) {
+		c.problem(at, "%s cannot be converted: the API server lets a conversion change spec, status and the like, and of metadata labels and "+
+			"annotations", text)
+		return nil, false
+	}
+	return p, ok
+}
+
+func mayChange(p fieldpath.Path) bool {
+	switch p[0].Field {
+	case "apiVersion", "kind":
+		return false
+	case "metadata":
+		return len(p) > 2 && (p[1].Field == "labels" || p[1].Field == "annotations")
+	}
+	return true
+}
+
+// rules compiles the rules that state both directions.
+func (c *compiler) rules(at string, list []config.ConversionRule, spoke, hub *cover) (toHub, fromHub []operation) {
+	for i := range list {
+		there, back := c.rule(fmt.Sprintf("%s[%d]", at, i), &list[i], spoke, hub)
+		if there != nil {
+			toHub = append(toHub, there)
+		}
+		if back != nil {
+			fromHub = append(fromHub, back)
+		}
+	}
+	return toHub, fromHub
+}
+
+func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
+	forms := map[string]string{}
+	for name, path := range map[string]string{"move": r.Move, "wrap": r.Wrap, "unwrap": r.Unwrap, "forEach": r.ForEach, "default": r.Default} {
+		if path != "" {
+			forms[name] = path
+		}
+	}
+	if len(forms) != 1 {
+		c.problem(at, "exactly one of move, wrap, unwrap, forEach and default must be set, not %d", len(forms))
+		return nil, nil
+	}
+	for name, text := range forms {
+		from, ok := c.place(at+"."+name, text, spoke.item)
+		to, okTo := c.place(at+".to", cmp.Or(r.To, text), spoke.item)
+		if !ok || !okTo {
+			return nil, nil
+		}
+		if name == "default" {
+			return c.constant(at, from, r, spoke, hub)
+		}
+		s, h := c.pair(at, name, from, to, spoke, hub)
+		if s == nil || h == nil {
+			return nil, nil
+		}
+		there, back := transfer{from: from, to: to}, transfer{from: to, to: from}
+		switch name {
+		case "wrap":
+			there.change, back.change = wrapped, unwrapped
+			return &there, &back
+		case "unwrap":
+			there.change, back.change = unwrapped, wrapped
+			return &there, &back
+		case "forEach":
+			return c.each(at, there, back, r, spoke, s, h)
+		}
+		if len(r.Values) > 0 {
+			there.change, back.change = c.values(at+".values", r.Values)
+		}
+		return &there, &back
+	}
+	return nil, nil
+}
+
+// pair takes the places of a rule, and returns their schemas.
+func (c *compiler) pair(at, name string, from, to fieldpath.Path, spoke, hub *cover) (s, h *structuralschema.Structural) {
+	if s = lookUp(spoke.schema, from); s == nil {
+		c.problem(at+"."+name, "the spoke does not have %s", from)
+	}
+	if h = lookUp(hub.schema, to); h == nil {
+		c.problem(at+".to", "the hub does not have %s", to)
+	}
+	if s == nil || h == nil {
+		return s, h
+	}
+	for side, taken := range map[string]error{name: spoke.pair(from, to, name), "to": hub.pair(to, from, name)} {
+		if taken != nil {
+			c.problem(at+"."+side, "%v", taken)
+		}
+	}
+	return s, h
+}
+
+func (c *compiler) values(at string, there map[string]string) (func(any) (any, bool), func(any) (any, bool)) {
+	back := map[string]string{}
+	for _, from := range slices.Sorted(maps.Keys(there)) {
+		if other, ok := back[there[from]]; ok {
+			c.problem(at, "%q and %q both become %q: on the way back only one of them can be meant", other, from, there[from])
+		}
+		back[there[from]] = from
+	}
+	return renamed(there), renamed(back)
+}
+
+// constant compiles a default, for the side that has the field.
+func (c *compiler) constant(at string, p fieldpath.Path, r *config.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
+	inSpoke, inHub := lookUp(spoke.schema, p) != nil, lookUp(hub.schema, p) != nil
+	switch {
+	case inSpoke == inHub:
+		c.problem(at+".default", "exactly one of the versions must have %s", p)
+	case inHub:
+		hub.take(p, coverDefault)
+		return &constant{p, r.Value}, &removal{p}
+	default:
+		spoke.take(p, coverDefault)
+		return &removal{p}, &constant{p, r.Value}
+	}
+	return nil, nil
+}
+
+// each compiles a forEach.
+func (c *compiler) each(
+	at string, there, back transfer, r *config.ConversionRule, spoke *cover, s, h *structuralschema.Structural,
+) (toHub, fromHub operation) {
+	spokeItem, hubItem := itemOf(s), itemOf(h)
+	if spokeItem == nil || hubItem == nil {
+		c.problem(at+".forEach", "both versions must have a list or a map of objects there")
+		return nil, nil
+	}
+	items := [2]*cover{newCover(spokeItem), newCover(hubItem)}
+	items[0].item, items[1].item = true, true
+	spoke.entries[there.from.String()].items = &items
+	toHubs, fromHubs := c.rules(at+".rules", r.Rules, items[0], items[1])
+	return &each{there, toHubs}, &each{back, fromHubs}
+}
+
+// steps compiles the steps of one direction.
+func (c *compiler) steps(at string, list []config.ConversionStep, source *kinds.Version, from, to *cover) []operation {
+	if len(list) == 0 {
+		return nil
+	}
+	env, err := rules.NewEnv(rules.EnvOptions{Version: c.options.Version, Self: source.Schema})
+	if err != nil {
+		c.problem(at, "%v", err)
+		return nil
+	}
+	var made []operation
+	for i, step := range list {
+		where := fmt.Sprintf("%s[%d]", at, i)
+		switch {
+		case (step.Set != "") == (len(step.Remove) > 0):
+			c.problem(where, "exactly one of set and remove must be set")
+			continue
+		case step.Set != "" && step.Expression == "":
+			c.problem(where+".expression", "required value is missing: set a CEL expression over self")
+			continue
+		}
+		for n, text := range step.Remove {
+			if p, ok := c.place(fmt.Sprintf("%s.remove[%d]", where, n), text, false); ok {
+				made = append(made, &removal{p})
+			}
+		}
+		if step.Set == "" {
+			continue
+		}
+		p, ok := c.place(where+".set", step.Set, false)
+		program, err := env.Any(step.Expression, rules.Upstream, "")
+		var wrong *rules.CompileError
+		if errors.As(err, &wrong) {
+			c.problem(where+".expression", "%v", wrong)
+		}
+		if !ok || err != nil {
+			continue
+		}
+		if lookUp(to.schema, p) == nil {
+			c.problem(where+".set", "the target version does not have %s", p)
+		}
+		to.take(p, coverComputed)
+		paths, whole := program.Reads("self")
+		from.readBy(paths, whole)
+		made = append(made, &computed{p, program})
+	}
+	return made
+}

@@ -1,0 +1,110 @@
+package convert_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// compile compiles the conversion of a case against its CRD.
+func compile(t *testing.T, crd, conversion []byte) (*convert.Converter, []*convert.Problem) {
+	t.Helper()
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(crd, &definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kinds.Versions(&definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf config.Conversion
+	if err := yaml.UnmarshalStrict(conversion, &conf); err != nil {
+		t.Fatal(err)
+	}
+	return convert.Compile(&conf, convert.Options{
+		Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions,
+	})
+}
+
+func object(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var obj map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// TestCases runs the cases in testdata: a CRD, a conversion, and either its problems or objects that are converted in order.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			runCase(t, file)
+		})
+	}
+}
+
+func runCase(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, f := range archive.Files {
+		files[f.Name] = f.Data
+	}
+	c, problems := compile(t, files["crd.yaml"], files["conversion.yaml"])
+	var told strings.Builder
+	for _, p := range problems {
+		told.WriteString(p.Error() + "\n")
+	}
+	if want := string(files["problems.txt"]); told.String() != want {
+		if os.Getenv("UPDATE") != "" {
+			t.Logf("%s", told.String())
+		}
+		t.Fatalf("problems (-want +got):\n%s", cmp.Diff(want, told.String()))
+	}
+	for _, f := range archive.Files {
+		name, to, ok := strings.Cut(strings.TrimSuffix(f.Name, ".yaml"), " to ")
+		if !ok {
+			continue
+		}
+		obj := object(t, files[name+".yaml"])
+		if err := c.Convert(t.Context(), obj, strings.Fields(to)[0]); err != nil {
+			if got := err.Error() + "\n"; got != string(f.Data) {
+				t.Errorf("%s: error (-want +got):\n%s", f.Name, cmp.Diff(string(f.Data), got))
+			}
+			continue
+		}
+		got, err := yaml.Marshal(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(f.Data), string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// Converter converts the objects of one kind between its versions. Safe for concurrent use.
+type Converter struct {
+	kind     schema.GroupKind
+	hub      *kinds.Version
+	spokes   map[string]*spoke
+	preserve string // the annotation; empty without
+	// stored is the version in which objects are stored; empty where that is not known.
+	stored string
+}
+
+// spoke is one version that converts to the hub and back.
+type spoke struct {
+	version        *kinds.Version
+	toHub, fromHub []operation
+	// exact: nothing can get lost, by the construction of the rules.
+	exact bool
+}
+
+// Versions lists the versions that objects can be converted between.
+func (c *Converter) Versions() []string {
+	return slices.Sorted(maps.Keys(c.spokes))
+}
+
+// Convert converts an object to a version, in place: it must belong to the caller. The object has to be valid in the version that
+// it names, with the fields and defaults that the API server gives it there. After an error the object is of no use.
+func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) error {
+	from, err := c.versionOf(obj)
+	if err != nil {
+		return err
+	}
+	if err := c.knows(to); err != nil {
+		return err
+	}
+	if from == to {
+		return nil
+	}
+	b := rules.NewBudget(ctx)
+	for _, next := range c.route(from, to) {
+		if err := c.hop(obj, from, next, b); err != nil {
+			return fmt.Errorf("converting from %s to %s: %w", from, next, err)
+		}
+		from = next
+	}
+	return nil
+}
+
+// route are the versions to go through.
+func (c *Converter) route(from, to string) []string {
+	if from == c.hub.Name || to == c.hub.Name {
+		return []string{to}
+	}
+	return []string{c.hub.Name, to}
+}
+
+// hop is one conversion between a spoke and the hub.
+func (c *Converter) hop(obj map[string]any, from, to string, b *rules.Budget) error {
+	s := c.spokes[from]
+	if s == nil {
+		s = c.spokes[to]
+	}
+	if c.preserve == "" || s.exact {
+		return c.carry(obj, from, to, b)
+	}
+	return c.preserving(obj, from, to, b)
+}
+
+// carry applies the rules alone.
+func (c *Converter) carry(obj map[string]any, from, to string, b *rules.Budget) error {
+	operations := c.operations(from, to)
+	if err := carryOut(operations, obj, b); err != nil {
+		return err
+	}
+	obj["apiVersion"] = schema.GroupVersion{Group: c.kind.Group, Version: to}.String()
+	return nil
+}
+
+func (c *Converter) operations(from, to string) []operation {
+	if from == c.hub.Name {
+		return c.spokes[to].fromHub
+	}
+	return c.spokes[from].toHub
+}
+
+// version returns a version by its name.
+func (c *Converter) version(name string) *kinds.Version {
+	if name == c.hub.Name {
+		return c.hub
+	}
+	return c.spokes[name].version
+}
+
+func (c *Converter) knows(version string) error {
+	if version != c.hub.Name && c.spokes[version] == nil {
+		return fmt.Errorf("version %s of %s is not in the conversion: it has %s, and the hub %s", version, c.kind, c.Versions(), c.hub.Name)
+	}
+	return nil
+}
+
+func (c *Converter) versionOf(obj map[string]any) (string, error) {
+	text, _ := obj["apiVersion"].(string)
+	gv, err := schema.ParseGroupVersion(text)
+	if err != nil || gv.Group != c.kind.Group {
+		return "", fmt.Errorf("apiVersion %q: it is not one of %s", text, c.kind.Group)
+	}
+	if kind, _ := obj["kind"].(string); kind != c.kind.Kind {
+		return "", fmt.Errorf("kind %q: it is not %s", kind, c.kind.Kind)
+	}
+	return gv.Version, c.knows(gv.Version)
+}

@@ -1,0 +1,273 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// cover is what the rules of a spoke say about the fields of one side: of the whole object, or of the items of a list.
+type cover struct {
+	schema  *structuralschema.Structural
+	item    bool
+	entries map[string]*covered
+	// reads are the paths that expressions read; whole: they read everything.
+	reads [][]string
+	whole bool
+}
+
+// covered is one field.
+type covered struct {
+	path  fieldpath.Path
+	by    string
+	other fieldpath.Path // of a pair, the path on the other side
+	// items are the covers of both sides' items, for forEach.
+	items *[2]*cover
+}
+
+const (
+	coverLost     = "lost"
+	coverDefault  = "default"
+	coverComputed = "set"
+)
+
+func newCover(s *structuralschema.Structural) *cover {
+	return &cover{schema: s, entries: map[string]*covered{}}
+}
+
+// take notes that a rule is about a field.
+func (c *cover) take(p fieldpath.Path, by string) { c.entries[p.String()] = &covered{path: p, by: by} }
+
+// pair notes one side of a rule that has two. A field can be in one rule only.
+func (c *cover) pair(p, other fieldpath.Path, by string) error {
+	for _, key := range slices.Sorted(maps.Keys(c.entries)) {
+		if taken := c.entries[key]; taken.path.Overlaps(p) {
+			return fmt.Errorf("%s is in another rule already, as %s", p, key)
+		}
+	}
+	c.entries[p.String()] = &covered{path: p, by: by, other: other}
+	return nil
+}
+
+func (c *cover) readBy(paths [][]string, whole bool) {
+	c.reads, c.whole = append(c.reads, paths...), c.whole || whole
+}
+
+// isRead tells whether an expression reads a field, or something in it.
+func (c *cover) isRead(p fieldpath.Path) bool {
+	return c.whole || slices.ContainsFunc(c.reads, func(read []string) bool { return fieldpath.New(read...).Overlaps(p) })
+}
+
+// entry is what covers a field; below tells whether something covers fields in it.
+func (c *cover) entry(p fieldpath.Path) (found *covered, below bool) {
+	if found = c.entries[p.String()]; found != nil {
+		return found, false
+	}
+	for _, e := range c.entries {
+		below = below || e.path.HasPrefix(p)
+	}
+	return nil, below
+}
+
+// lookUp is the schema of a field; nil where there is none.
+func lookUp(s *structuralschema.Structural, p fieldpath.Path) *structuralschema.Structural {
+	for _, step := range p {
+		if s = member(s, step.Field); s == nil {
+			return nil
+		}
+	}
+	return s
+}
+
+// itemOf is the schema of the items of a list or map of objects; nil for anything else.
+func itemOf(s *structuralschema.Structural) *structuralschema.Structural {
+	switch {
+	case s.Items != nil && s.Items.Type == "object":
+		return s.Items
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil && s.AdditionalProperties.Structural.Type == "object":
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}
+
+// comparison finds what no rule says anything about, though the versions differ there.
+type comparison struct {
+	*compiler
+	at        string
+	names     [2]string
+	preserves bool
+	exact     bool
+}
+
+func (c *comparison) compare(spoke, hub *cover, v, h *kinds.Version) {
+	c.names = [2]string{v.Name, h.Name}
+	c.sides(spoke, hub, nil)
+}
+
+// sides compares two objects: in place of a path that both have, the covers say what belongs together.
+func (c *comparison) sides(spoke, hub *cover, above fieldpath.Path) {
+	c.walk(spoke, hub, 0, nil, spoke.schema, hub.schema, above)
+	c.walk(hub, spoke, 1, nil, hub.schema, spoke.schema, above)
+}
+
+// walk goes through the fields of one side that has an object at a path, which the other side may not have.
+func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := at.Child(name)
+		if len(above) == 0 && !own.item && len(p) == 1 && (name == "metadata" || name == "apiVersion" || name == "kind") {
+			continue
+		}
+		mine, theirs := member(s, name), member(o, name)
+		e, below := own.entry(p)
+		switch {
+		case e != nil:
+			c.covered(own, other, side, e, mine, above)
+		case below:
+			c.walk(own, other, side, p, mine, theirs, above)
+		case own.isRead(p):
+			c.exact = false
+		case theirs == nil:
+			c.missing(own, side, p, above)
+		default:
+			if taken, inside := other.entry(p); taken != nil || inside {
+				if taken != nil && (taken.by == coverComputed || taken.by == coverLost || taken.by == coverDefault) {
+					c.exact = false
+					continue
+				}
+				if taken != nil {
+					c.missing(own, side, p, above)
+					continue
+				}
+			}
+			if side == 0 {
+				c.same(p, mine, theirs, above)
+			}
+		}
+	}
+}
+
+func (c *comparison) missing(own *cover, side int, p, above fieldpath.Path) {
+	c.exact = false
+	if c.preserves {
+		return
+	}
+	c.problem(c.at, "%s has %s, for which no rule names a field of %s: add a rule, keep it by preserve, or acknowledge it in lost",
+		c.names[side], slices.Concat(above, p), c.names[1-side])
+}
+
+// covered compares what a rule has put together.
+func (c *comparison) covered(own, other *cover, side int, e *covered, mine *structuralschema.Structural, above fieldpath.Path) {
+	if e.other == nil {
+		c.exact = false
+		return
+	}
+	if side == 1 {
+		return // the spoke's side has done it
+	}
+	theirs := lookUp(other.schema, e.other)
+	where := slices.Concat(above, e.path)
+	switch e.by {
+	case "wrap":
+		c.exact = false
+		c.same(where, mine, theirs.Items, nil)
+	case "unwrap":
+		c.exact = false
+		c.same(where, mine.Items, theirs, nil)
+	case "forEach":
+		if e.items != nil {
+			if !sameKind(mine, theirs) {
+				c.differs(where, mine, theirs)
+			}
+			c.exact = c.exact && sameAlone(mine, theirs)
+			c.sides(e.items[0], e.items[1], where)
+		}
+	default:
+		if len(e.path) != len(e.other) || !e.path[:len(e.path)-1].Equal(e.other[:len(e.other)-1]) {
+			c.exact = false // what a field was in may be empty without it, and gone in the other version
+		}
+		c.same(where, mine, theirs, nil)
+	}
+}
+
+// same compares two schemas that say what one value may be.
+func (c *comparison) same(p fieldpath.Path, s, h *structuralschema.Structural, above fieldpath.Path) {
+	if s == nil || h == nil || !sameKind(s, h) {
+		c.differs(slices.Concat(above, p), s, h)
+		return
+	}
+	c.exact = c.exact && sameAlone(s, h)
+	for _, name := range slices.Sorted(maps.Keys(unionOf(s.Properties, h.Properties))) {
+		mine, theirs := member(s, name), member(h, name)
+		switch at := p.Child(name); {
+		case mine == nil:
+			c.missing(nil, 1, at, above)
+		case theirs == nil:
+			c.missing(nil, 0, at, above)
+		default:
+			c.same(at, mine, theirs, above)
+		}
+	}
+	if s.Items != nil && h.Items != nil {
+		c.same(p, s.Items, h.Items, above)
+	}
+	if a, b := additional(s), additional(h); a != nil && b != nil {
+		c.same(p, a, b, above)
+	}
+}
+
+func unionOf(a, b map[string]structuralschema.Structural) map[string]struct{} {
+	all := map[string]struct{}{}
+	for name := range a {
+		all[name] = struct{}{}
+	}
+	for name := range b {
+		all[name] = struct{}{}
+	}
+	return all
+}
+
+func additional(s *structuralschema.Structural) *structuralschema.Structural {
+	if s.AdditionalProperties == nil {
+		return nil
+	}
+	return s.AdditionalProperties.Structural
+}
+
+func (c *comparison) differs(p fieldpath.Path, s, h *structuralschema.Structural) {
+	c.exact = false
+	c.problem(c.at, "%s is %s in %s and %s in %s: set it by expressions in toHub and fromHub",
+		p, describe(s), c.names[0], describe(h), c.names[1])
+}
+
+func describe(s *structuralschema.Structural) string {
+	switch {
+	case s == nil:
+		return "missing"
+	case s.XIntOrString:
+		return "an integer or string"
+	case s.Type == "":
+		return "anything"
+	case strings.ContainsRune("aeiou", rune(s.Type[0])):
+		return "an " + s.Type
+	}
+	return "a " + s.Type
+}
+
+func sameKind(s, h *structuralschema.Structural) bool {
+	return s.Type == h.Type && s.XIntOrString == h.XIntOrString && (s.Items == nil) == (h.Items == nil) && (additional(s) == nil) == (additional(h) == nil)
+}
+
+// sameAlone tells whether two schemas say the same, but for the fields and items in them.
+func sameAlone(s, h *structuralschema.Structural) bool {
+	a, b := *s, *h
+	a.Description, b.Description, a.Title, b.Title = "", "", "", ""
+	a.Properties, b.Properties, a.Items, b.Items, a.AdditionalProperties, b.AdditionalProperties = nil, nil, nil, nil, nil, nil
+	return reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,175 @@
+package convert
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// operation is one step of one direction. All operations of a direction read before the first one writes, so that each sees the
+// object as it was, without a copy of it.
+type operation interface {
+	// read returns what is to be written; ok is false where there is nothing.
+	read(obj map[string]any, b *rules.Budget) (value any, ok bool, err error)
+	// clear removes what is not at its old place any more.
+	clear(obj map[string]any)
+	// write puts a value that read returned to its new place. Without one it is not called.
+	write(obj map[string]any, value any, b *rules.Budget) error
+}
+
+// carryOut applies operations to an object, in place.
+func carryOut(operations []operation, obj map[string]any, b *rules.Budget) error {
+	values := make([]any, len(operations))
+	found := make([]bool, len(operations))
+	for i, o := range operations {
+		var err error
+		if values[i], found[i], err = o.read(obj, b); err != nil {
+			return err
+		}
+	}
+	for _, o := range operations {
+		o.clear(obj)
+	}
+	for i, o := range operations {
+		if found[i] {
+			if err := o.write(obj, values[i], b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// transfer takes a value from one place to another, which may be the same, and changes it on the way.
+type transfer struct {
+	from, to fieldpath.Path
+	change   func(any) (value any, ok bool) // nil: it stays as it is
+}
+
+func (t *transfer) read(obj map[string]any, _ *rules.Budget) (any, bool, error) {
+	value, ok := fieldpath.Get(obj, t.from)
+	if ok && t.change != nil {
+		value, ok = t.change(value)
+	}
+	return value, ok, nil
+}
+
+func (t *transfer) clear(obj map[string]any) { fieldpath.Remove(obj, t.from) }
+
+func (t *transfer) write(obj map[string]any, value any, _ *rules.Budget) error {
+	return fieldpath.Set(obj, t.to, value)
+}
+
+// wrapped makes a list of one item of a value.
+func wrapped(value any) (any, bool) {
+	if value == nil {
+		return nil, true
+	}
+	return []any{value}, true
+}
+
+// unwrapped is the first item of a list.
+func unwrapped(value any) (any, bool) {
+	list, ok := value.([]any)
+	if !ok {
+		return value, true // null
+	}
+	if len(list) == 0 {
+		return nil, false
+	}
+	return list[0], true
+}
+
+// renamed maps strings; others stay.
+func renamed(values map[string]string) func(any) (any, bool) {
+	return func(value any) (any, bool) {
+		if text, ok := value.(string); ok {
+			if to, ok := values[text]; ok {
+				return to, true
+			}
+		}
+		return value, true
+	}
+}
+
+// constant gives a field a value where it has none.
+type constant struct {
+	at    fieldpath.Path
+	value any
+}
+
+func (c *constant) read(obj map[string]any, _ *rules.Budget) (any, bool, error) {
+	return c.value, true, nil
+}
+
+func (c *constant) clear(map[string]any) {}
+
+func (c *constant) write(obj map[string]any, value any, _ *rules.Budget) error {
+	if _, ok := fieldpath.Get(obj, c.at); ok {
+		return nil
+	}
+	return fieldpath.Set(obj, c.at, runtime.DeepCopyJSONValue(value))
+}
+
+// removal removes a field.
+type removal struct{ at fieldpath.Path }
+
+func (r *removal) read(map[string]any, *rules.Budget) (any, bool, error) { return nil, true, nil }
+
+func (r *removal) clear(map[string]any) {}
+
+func (r *removal) write(obj map[string]any, _ any, _ *rules.Budget) error {
+	fieldpath.Remove(obj, r.at)
+	return nil
+}
+
+// computed sets a field to the result of an expression.
+type computed struct {
+	at      fieldpath.Path
+	program *rules.Program
+}
+
+func (c *computed) read(obj map[string]any, b *rules.Budget) (any, bool, error) {
+	value, err := c.program.Eval(rules.Vars{Self: obj}, b)
+	if err != nil {
+		return nil, false, fmt.Errorf("set %s: %w", c.at, err)
+	}
+	return runtime.DeepCopyJSONValue(value), true, nil
+}
+
+func (c *computed) clear(map[string]any) {}
+
+func (c *computed) write(obj map[string]any, value any, _ *rules.Budget) error {
+	return fieldpath.Set(obj, c.at, value)
+}
+
+// each applies operations to the items of a list or of a map.
+type each struct {
+	transfer
+	operations []operation
+}
+
+func (e *each) write(obj map[string]any, value any, b *rules.Budget) error {
+	switch items := value.(type) {
+	case []any:
+		for i := range items {
+			if item, ok := items[i].(map[string]any); ok {
+				if err := carryOut(e.operations, item, b); err != nil {
+					return fmt.Errorf("%s[%d]: %w", e.from, i, err)
+				}
+			}
+		}
+	case map[string]any:
+		for key := range items {
+			if item, ok := items[key].(map[string]any); ok {
+				if err := carryOut(e.operations, item, b); err != nil {
+					return fmt.Errorf("%s[%q]: %w", e.from, key, err)
+				}
+			}
+		}
+	}
+	return e.transfer.write(obj, value, b)
+}

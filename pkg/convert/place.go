@@ -1,0 +1,220 @@
+package convert
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// place is a path in an object: strings are fields, maps[string]any the keys of a list's item.
+type place []any
+
+// isValid tells whether every step is a field or keys: places come from annotations that anybody may have written. No step leads
+// out of what a conversion may change.
+func (p place) isValid() bool {
+	if len(p) == 0 || slices.Contains([]any{"apiVersion", "kind"}, p[0]) {
+		return false
+	}
+	if p[0] == "metadata" && (len(p) < 2 || p[1] != "labels" && p[1] != "annotations") {
+		return false
+	}
+	for _, step := range p {
+		switch step.(type) {
+		case string, map[string]any:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// parent returns the map or list that the last step is in; nil where it is missing.
+func (p place) parent(obj any) any {
+	for _, step := range p[:len(p)-1] {
+		obj = enter(obj, step)
+	}
+	return obj
+}
+
+func enter(obj, step any) any {
+	switch at := obj.(type) {
+	case map[string]any:
+		if key, ok := step.(string); ok {
+			return at[key]
+		}
+	case []any:
+		if i := find(at, step); i >= 0 {
+			return at[i]
+		}
+	}
+	return nil
+}
+
+// find is the index of a list's item by its keys; -1 for none.
+func find(list []any, step any) int {
+	keys, ok := step.(map[string]any)
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(list, func(item any) bool {
+		fields, ok := item.(map[string]any)
+		for key, want := range keys {
+			ok = ok && equal(fields[key], want)
+		}
+		return ok
+	})
+}
+
+func (p place) get(obj any) (value any, ok bool) {
+	last := p[len(p)-1]
+	switch at := p.parent(obj).(type) {
+	case map[string]any:
+		if key, isField := last.(string); isField {
+			value, ok = at[key]
+		}
+	case []any:
+		if i := find(at, last); i >= 0 {
+			return at[i], true
+		}
+	}
+	return value, ok
+}
+
+// set sets a field of a map that is there; what it was in is gone otherwise.
+func (p place) set(obj, value any) {
+	if at, ok := p.parent(obj).(map[string]any); ok && at != nil {
+		if key, ok := p[len(p)-1].(string); ok {
+			at[key] = value
+		}
+	}
+}
+
+func (p place) remove(obj any) {
+	if at, ok := p.parent(obj).(map[string]any); ok {
+		if key, ok := p[len(p)-1].(string); ok {
+			delete(at, key)
+		}
+	}
+}
+
+func (p place) child(step any) place { return append(slices.Clip(slices.Clone(p)), step) }
+
+// equal compares values as JSON does, in which 1 and 1.0 are one number.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case int64:
+		if f, ok := b.(float64); ok {
+			return int64(f) == a && float64(int64(f)) == f
+		}
+	case float64:
+		if _, ok := b.(int64); ok {
+			return equal(b, a)
+		}
+	case map[string]any:
+		m, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, m, equal)
+	case []any:
+		l, ok := b.([]any)
+		return ok && slices.EqualFunc(a, l, equal)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// differences lists the fields in which two objects differ, as far down as the schema says what is one thing.
+func differences(before, back map[string]any, s *structuralschema.Structural) []keptField {
+	d := differ{}
+	for _, key := range slices.Sorted(maps.Keys(union(before, back))) {
+		switch key {
+		case "apiVersion", "kind":
+		case "metadata":
+			for _, field := range []string{"annotations", "labels"} {
+				d.compare(place{key, field}, enter(before[key], field), enter(back[key], field), nil)
+			}
+		default:
+			property := s.Properties[key]
+			d.field(place{key}, before, back, key, &property)
+		}
+	}
+	return d.found
+}
+
+type differ struct{ found []keptField }
+
+func union(a, b map[string]any) map[string]any {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+// field compares a field that may be absent from either.
+func (d *differ) field(at place, before, back map[string]any, key string, s *structuralschema.Structural) {
+	is, hasIs := before[key]
+	was, hasWas := back[key]
+	if hasIs && hasWas {
+		d.compare(at, is, was, s)
+		return
+	}
+	d.found = append(d.found, keptField{Path: at, Is: is, Was: was, IsAbsent: !hasIs, WasAbsent: !hasWas})
+}
+
+func (d *differ) compare(at place, is, was any, s *structuralschema.Structural) {
+	if equal(is, was) {
+		return
+	}
+	switch is := is.(type) {
+	case map[string]any:
+		if back, ok := was.(map[string]any); ok {
+			for _, key := range slices.Sorted(maps.Keys(union(is, back))) {
+				d.field(at.child(key), is, back, key, member(s, key))
+			}
+			return
+		}
+	case []any:
+		if back, ok := was.([]any); ok && d.items(at, is, back, s) {
+			return
+		}
+	}
+	d.found = append(d.found, keptField{Path: at, Is: is, Was: was})
+}
+
+// items compares the items of a list that have keys, if both lists have the same ones in the same order.
+func (d *differ) items(at place, is, back []any, s *structuralschema.Structural) bool {
+	if s == nil || s.XListType == nil || *s.XListType != "map" || len(is) != len(back) {
+		return false
+	}
+	keys := make([]map[string]any, len(is))
+	for i := range is {
+		a, isMap := is[i].(map[string]any)
+		b, isMapToo := back[i].(map[string]any)
+		keys[i] = map[string]any{}
+		for _, key := range s.XListMapKeys {
+			if !isMap || !isMapToo || !equal(a[key], b[key]) {
+				return false
+			}
+			keys[i][key] = a[key]
+		}
+	}
+	for i := range is {
+		d.compare(at.child(keys[i]), is[i], back[i], s.Items)
+	}
+	return true
+}
+
+// member is the schema of a map's key; nil where there is none.
+func member(s *structuralschema.Structural, key string) *structuralschema.Structural {
+	if s == nil {
+		return nil
+	}
+	if property, ok := s.Properties[key]; ok {
+		return &property
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}

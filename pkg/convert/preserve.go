@@ -1,0 +1,149 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// maxPreserved bounds what the annotation takes of the 256 KiB that an object's annotations have together.
+const maxPreserved = 128 << 10
+
+// errTooLarge refuses what would lose data: the stored object would not have them.
+var errTooLarge = errors.New("what the target version has no room for is larger than 128 KiB, which an annotation cannot take")
+
+// errWasTooLarge refuses to write back an object that was read without the data that did not fit.
+var errWasTooLarge = errors.New("the object was read without fields that this version has no room for, since they are larger than 128 KiB: " +
+	"writing it back would lose them; change it in the version that has them")
+
+// kept are the data of one version that travel on an object of another one.
+type kept struct {
+	// Fields that would not survive the way there and back.
+	Fields []keptField `json:"fields,omitempty"`
+	// TooLarge: they do not fit.
+	TooLarge bool `json:"tooLarge,omitempty"`
+}
+
+// keptField is a field as it was before the conversion, and as it would be after the way back.
+type keptField struct {
+	Path place `json:"path"`
+	Is   any   `json:"is,omitempty"` // absent where the field was
+	Was  any   `json:"back,omitempty"`
+	// IsAbsent and WasAbsent tell an absent field from null.
+	IsAbsent  bool `json:"absent,omitempty"`
+	WasAbsent bool `json:"backAbsent,omitempty"`
+}
+
+// preserving applies the rules and has what would not survive travel in the annotation; what travels there for the target version
+// is put back, unless it was changed since, or would make the object invalid.
+func (c *Converter) preserving(obj map[string]any, from, to string, b *rules.Budget) error {
+	source, target := c.version(from), c.version(to)
+	all := c.takeKept(obj)
+	before := runtime.DeepCopyJSON(obj)
+	if err := c.carry(obj, from, to, b); err != nil {
+		return err
+	}
+	target.Coerce(obj)
+	if mine := all[to]; mine != nil {
+		if mine.TooLarge {
+			return errWasTooLarge
+		}
+		c.putBack(obj, mine, target)
+	}
+	delete(all, to)
+
+	back := runtime.DeepCopyJSON(obj)
+	if err := c.carry(back, to, from, b); err != nil {
+		return err
+	}
+	source.Coerce(back)
+	delete(all, from)
+	if fields := differences(before, back, source.Structural); len(fields) > 0 {
+		all[from] = &kept{Fields: fields}
+	}
+	return c.annotate(obj, all, from, to)
+}
+
+// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without.
+func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Version) {
+	restored := runtime.DeepCopyJSON(obj)
+	for _, f := range mine.Fields {
+		now, ok := f.Path.get(restored)
+		if unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was); !unchanged {
+			continue
+		}
+		if f.IsAbsent {
+			f.Path.remove(restored)
+		} else {
+			f.Path.set(restored, f.Is)
+		}
+	}
+	target.Coerce(restored)
+	if ctx := context.TODO(); len(target.Validate(ctx, restored)) == 0 || len(target.Validate(ctx, obj)) > 0 {
+		clear(obj)
+		maps.Copy(obj, restored)
+	}
+}
+
+// takeKept reads the annotation and takes it off. What cannot be read stays where it is: nothing is known of it, and nothing is lost.
+func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
+	all := map[string]*kept{}
+	annotations := annotationsOf(obj)
+	text, ok := annotations[c.preserve].(string)
+	if !ok {
+		return all
+	}
+	if len(text) > maxPreserved {
+		return all
+	}
+	if strict, err := kjson.UnmarshalStrict([]byte(text), &all); err != nil || len(strict) > 0 {
+		return map[string]*kept{}
+	}
+	for version, k := range all {
+		if k == nil || c.knows(version) != nil || slices.ContainsFunc(k.Fields, func(f keptField) bool { return !f.Path.isValid() }) {
+			return map[string]*kept{}
+		}
+	}
+	delete(annotations, c.preserve)
+	return all
+}
+
+// annotate writes what travels. from is the version that the object had, to the one that it has.
+func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to string) error {
+	metadata, _ := obj["metadata"].(map[string]any)
+	if len(all) > 0 {
+		text, err := json.Marshal(all)
+		if err == nil && len(text) > maxPreserved {
+			if to == c.stored {
+				return errTooLarge
+			}
+			text, err = json.Marshal(map[string]*kept{from: {TooLarge: true}})
+		}
+		if err != nil {
+			return err
+		}
+		annotations := annotationsOf(obj)
+		if annotations == nil {
+			annotations = map[string]any{}
+			metadata["annotations"] = annotations
+		}
+		annotations[c.preserve] = string(text)
+	} else if annotations := annotationsOf(obj); annotations != nil && len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return nil
+}
+
+func annotationsOf(obj map[string]any) map[string]any {
+	metadata, _ := obj["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations
+}
