@@ -123,6 +123,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 		if !inSpoke && !inHub {
 			c.problem(where+".path", "neither %s nor %s has %s", v.Name, hub.Name, p)
 		}
+		made.lost = append(made.lost, p)
 		spokeCover.take(p, coverLost)
 		hubCover.take(p, coverLost)
 	}

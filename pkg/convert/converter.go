@@ -2,12 +2,14 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -28,6 +30,8 @@ type spoke struct {
 	toHub, fromHub []operation
 	// exact: nothing can get lost, by the construction of the rules.
 	exact bool
+	// lost are the fields whose loss is acknowledged, in either version.
+	lost []fieldpath.Path
 }
 
 // Versions lists the versions that objects can be converted between.
@@ -44,6 +48,9 @@ func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) 
 	}
 	if err := c.knows(to); err != nil {
 		return err
+	}
+	if _, ok := obj["metadata"].(map[string]any); !ok {
+		return errors.New("metadata is missing: an object without it cannot be converted")
 	}
 	if from == to {
 		return nil

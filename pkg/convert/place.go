@@ -1,11 +1,14 @@
 package convert
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // place is a path in an object: strings are fields, maps[string]any the keys of a list's item.
@@ -65,6 +68,17 @@ func find(list []any, step any) int {
 		}
 		return ok
 	})
+}
+
+// isIn tells whether a place is at or below a path of fields; the items of lists do not count.
+func (p place) isIn(path fieldpath.Path) bool {
+	fields := slices.DeleteFunc(slices.Clone(p), func(step any) bool { _, isField := step.(string); return !isField })
+	for i, step := range path {
+		if i >= len(fields) || fields[i] != step.Field {
+			return false
+		}
+	}
+	return true
 }
 
 func (p place) get(obj any) (value any, ok bool) {
@@ -217,4 +231,22 @@ func member(s *structuralschema.Structural, key string) *structuralschema.Struct
 		return s.AdditionalProperties.Structural
 	}
 	return nil
+}
+
+// String is the place as people write it: .spec.workers[name=a].image.
+func (p place) String() string {
+	path := make(fieldpath.Path, 0, len(p))
+	for _, step := range p {
+		switch step := step.(type) {
+		case string:
+			path = append(path, fieldpath.Step{Kind: fieldpath.FieldStep, Field: step})
+		case map[string]any:
+			keys := map[string]string{}
+			for key, value := range step {
+				keys[key] = fmt.Sprint(value)
+			}
+			path = append(path, fieldpath.Step{Kind: fieldpath.SelectorStep, Selector: keys})
+		}
+	}
+	return path.String()
 }

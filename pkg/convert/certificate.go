@@ -1,0 +1,103 @@
+package convert
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// Certificate says that a conversion was proven against the schemas of its versions. It is good for these very rules and schemas.
+type Certificate struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Of is the kind that is converted, KIND.GROUP.
+	Of string `json:"of"`
+	// Rules is the digest of the conversion, Schemas are those of the versions' schemas.
+	Rules   string            `json:"rules"`
+	Schemas map[string]string `json:"schemas"`
+	Seed    uint64            `json:"seed"`
+	Pairs   []CertifiedPair   `json:"pairs"`
+	// Lost are the losses that the conversion acknowledges.
+	Lost []CertifiedLoss `json:"lost,omitempty"`
+}
+
+// CertifiedPair is one way there and back.
+type CertifiedPair struct {
+	From           string `json:"from"`
+	Via            string `json:"via"`
+	ByConstruction bool   `json:"byConstruction,omitempty"`
+	Objects        int    `json:"objects"`
+	Combinations   int    `json:"combinations"`
+}
+
+// CertifiedLoss is an acknowledged loss.
+type CertifiedLoss struct {
+	Version string `json:"version"`
+	Path    string `json:"path"`
+	Reason  string `json:"reason"`
+}
+
+// CertificateKind is the kind of a file with a certificate.
+const CertificateKind = "ConversionCertificate"
+
+// Certify states what was proven.
+func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) *Certificate {
+	made := &Certificate{
+		APIVersion: config.APIVersion, Kind: CertificateKind, Of: c.kind.String(), Rules: digest(conf), Schemas: c.digests(), Seed: seed,
+	}
+	for _, pair := range proof.Pairs {
+		made.Pairs = append(made.Pairs, CertifiedPair{
+			From: pair.From, Via: pair.Via, ByConstruction: pair.ByConstruction, Objects: pair.Objects, Combinations: pair.Combinations,
+		})
+	}
+	for _, s := range conf.Spokes {
+		for _, lost := range s.Lost {
+			made.Lost = append(made.Lost, CertifiedLoss{Version: s.Version, Path: lost.Path, Reason: lost.Reason})
+		}
+	}
+	return made
+}
+
+func (c *Converter) digests() map[string]string {
+	all := map[string]string{c.hub.Name: schemaDigest(c.hub)}
+	for name, s := range c.spokes {
+		all[name] = schemaDigest(s.version)
+	}
+	return all
+}
+
+// Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed.
+func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) error {
+	if certificate.Of != c.kind.String() {
+		return fmt.Errorf("the certificate is about %s, not about %s", certificate.Of, c.kind)
+	}
+	if certificate.Rules != digest(conf) {
+		return fmt.Errorf("the conversion has changed since it was proven: run corollary convert prove again")
+	}
+	now := c.digests()
+	for version, text := range now {
+		if certificate.Schemas[version] != text {
+			return fmt.Errorf("the schema of version %s has changed since the conversion was proven: run corollary convert prove again", version)
+		}
+	}
+	if len(certificate.Schemas) != len(now) {
+		return fmt.Errorf("the versions have changed since the conversion was proven: run corollary convert prove again")
+	}
+	return nil
+}
+
+func schemaDigest(v *kinds.Version) string { return digest(v.Structural.ToKubeOpenAPI()) }
+
+// digest is over JSON, whose keys Go sorts.
+func digest(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("a config or schema that is no JSON: %v", err)) // both were read from JSON
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

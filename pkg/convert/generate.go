@@ -1,0 +1,363 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// generator makes objects of a schema: those that are at its bounds, and random ones.
+type generator struct {
+	random *rand.Rand
+	// chosen fixes what is at some places, by index into their values; see combinations.
+	chosen map[string]int
+}
+
+// maxItems bounds the lists and maps that are made, maxDepth how deep they are in each other.
+const (
+	maxItems = 3
+	maxDepth = 12
+)
+
+// value makes a value; ok is false where the schema allows none that this could find.
+func (g *generator) value(s *structuralschema.Structural, at string, depth int) any {
+	values := g.boundaries(s)
+	if i, ok := g.chosen[at]; ok && i < len(values) {
+		return runtime.DeepCopyJSONValue(values[i])
+	}
+	if s.Nullable && g.random.IntN(8) == 0 {
+		return nil
+	}
+	switch {
+	case s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0:
+	case s.Type == "object" || len(s.Properties) > 0:
+		return g.object(s, at, depth)
+	case s.Type == "array":
+		return g.list(s, at, depth)
+	case s.Type == "integer" && g.random.IntN(3) == 0:
+		return g.integer(s)
+	case s.Type == "string" && g.random.IntN(3) == 0:
+		return g.text(s)
+	}
+	if len(values) == 0 {
+		return "x"
+	}
+	return runtime.DeepCopyJSONValue(values[g.random.IntN(len(values))])
+}
+
+// boundaries are the values of a scalar that are worth trying: bounds, and what is known to get lost.
+func (g *generator) boundaries(s *structuralschema.Structural) []any {
+	v := s.ValueValidation
+	if v == nil {
+		v = &structuralschema.ValueValidation{}
+	}
+	if len(v.Enum) > 0 {
+		var values []any
+		for _, e := range v.Enum {
+			values = append(values, e.Object)
+		}
+		return values
+	}
+	var values []any
+	switch {
+	case s.XIntOrString:
+		values = []any{int64(0), int64(1), "", "1", "007", "50%"}
+	case s.Type == "boolean":
+		values = []any{false, true}
+	case s.Type == "integer":
+		values = integersOf(v)
+	case s.Type == "number":
+		values = []any{int64(0), 0.5, -1.5, int64(1), 1e21, 0.1}
+		if v.Minimum != nil {
+			values = append(values, *v.Minimum)
+		}
+		if v.Maximum != nil {
+			values = append(values, *v.Maximum)
+		}
+	case s.Type == "string":
+		values = g.texts(v)
+	case s.XPreserveUnknownFields:
+		values = []any{map[string]any{"unknown": map[string]any{"deep": []any{int64(1), "two"}}}, map[string]any{}}
+	}
+	if s.Nullable {
+		values = append(values, nil)
+	}
+	return values
+}
+
+func integersOf(v *structuralschema.ValueValidation) []any {
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	if v.Format == "int32" {
+		low, high = math.MinInt32, math.MaxInt32
+	}
+	if v.Minimum != nil {
+		low = max(low, int64(math.Ceil(*v.Minimum)))
+	}
+	if v.Maximum != nil && *v.Maximum < math.MaxInt64 {
+		high = min(high, int64(math.Floor(*v.Maximum)))
+	}
+	var values []any
+	for _, n := range []int64{0, 1, -1, low, low + 1, high - 1, high, 1<<53 + 1, -(1<<53 + 1), 7} {
+		if n >= low && n <= high && !slices.Contains(values, any(n)) {
+			values = append(values, n)
+		}
+	}
+	return values
+}
+
+func (g *generator) integer(s *structuralschema.Structural) any {
+	v := s.ValueValidation
+	if v == nil || v.Minimum == nil || v.Maximum == nil || *v.Maximum < *v.Minimum {
+		return int64(g.random.IntN(1000))
+	}
+	return int64(*v.Minimum) + g.random.Int64N(max(1, int64(*v.Maximum)-int64(*v.Minimum)+1))
+}
+
+// formats are texts of formats that the API server checks.
+var formats = map[string][]string{
+	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789+02:00"}, "date": {"2026-01-02"}, "duration": {"1h30m", "90s"},
+	"byte": {"", "AAEC"}, "ipv4": {"10.0.0.1"}, "ipv6": {"::1", "fd00::1"}, "cidr": {"10.0.0.0/8"}, "uri": {"https://example.com/a?b=c"},
+	"email": {"a@example.com"}, "hostname": {"a.example.com"}, "uuid": {"123e4567-e89b-12d3-a456-426614174000"},
+	"mac": {"00:00:5e:00:53:01"},
+}
+
+// awkward are texts that conversions lose: numbers with zeros before them, separators, what YAML reads as something else.
+var awkward = []string{"", "a", "007", "1", "1.0", "true", "null", "~", " a ", "a,b", "a:b", "a:b:c", ",", ":", "a b", "a/b", "a=b", "ä€😀", "a\nb", "-", "1e3", "0x10", "9007199254740993"}
+
+func (g *generator) texts(v *structuralschema.ValueValidation) []any {
+	var values []any
+	pattern, err := regexp.Compile(v.Pattern)
+	add := func(text string) {
+		if err == nil && !pattern.MatchString(text) {
+			return
+		}
+		if n := int64(len([]rune(text))); v.MaxLength != nil && n > *v.MaxLength || v.MinLength != nil && n < *v.MinLength {
+			return
+		}
+		if !slices.Contains(values, any(text)) {
+			values = append(values, text)
+		}
+	}
+	for _, text := range formats[v.Format] {
+		add(text)
+	}
+	if v.Pattern != "" {
+		for range 8 {
+			if text, ok := g.matching(v.Pattern); ok {
+				add(text)
+			}
+		}
+	}
+	if v.Format == "" || formats[v.Format] == nil {
+		for _, text := range awkward {
+			add(text)
+		}
+		if v.MinLength != nil {
+			add(strings.Repeat("a", int(min(*v.MinLength, 1000))))
+		}
+		if v.MaxLength != nil {
+			add(strings.Repeat("z", int(min(*v.MaxLength, 1000))))
+		}
+	}
+	return values
+}
+
+func (g *generator) text(s *structuralschema.Structural) any {
+	if v := s.ValueValidation; v != nil && (v.Pattern != "" || v.Format != "") {
+		values := g.texts(v)
+		if len(values) > 0 {
+			return values[g.random.IntN(len(values))]
+		}
+	}
+	letters := []rune("abcXYZ019-_.:,/ =é")
+	text := make([]rune, g.random.IntN(12))
+	for i := range text {
+		text[i] = letters[g.random.IntN(len(letters))]
+	}
+	return string(text)
+}
+
+// matching makes a text that a pattern matches.
+func (g *generator) matching(pattern string) (text string, ok bool) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	var b strings.Builder
+	g.match(parsed, &b, 0)
+	return b.String(), b.Len() <= 2000
+}
+
+func (g *generator) match(re *syntax.Regexp, b *strings.Builder, depth int) {
+	if depth > 50 || b.Len() > 2000 {
+		return
+	}
+	repeat := func(low, high int) {
+		if high < 0 || high > low+3 {
+			high = low + 3
+		}
+		for range low + g.random.IntN(high-low+1) {
+			g.match(re.Sub[0], b, depth+1)
+		}
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		b.WriteString(string(re.Rune))
+	case syntax.OpCharClass:
+		if len(re.Rune) >= 2 {
+			i := 2 * g.random.IntN(len(re.Rune)/2)
+			low, high := re.Rune[i], min(re.Rune[i+1], re.Rune[i]+100)
+			b.WriteRune(low + g.random.Int32N(high-low+1))
+		}
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		b.WriteByte("abc019.,:- "[g.random.IntN(11)])
+	case syntax.OpCapture:
+		g.match(re.Sub[0], b, depth+1)
+	case syntax.OpStar:
+		repeat(0, -1)
+	case syntax.OpPlus:
+		repeat(1, -1)
+	case syntax.OpQuest:
+		repeat(0, 1)
+	case syntax.OpRepeat:
+		repeat(re.Min, re.Max)
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			g.match(sub, b, depth+1)
+		}
+	case syntax.OpAlternate:
+		g.match(re.Sub[g.random.IntN(len(re.Sub))], b, depth+1)
+	default: // anchors and the like match nothing
+	}
+}
+
+// object makes an object or a map.
+func (g *generator) object(s *structuralschema.Structural, at string, depth int) any {
+	made := map[string]any{}
+	if depth > maxDepth {
+		return made
+	}
+	var required []string
+	if s.ValueValidation != nil {
+		required = s.ValueValidation.Required
+	}
+	for _, name := range sortedKeys(s.Properties) {
+		property := s.Properties[name]
+		where := at + "." + name
+		_, fixed := g.chosen[where]
+		if !fixed && !slices.Contains(required, name) && g.random.IntN(3) == 0 {
+			continue
+		}
+		if i, ok := g.chosen[where]; ok && i == absent {
+			continue
+		}
+		made[name] = g.value(&property, where, depth+1)
+	}
+	if a := additional(s); a != nil {
+		keys := []string{"a", "b.c/d", "E", "007", "x-y"}
+		for range g.random.IntN(maxItems) {
+			made[keys[g.random.IntN(len(keys))]] = g.value(a, at+"{}", depth+1)
+		}
+	}
+	if s.XPreserveUnknownFields && g.random.IntN(2) == 0 {
+		made["unknownField"] = map[string]any{"n": int64(1<<53 + 1), "list": []any{"a", nil, 1.5}}
+	}
+	return made
+}
+
+// list makes a list, whose items differ where they have to.
+func (g *generator) list(s *structuralschema.Structural, at string, depth int) any {
+	made := []any{}
+	if s.Items == nil || depth > maxDepth {
+		return made
+	}
+	low, high := 0, maxItems
+	if v := s.ValueValidation; v != nil {
+		if v.MinItems != nil {
+			low = int(min(*v.MinItems, 20))
+		}
+		if high = max(high, low); v.MaxItems != nil {
+			high = min(high, int(*v.MaxItems))
+		}
+	}
+	seen := map[string]bool{}
+	for range low + g.random.IntN(max(1, high-low+1)) {
+		item := g.value(s.Items, at+"[]", depth+1)
+		identity := identityOf(item, s)
+		if identity != "" && seen[identity] {
+			continue
+		}
+		seen[identity] = true
+		made = append(made, item)
+	}
+	return made
+}
+
+// identityOf is what must differ between the items of a set or a map; empty where nothing must.
+func identityOf(item any, s *structuralschema.Structural) string {
+	if s.XListType == nil || *s.XListType == "atomic" {
+		return ""
+	}
+	key := item
+	if fields, ok := item.(map[string]any); ok && *s.XListType == "map" {
+		var parts []any
+		for _, name := range s.XListMapKeys {
+			parts = append(parts, fields[name])
+		}
+		key = parts
+	}
+	text, err := json.Marshal(key)
+	if err != nil {
+		return fmt.Sprint(key)
+	}
+	return string(text)
+}
+
+// absent is the choice that a field is not there.
+const absent = -1
+
+// fieldChoice is a scalar field that is always reached, with how many values there are to try.
+type fieldChoice struct {
+	at     string
+	values int
+	absent bool // it may be absent
+}
+
+// choices lists the fields whose combinations are tried.
+func (g *generator) choices(s *structuralschema.Structural, at string, depth int) []fieldChoice {
+	var list []fieldChoice
+	if depth > maxDepth {
+		return nil
+	}
+	for _, name := range sortedKeys(s.Properties) {
+		property := s.Properties[name]
+		where := at + "." + name
+		if at == "" && (name == "metadata" || name == "apiVersion" || name == "kind") {
+			continue
+		}
+		optional := s.ValueValidation == nil || !slices.Contains(s.ValueValidation.Required, name)
+		if n := len(g.boundaries(&property)); n > 0 && property.Type != "object" {
+			list = append(list, fieldChoice{where, n, optional})
+			continue
+		}
+		list = append(list, g.choices(&property, where, depth+1)...)
+	}
+	return list
+}
+
+func sortedKeys(m map[string]structuralschema.Structural) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

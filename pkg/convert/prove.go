@@ -1,0 +1,250 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// ProofOptions say how thoroughly a conversion is proven.
+type ProofOptions struct {
+	Seed uint64
+	// Objects is how many are made for each pair and direction, besides the combinations; 10,000 by default.
+	Objects int
+}
+
+// Proof is what was tried, for each pair of versions.
+type Proof struct {
+	Pairs []ProofPair
+}
+
+// ProofPair is what was tried of one way there and back.
+type ProofPair struct {
+	From, Via string
+	// ByConstruction: the rules cannot lose anything, so that samples only confirm it.
+	ByConstruction bool
+	// Objects were valid and went there and back; Combinations of them have every two fields at all of their bounds. Refused were made
+	// and are not valid.
+	Objects, Combinations, Refused int
+	// Counterexample is the smallest object found that does not survive; nil where all do.
+	Counterexample *Counterexample
+}
+
+// Counterexample is an object that does not survive.
+type Counterexample struct {
+	Object map[string]any
+	// There is the object in the other version, and Back what comes back; nil where it does not get there.
+	There, Back map[string]any
+	// Problem says what is wrong: which fields differ, or why the object is refused.
+	Problem string
+}
+
+// Prove makes objects of each version and takes them there and back through what the API server does in each version: it drops
+// unknown fields, fills in defaults, and validates. It ends early where ctx does, with an error.
+func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
+	if o.Objects == 0 {
+		o.Objects = 10_000
+	}
+	proof := &Proof{}
+	for _, name := range c.Versions() {
+		s := c.spokes[name]
+		for _, pair := range [][2]*kinds.Version{{s.version, c.hub}, {c.hub, s.version}} {
+			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: &generator{random: rand.New(rand.NewPCG(o.Seed, 1))}}
+			result, err := p.run(ctx, o.Objects)
+			if err != nil {
+				return nil, err
+			}
+			result.ByConstruction = s.exact
+			proof.Pairs = append(proof.Pairs, result)
+		}
+	}
+	return proof, nil
+}
+
+// Valid tells whether nothing was found to get lost.
+func (p *Proof) Valid() bool {
+	return !slices.ContainsFunc(p.Pairs, func(pair ProofPair) bool { return pair.Counterexample != nil || pair.Objects == 0 })
+}
+
+type prover struct {
+	*Converter
+	from, via *kinds.Version
+	generator *generator
+}
+
+// run makes combinations and random objects until one does not survive.
+func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
+	result := ProofPair{From: p.from.Name, Via: p.via.Name}
+	try := func(chosen map[string]int) (done bool, err error) {
+		if err := ctx.Err(); err != nil {
+			return true, err
+		}
+		p.generator.chosen = chosen
+		obj, ok := p.make(ctx)
+		if !ok {
+			result.Refused++
+			return false, nil
+		}
+		if result.Objects++; chosen != nil {
+			result.Combinations++
+		}
+		if found := p.thereAndBack(ctx, obj); found != nil {
+			result.Counterexample = p.shrink(ctx, obj, found)
+			return true, nil
+		}
+		return false, nil
+	}
+	for chosen := range p.combinations(objects) {
+		if done, err := try(chosen); done {
+			return result, err
+		}
+	}
+	for range objects {
+		if done, err := try(nil); done {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// combinations are all pairs of values of two fields, as many as maxPairs.
+func (p *prover) combinations(maxPairs int) func(func(map[string]int) bool) {
+	fields := p.generator.choices(p.from.Structural, "", 0)
+	return func(yield func(map[string]int) bool) {
+		n := 0
+		for i, a := range fields {
+			for _, b := range fields[i:] {
+				for x := range options(a) {
+					for y := range options(b) {
+						if a.at == b.at && x != y {
+							continue
+						}
+						if n++; n > maxPairs || !yield(map[string]int{a.at: x, b.at: y}) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func options(f fieldChoice) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		if f.absent && !yield(absent) {
+			return
+		}
+		for i := range f.values {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// make makes an object as the API server would have stored it. ok is false where it would have refused it.
+func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
+	obj, ok = p.generator.value(p.from.Structural, "", 0).(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	p.head(obj, p.from.Name)
+	p.from.Coerce(obj)
+	if len(p.from.Validate(ctx, obj)) > 0 {
+		return nil, false
+	}
+	if p.preserve != "" && p.generator.random.IntN(2) == 0 {
+		p.leaveData(ctx, obj)
+	}
+	return obj, true
+}
+
+// leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
+// since: what is in the object must win.
+func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
+	other := &prover{Converter: p.Converter, from: p.via, via: p.from, generator: &generator{random: p.generator.random}}
+	earlier, ok := other.generator.value(p.via.Structural, "", 0).(map[string]any)
+	if !ok {
+		return
+	}
+	p.head(earlier, p.via.Name)
+	p.via.Coerce(earlier)
+	if len(p.via.Validate(ctx, earlier)) > 0 || p.Convert(ctx, earlier, p.from.Name) != nil {
+		return
+	}
+	if text, ok := annotationsOf(earlier)[p.preserve]; ok {
+		annotationsOf(obj)[p.preserve] = text
+	}
+}
+
+func (p *prover) head(obj map[string]any, version string) {
+	obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.kind.Group, Version: version}.String(), p.kind.Kind
+	obj["metadata"] = map[string]any{"name": "a", "labels": map[string]any{"app": "a"}, "annotations": map[string]any{"note": "kept"}}
+}
+
+// thereAndBack takes an object there and back; nil where it survives.
+func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Counterexample {
+	found := &Counterexample{Object: obj}
+	there := runtime.DeepCopyJSON(obj)
+	if err := p.Convert(ctx, there, p.via.Name); err != nil {
+		found.Problem = err.Error()
+		return found
+	}
+	p.via.Coerce(there)
+	found.There = runtime.DeepCopyJSON(there)
+	if errs := p.via.Validate(ctx, there); len(errs) > 0 {
+		found.Problem = fmt.Sprintf("what it is converted to is not valid in %s: %v", p.via.Name, errs.ToAggregate())
+		return found
+	}
+	if err := p.Convert(ctx, there, p.from.Name); err != nil {
+		found.Problem = err.Error()
+		return found
+	}
+	p.from.Coerce(there)
+	found.Back = there
+	if fields := p.differ(obj, there); len(fields) > 0 {
+		f := fields[0]
+		found.Problem = fmt.Sprintf("%s is %s, and after the way to %s and back it is %s", f.Path, shown(f.Is, f.IsAbsent), p.via.Name, shown(f.Was, f.WasAbsent))
+		return found
+	}
+	return nil
+}
+
+// differ lists in what two objects of the version differ, less the losses that are acknowledged.
+func (p *prover) differ(before, after map[string]any) []keptField {
+	s := p.spokes[p.from.Name]
+	if s == nil {
+		s = p.spokes[p.via.Name]
+	}
+	return slices.DeleteFunc(differences(p.withoutData(before), p.withoutData(after), p.from.Structural), func(f keptField) bool {
+		return slices.ContainsFunc(s.lost, f.Path.isIn)
+	})
+}
+
+// withoutData is an object less what travels on it, which may be other things on each way.
+func (p *prover) withoutData(obj map[string]any) map[string]any {
+	if _, ok := annotationsOf(obj)[p.preserve]; !ok {
+		return obj
+	}
+	obj = runtime.DeepCopyJSON(obj)
+	delete(annotationsOf(obj), p.preserve)
+	return obj
+}
+
+func shown(value any, isAbsent bool) string {
+	if isAbsent {
+		return "absent"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}

@@ -1,0 +1,138 @@
+package convert_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/convert"
+)
+
+// crdOf is a CRD with the schemas of spec in v1beta1 and v1.
+func crdOf(spoke, hub string) []byte {
+	return []byte(strings.NewReplacer("SPOKE", spoke, "HUB", hub).Replace(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: false
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, properties: SPOKE}}}}
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, properties: HUB}}}}
+`))
+}
+
+func conversionOf(spoke string) []byte {
+	return []byte("hub: v1\nspokes:\n  - version: v1beta1\n" + spoke)
+}
+
+// What conversions lose, each in the smallest form, and what they do not.
+func TestProve(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, spoke, hub, rules string
+		preserve                bool
+		// problem is part of what compiling says; counter part of what the counterexample says. Empty: nothing gets lost.
+		problem, counter string
+		exact            bool
+	}{
+		{name: "the same", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`, exact: true},
+		{name: "a rename", spoke: `{a: {type: string}}`, hub: `{b: {type: string}}`, rules: "    rules: [{move: .spec.a, to: .spec.b}]", exact: true},
+		{name: "two that swap names", spoke: `{a: {type: string}, b: {type: string}}`, hub: `{a: {type: string}, b: {type: string}}`,
+			rules: "    rules: [{move: .spec.a, to: .spec.b}, {move: .spec.b, to: .spec.a}]", exact: true},
+		{name: "a field without a counterpart", spoke: `{a: {type: string}, b: {type: string}}`, hub: `{a: {type: string}}`,
+			problem: "v1beta1 has .spec.b, for which no rule names a field of v1"},
+		{name: "one that is kept", spoke: `{a: {type: string}, b: {type: string}}`, hub: `{a: {type: string}}`, preserve: true},
+		{name: "both have one of their own that is kept", spoke: `{a: {type: string}, b: {type: integer}}`,
+			hub: `{a: {type: string}, c: {type: object, additionalProperties: {type: string}}}`, preserve: true},
+		{name: "a rename in the items of a list without a rule", spoke: `{l: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
+			hub: `{l: {type: array, items: {type: object, properties: {b: {type: string}}}}}`, problem: "v1beta1 has .spec.l.a"},
+		{name: "with one", spoke: `{l: {type: array, items: {type: object, properties: {a: {type: string}}}}}`,
+			hub:   `{l: {type: array, items: {type: object, properties: {b: {type: string}}}}}`,
+			rules: "    rules: [{forEach: .spec.l, rules: [{move: .a, to: .b}]}]", exact: true},
+		{name: "in a map", spoke: `{m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}}`,
+			hub:   `{o: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}}`,
+			rules: "    rules: [{forEach: .spec.m, to: .spec.o, rules: [{move: .a, to: .b}]}]", exact: true},
+		{name: "a narrowed enum", spoke: `{a: {type: string, enum: [k, l, m]}}`, hub: `{a: {type: string, enum: [k, l]}}`, counter: "not valid in v1"},
+		{name: "renamed values", spoke: `{a: {type: string, enum: [k, l]}}`, hub: `{a: {type: string, enum: [K, L]}}`,
+			rules: "    rules: [{move: .spec.a, values: {k: K, l: L}}]"},
+		{name: "one value too few", spoke: `{a: {type: string, enum: [k, l]}}`, hub: `{a: {type: string, enum: [K, L]}}`,
+			rules: "    rules: [{move: .spec.a, values: {k: K}}]", counter: "not valid in v1"},
+		{name: "two values become one", spoke: `{a: {type: string, enum: [k, l]}}`, hub: `{a: {type: string, enum: [K]}}`,
+			rules: "    rules: [{move: .spec.a, values: {k: K, l: K}}]", problem: `"k" and "l" both become "K"`},
+		{name: "a number of a text", spoke: `{a: {type: string, pattern: "^[0-9]{1,4}$"}}`, hub: `{a: {type: integer}}`,
+			rules:   "    toHub: [{set: .spec.a, expression: 'int(self.spec.a)'}]\n    fromHub: [{set: .spec.a, expression: 'string(self.spec.a)'}]",
+			problem: "", counter: "no such key: a"},
+		{name: "a number of a text that is there", spoke: `{a: {type: string, pattern: "^[0-9]{1,4}$", default: "1"}}`, hub: `{a: {type: integer, default: 1, minimum: 0, maximum: 9999}}`,
+			rules:   "    toHub: [{set: .spec.a, expression: 'int(self.spec.a)'}]\n    fromHub: [{set: .spec.a, expression: 'string(self.spec.a)'}]",
+			counter: `.spec.a is "0`},
+		{name: "the same, kept", spoke: `{a: {type: string, pattern: "^[0-9]{1,4}$", default: "1"}}`, hub: `{a: {type: integer, default: 1, minimum: 0, maximum: 9999}}`,
+			rules:    "    toHub: [{set: .spec.a, expression: 'int(self.spec.a)'}]\n    fromHub: [{set: .spec.a, expression: 'string(self.spec.a)'}]",
+			preserve: true},
+		{name: "a whole number through a float", spoke: `{a: {type: integer, default: 0, minimum: 0, maximum: 1000000000000000000}}`, hub: `{a: {type: integer, default: 0}}`,
+			rules:   "    toHub: [{set: .spec.a, expression: 'int(double(self.spec.a))'}]\n    fromHub: [{set: .spec.a, expression: 'self.spec.a'}]",
+			counter: ".spec.a is 9007199254740993, and after the way to v1 and back it is 9007199254740992"},
+		{name: "a list that is joined", spoke: `{a: {type: array, items: {type: string}, default: []}}`, hub: `{a: {type: string, default: ""}}`,
+			rules:   "    toHub: [{set: .spec.a, expression: \"self.spec.a.join(',')\"}]\n    fromHub: [{set: .spec.a, expression: \"self.spec.a.split(',')\"}]",
+			counter: ".spec.a is "},
+		{name: "a default that turns absent into a value", spoke: `{a: {type: string}}`, hub: `{a: {type: string, default: x}}`, counter: `.spec.a is absent, and after the way to v1 and back it is "x"`},
+		{name: "the same, kept", spoke: `{a: {type: string}}`, hub: `{a: {type: string, default: x}}`, preserve: true},
+		{name: "one value that becomes a list", spoke: `{a: {type: string}}`, hub: `{l: {type: array, items: {type: string}}}`,
+			rules: "    rules: [{wrap: .spec.a, to: .spec.l}]", counter: ".spec.l is "},
+		{name: "a list of one", spoke: `{a: {type: string}}`, hub: `{l: {type: array, minItems: 1, maxItems: 1, items: {type: string}}}`,
+			rules: "    rules: [{wrap: .spec.a, to: .spec.l}]"},
+		{name: "a loss that is acknowledged", spoke: `{a: {type: string}, b: {type: string}}`, hub: `{a: {type: string}}`,
+			rules: "    lost: [{path: .spec.b, reason: nobody uses it}]"},
+		{name: "another type", spoke: `{a: {type: string}}`, hub: `{a: {type: integer}}`, problem: ".spec.a is a string in v1beta1 and an integer in v1"},
+		{name: "a path that is not there", spoke: `{a: {type: string}}`, hub: `{b: {type: string}}`, rules: "    rules: [{move: .spec.c, to: .spec.b}]", problem: "the spoke does not have .spec.c"},
+		{name: "an expression about a field that is not there", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
+			rules: "    toHub: [{set: .spec.a, expression: self.spec.b}]", problem: "self.spec has no field b"},
+		{name: "metadata", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`, rules: "    rules: [{move: .metadata.name, to: .spec.a}]", problem: "cannot be converted"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			conf := conversionOf(row.rules)
+			if row.preserve {
+				conf = append(conf, "\npreserve: {annotation: example.com/kept}\n"...)
+			}
+			c, problems := compile(t, crdOf(row.spoke, row.hub), conf)
+			var told []string
+			for _, p := range problems {
+				told = append(told, p.Error())
+			}
+			if text := strings.Join(told, "\n"); (row.problem == "") != (text == "") || !strings.Contains(text, row.problem) {
+				t.Fatalf("problems: %q, want %q", text, row.problem)
+			}
+			if row.problem != "" {
+				return
+			}
+			begun := time.Now()
+			proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 2000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			counter := ""
+			for _, pair := range proof.Pairs {
+				if pair.Counterexample != nil {
+					counter += pair.Counterexample.Problem + "\n"
+					t.Logf("%s by %s after %d: %s: %v", pair.From, pair.Via, pair.Objects, pair.Counterexample.Problem, pair.Counterexample.Object)
+				}
+				if pair.ByConstruction != row.exact {
+					t.Errorf("%s by %s: by construction: %t", pair.From, pair.Via, pair.ByConstruction)
+				}
+			}
+			t.Logf("%v in %s", proof.Pairs, time.Since(begun))
+			if (row.counter == "") != (counter == "") || !strings.Contains(counter, row.counter) {
+				t.Errorf("counterexamples: %q, want %q", counter, row.counter)
+			}
+		})
+	}
+}
