@@ -20,7 +20,7 @@ import (
 )
 
 // compile compiles the conversion of a case against its CRD.
-func compile(t *testing.T, crd, conversion []byte) (*convert.Converter, []*convert.Problem) {
+func compile(t testing.TB, crd, conversion []byte) (*convert.Converter, []*convert.Problem) {
 	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(crd, &definition); err != nil {

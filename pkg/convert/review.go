@@ -1,0 +1,130 @@
+package convert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+)
+
+// MaxReview bounds a review in bytes: the API server puts a whole list into one.
+const MaxReview = 256 << 20
+
+// Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from converters is a kind
+// that is not converted here.
+type Handler struct {
+	Converters func(schema.GroupKind) *Converter
+	// Observe is called with the result of each review; nil for nobody.
+	Observe func(objects int, err error)
+}
+
+// review is a ConversionReview whose objects are not read yet.
+type review struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *reviewRequest `json:"request,omitempty"`
+}
+
+type reviewRequest struct {
+	UID               types.UID         `json:"uid"`
+	DesiredAPIVersion string            `json:"desiredAPIVersion"`
+	Objects           []json.RawMessage `json:"objects"`
+}
+
+// ServeHTTP implements http.Handler. What cannot be read as a review is a 400; what cannot be converted is a failure in the answer,
+// which the API server shows to whoever asked.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxReview))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		http.Error(w, fmt.Sprintf("the review has more than %d MiB", MaxReview>>20), http.StatusRequestEntityTooLarge)
+		return
+	}
+	var in review
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, &in)
+	}
+	version := apiextensionsv1.SchemeGroupVersion.String()
+	if err != nil || in.Kind != "ConversionReview" || in.APIVersion != version || in.Request == nil {
+		http.Error(w, "the body is not a ConversionReview of "+version, http.StatusBadRequest)
+		return
+	}
+	objects, err := h.convert(r.Context(), in.Request)
+	if h.Observe != nil {
+		h.Observe(len(in.Request.Objects), err)
+	}
+	answer := &apiextensionsv1.ConversionReview{TypeMeta: in.TypeMeta, Response: &apiextensionsv1.ConversionResponse{
+		UID: in.Request.UID, ConvertedObjects: objects, Result: metav1.Status{Status: metav1.StatusSuccess},
+	}}
+	if err != nil {
+		answer.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+		answer.Response.ConvertedObjects = []apiruntime.RawExtension{}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		return // the API server has gone, and asks again
+	}
+}
+
+// convert converts the objects of a review, several at a time. The protocol has one result for all: the error is that of the first
+// object that cannot be converted.
+func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([]apiruntime.RawExtension, error) {
+	gv, err := schema.ParseGroupVersion(in.DesiredAPIVersion)
+	if err != nil {
+		return nil, fmt.Errorf("desiredAPIVersion: %w", err)
+	}
+	converted, errs := make([]apiruntime.RawExtension, len(in.Objects)), make([]error, len(in.Objects))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	workers := min(runtime.GOMAXPROCS(0), 1+len(in.Objects)/minShare)
+	var group sync.WaitGroup
+	for n := range workers {
+		group.Go(func() {
+			for i := n; i < len(in.Objects) && ctx.Err() == nil; i += workers {
+				if converted[i].Raw, errs[i] = h.object(ctx, in.Objects[i], gv); errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return converted, ctx.Err()
+}
+
+// minShare is how many objects are worth a worker of their own.
+const minShare = 16
+
+func (h *Handler) object(ctx context.Context, text []byte, to schema.GroupVersion) ([]byte, error) {
+	var obj map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &obj); err != nil {
+		return nil, fmt.Errorf("reading an object: %w", err)
+	}
+	kind, _ := obj["kind"].(string)
+	metadata, _ := obj["metadata"].(map[string]any)
+	where := fmt.Sprintf("%s %v/%v", kind, metadata["namespace"], metadata["name"])
+	if metadata["namespace"] == nil {
+		where = fmt.Sprintf("%s %v", kind, metadata["name"])
+	}
+	c := h.Converters(schema.GroupKind{Group: to.Group, Kind: kind})
+	if c == nil {
+		return nil, fmt.Errorf("%s: no conversion of %s.%s is configured", where, kind, to.Group)
+	}
+	if err := c.Convert(ctx, obj, to.Version); err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return json.Marshal(obj)
+}
