@@ -85,6 +85,9 @@ func open(s source, stdin io.Reader, lib library) (*File, Errors) {
 	}
 	f := &File{Path: s.path, document: doc}
 	apiVersion, kind := doc.values["apiVersion"], doc.values["kind"]
+	if apiVersion == APIVersion && (kind == ConversionKind || kind == CertificateKind) {
+		return nil, nil // LoadConversions reads these
+	}
 	if s.directory && apiVersion == APIVersion && kind == ConventionsKind {
 		return nil, lib.open(s.path).errs
 	}

@@ -41,13 +41,10 @@ type CertifiedLoss struct {
 	Reason  string `json:"reason"`
 }
 
-// CertificateKind is the kind of a file with a certificate.
-const CertificateKind = "ConversionCertificate"
-
 // Certify states what was proven.
 func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) *Certificate {
 	made := &Certificate{
-		APIVersion: config.APIVersion, Kind: CertificateKind, Of: c.kind.String(), Rules: digest(conf), Schemas: c.digests(), Seed: seed,
+		APIVersion: config.APIVersion, Kind: config.CertificateKind, Of: c.kind.String(), Rules: digest(conf), Schemas: c.digests(), Seed: seed,
 	}
 	for _, pair := range proof.Pairs {
 		made.Pairs = append(made.Pairs, CertifiedPair{

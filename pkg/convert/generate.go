@@ -201,10 +201,16 @@ func (g *generator) match(re *syntax.Regexp, b *strings.Builder, depth int) {
 		return
 	}
 	repeat := func(low, high int) {
-		if high < 0 || high > low+3 {
-			high = low + 3
+		n := low
+		switch limited := high >= 0 && high <= 1000; {
+		case limited && g.random.IntN(3) == 0:
+			n = high
+		case limited:
+			n += g.random.IntN(high - low + 1)
+		default:
+			n += g.random.IntN(4)
 		}
-		for range low + g.random.IntN(high-low+1) {
+		for range n {
 			g.match(re.Sub[0], b, depth+1)
 		}
 	}

@@ -39,6 +39,22 @@ func (d document) crd() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
+// CRDs returns the CustomResourceDefinitions in files and directories, as Offline finds them. The error joins one for each document
+// that cannot be read.
+func CRDs(dirsOrFiles ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	docs, errs := readDocuments(dirsOrFiles)
+	var list []*apiextensionsv1.CustomResourceDefinition
+	for _, doc := range docs {
+		crd, err := doc.crd()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", doc.position, err))
+		} else if crd != nil {
+			list = append(list, crd)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
 // Definitions returns the CustomResourceDefinitions in files and directories, as Offline finds them, word for word. The
 // error joins one for each document that cannot be read.
 func Definitions(dirsOrFiles ...string) ([]*unstructured.Unstructured, error) {
