@@ -1,0 +1,165 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// Keys of the Secret. Of kubernetes.io/tls are tls.crt and tls.key, as cert-manager writes them too.
+const (
+	keyCertificate     = "tls.crt"
+	keyPrivate         = "tls.key"
+	keyTrusted         = "ca.crt"
+	keyNextCertificate = "next.crt"
+	keyNextPrivate     = "next.key"
+)
+
+// Times of the certificate's life. What is trusted is published overlap before it is served, and stays so long after: API servers and
+// other replicas have taken it in by then.
+const (
+	lifetime = 90 * 24 * time.Hour
+	renewal  = lifetime / 3
+	overlap  = 10 * time.Minute
+)
+
+// bundle is what the Secret holds: a certificate to serve, the next one while they overlap, and who signed these.
+type bundle struct {
+	current, next *pair
+	trusted       []*x509.Certificate
+}
+
+// pair is a certificate with its key, and the authority that signed it.
+type pair struct {
+	certificate, private []byte
+	leaf, authority      *x509.Certificate
+}
+
+// issue makes a pair whose authority signs nothing else: its key is not kept.
+func issue(hosts []string) (*pair, error) {
+	o := certutil.SelfSignedCertKeyOptions{Host: hosts[0], MaxAge: lifetime}
+	for _, host := range hosts[1:] {
+		if ip := net.ParseIP(host); ip != nil {
+			o.AlternateIPs = append(o.AlternateIPs, ip)
+		} else {
+			o.AlternateDNS = append(o.AlternateDNS, host)
+		}
+	}
+	certificate, private, err := certutil.GenerateSelfSignedCertKeyWithOptions(o)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	return readPair(certificate, private)
+}
+
+func readPair(certificate, private []byte) (*pair, error) {
+	if _, err := tls.X509KeyPair(certificate, private); err != nil {
+		return nil, err
+	}
+	chain, err := certutil.ParseCertsPEM(certificate)
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{certificate: certificate, private: private, leaf: chain[0]}
+	if last := chain[len(chain)-1]; last.IsCA {
+		p.authority = last
+	}
+	return p, nil
+}
+
+// serves tells whether the certificate is good for all hosts at a time.
+func (p *pair) serves(hosts []string, now time.Time) bool {
+	if p == nil || p.authority == nil || now.Before(p.leaf.NotBefore) || !now.Before(p.leaf.NotAfter) {
+		return false
+	}
+	return !slices.ContainsFunc(hosts, func(host string) bool { return p.leaf.VerifyHostname(host) != nil })
+}
+
+// begun is when a pair was made: its validity begins an hour before.
+func (p *pair) begun() time.Time { return p.leaf.NotBefore.Add(time.Hour) }
+
+// readBundle reads a Secret's data. What cannot be read is missing from it.
+func readBundle(data map[string][]byte) *bundle {
+	b := &bundle{}
+	b.current, _ = readPair(data[keyCertificate], data[keyPrivate])
+	b.next, _ = readPair(data[keyNextCertificate], data[keyNextPrivate])
+	b.trusted, _ = certutil.ParseCertsPEM(data[keyTrusted])
+	return b
+}
+
+// data is the bundle as a Secret holds it.
+func (b *bundle) data() map[string][]byte {
+	data := map[string][]byte{keyCertificate: b.current.certificate, keyPrivate: b.current.private, keyTrusted: b.trust()}
+	if b.next != nil {
+		data[keyNextCertificate], data[keyNextPrivate] = b.next.certificate, b.next.private
+	}
+	return data
+}
+
+// trust is what a caBundle holds.
+func (b *bundle) trust() []byte {
+	var text bytes.Buffer
+	for _, c := range b.trusted {
+		_ = pem.Encode(&text, &pem.Block{Type: certutil.CertificateBlockType, Bytes: c.Raw}) // into memory
+	}
+	return text.Bytes()
+}
+
+func (b *bundle) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(b.trusted, c.Equal) }
+
+// advance brings a bundle to what it should be at a time: a first certificate, the next one in good time, served once it has been
+// trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is to be done. published is
+// what every definition trusts now.
+func (b *bundle) advance(hosts []string, now time.Time, published []byte) (*bundle, error) {
+	if len(hosts) == 0 {
+		return nil, errors.New("no host is named that the certificate is for")
+	}
+	age := time.Duration(0)
+	if b.next != nil {
+		age = now.Sub(b.next.begun())
+	} else if b.current != nil {
+		age = now.Sub(b.current.begun())
+	}
+	switch {
+	case !b.current.serves(hosts, now):
+		return b.replace(hosts)
+	case b.next != nil && !b.next.serves(hosts, now):
+		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}, nil
+	case b.next != nil && (!b.trusts(b.next.authority) || !b.trusts(b.current.authority)):
+		return &bundle{current: b.current, next: b.next, trusted: []*x509.Certificate{b.current.authority, b.next.authority}}, nil
+	case b.next != nil && age >= overlap && bytes.Equal(published, b.trust()):
+		return &bundle{current: b.next, trusted: []*x509.Certificate{b.next.authority, b.current.authority}}, nil
+	case b.next != nil:
+		return nil, nil
+	case b.current.leaf.NotAfter.Sub(now) < renewal:
+		next, err := issue(hosts)
+		if err != nil {
+			return nil, err
+		}
+		return &bundle{current: b.current, next: next, trusted: []*x509.Certificate{b.current.authority, next.authority}}, nil
+	case !b.trusts(b.current.authority) || len(b.trusted) > 1 && age >= 3*overlap:
+		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}, nil
+	}
+	return nil, nil
+}
+
+// replace begins anew where nothing that is there can be served. Whoever is trusted stays so until the new one is.
+func (b *bundle) replace(hosts []string) (*bundle, error) {
+	made, err := issue(hosts)
+	if err != nil {
+		return nil, err
+	}
+	trusted := []*x509.Certificate{made.authority}
+	if b.current != nil && b.current.authority != nil {
+		trusted = append(trusted, b.current.authority)
+	}
+	return &bundle{current: made, trusted: trusted}, nil
+}

@@ -1,0 +1,128 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// connects tells whether a client that trusts a caBundle accepts the certificate that is served.
+func connects(t *testing.T, trust []byte, served *pair, host string) bool {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(trust)
+	certificate, err := tls.X509KeyPair(served.certificate, served.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: time.Now()})
+	return err == nil
+}
+
+// For two years, an API server whose caBundle is up to five minutes behind and a replica whose certificate is up to five minutes behind
+// understand each other at every moment, whatever the leader has just done.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hosts := []string{"corollary.ops.svc", "127.0.0.1"}
+		b, err := (&bundle{}).advance(hosts, time.Now(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type state struct {
+			trust  []byte
+			served *pair
+		}
+		past := []state{{b.trust(), b.current}} // one a minute
+		begun, rotations, largest, news := time.Now(), 0, 0, 0
+		for time.Since(begun) < 2*365*24*time.Hour {
+			step := time.Minute
+			if b.next == nil && len(b.trusted) == 1 {
+				step = time.Hour
+			}
+			<-time.After(step) // of a virtual clock
+			published := past[max(0, len(past)-5)].trust
+			next, err := readBundle(b.data()).advance(hosts, time.Now(), published)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if next != nil {
+				news = len(past) + 6
+				if !next.current.leaf.Equal(b.current.leaf) {
+					rotations++
+				}
+				b = next
+			}
+			largest = max(largest, len(b.trusted))
+			if past = append(past, state{b.trust(), b.current}); len(past) > 6 {
+				past = past[1:]
+			}
+			if news--; news < 0 {
+				continue // every pair has been tried
+			}
+			for _, server := range past {
+				for _, replica := range past {
+					if !connects(t, server.trust, replica.served, hosts[0]) {
+						t.Fatalf("after %s an API server does not trust what a replica serves", time.Since(begun))
+					}
+				}
+			}
+		}
+		if rotations < 10 || largest > 2 || len(b.trusted) > 2 {
+			t.Errorf("%d rotations, at most %d authorities", rotations, largest)
+		}
+	})
+}
+
+// What cannot be served is replaced at once.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	hosts := []string{"a.example.com"}
+	good, err := (&bundle{}).advance(hosts, time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, row := range map[string]struct {
+		data  func(map[string][]byte)
+		hosts []string
+		now   time.Time
+		stays bool
+	}{
+		"nothing":        {data: func(d map[string][]byte) { clear(d) }},
+		"it is good":     {data: func(map[string][]byte) {}, stays: true},
+		"another host":   {data: func(map[string][]byte) {}, hosts: []string{"b.example.com"}},
+		"one more host":  {data: func(map[string][]byte) {}, hosts: []string{"a.example.com", "10.0.0.1"}},
+		"it has expired": {data: func(map[string][]byte) {}, now: time.Now().Add(lifetime)},
+		"no key":         {data: func(d map[string][]byte) { delete(d, keyPrivate) }},
+		"another key":    {data: func(d map[string][]byte) { d[keyPrivate] = d[keyCertificate] }},
+		"truncated":      {data: func(d map[string][]byte) { d[keyCertificate] = d[keyCertificate][:100] }},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			data := good.data()
+			row.data(data)
+			if row.hosts == nil {
+				row.hosts = hosts
+			}
+			if row.now.IsZero() {
+				row.now = time.Now()
+			}
+			next, err := readBundle(data).advance(row.hosts, row.now, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (next == nil) != row.stays {
+				t.Fatalf("it became %v", next)
+			}
+			if next != nil && !next.current.serves(row.hosts, time.Now()) {
+				t.Error("what came instead cannot be served")
+			}
+		})
+	}
+}
