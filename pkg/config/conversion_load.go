@@ -23,6 +23,8 @@ type conversionDocument struct {
 	Metadata Metadata `json:"metadata"`
 	// For is the kind whose objects are converted.
 	For ConvertedKind `json:"for"`
+	// FieldManager is the field manager under which spec.conversion of the CustomResourceDefinition is written.
+	FieldManager string `json:"fieldManager"`
 	// Hub is the version that every other served version converts through.
 	Hub string `json:"hub"`
 	// Spokes are the other served versions.
@@ -45,6 +47,8 @@ type ConversionFile struct {
 	// Name of the conversion, or of the operator that it belongs to.
 	Name string
 	For  schema.GroupKind
+	// FieldManager writes spec.conversion of the CustomResourceDefinition.
+	FieldManager string
 	// Certificate is the file with the certificate for it; nil where there is none.
 	Certificate *CertificateFile
 
@@ -111,10 +115,10 @@ func readConversion(f *File) (*ConversionFile, Errors) {
 	var read conversionDocument
 	errs := f.decode(&read)
 	c := &ConversionFile{
-		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve}, Name: read.Metadata.Name,
+		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve}, Name: read.Metadata.Name, FieldManager: read.FieldManager,
 		For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
-	for path, value := range map[string]string{"metadata.name": c.Name, "for.group": c.For.Group, "for.kind": c.For.Kind, "hub": c.Hub} {
+	for path, value := range map[string]string{"metadata.name": c.Name, "for.group": c.For.Group, "for.kind": c.For.Kind, "hub": c.Hub, "fieldManager": c.FieldManager} {
 		if value == "" && !f.reported(path) {
 			errs = append(errs, f.Errorf(path, fmt.Sprintf("write %s: %s", last(path), examples[path]), "required value is missing"))
 		}
@@ -122,7 +126,7 @@ func readConversion(f *File) (*ConversionFile, Errors) {
 	return c, errs
 }
 
-var examples = map[string]string{"metadata.name": "crontabs", "for.group": "stable.example.com", "for.kind": "CronTab", "hub": "v1"}
+var examples = map[string]string{"metadata.name": "crontabs", "for.group": "stable.example.com", "for.kind": "CronTab", "hub": "v1", "fieldManager": "crontab-conversion"}
 
 func last(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {

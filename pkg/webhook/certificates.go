@@ -1,0 +1,110 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// Certificates serve what a Secret holds. One of several replicas keeps it up to date; all of them read it.
+type Certificates struct {
+	Secrets corev1client.SecretsGetter
+	At      types.NamespacedName
+	Hosts   []string
+	Log     logr.Logger
+
+	served atomic.Pointer[served]
+}
+
+type served struct {
+	bundle      *bundle
+	certificate tls.Certificate
+}
+
+var errNoCertificate = errors.New("the webhook has no certificate yet")
+
+// GetCertificate is for tls.Config.
+func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if s := c.served.Load(); s != nil {
+		return &s.certificate, nil
+	}
+	return nil, errNoCertificate
+}
+
+// Trust is the caBundle for what is served; nil before there is anything.
+func (c *Certificates) Trust() []byte {
+	if s := c.served.Load(); s != nil {
+		return s.bundle.trust()
+	}
+	return nil
+}
+
+// Read takes in what the Secret holds.
+func (c *Certificates) Read(ctx context.Context) error {
+	secret, err := c.Secrets.Secrets(c.At.Namespace).Get(ctx, c.At.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", c.At, err)
+	}
+	return c.take(secret)
+}
+
+func (c *Certificates) take(secret *corev1.Secret) error {
+	b := readBundle(secret.Data)
+	if b.current == nil {
+		return fmt.Errorf("Secret %s holds no certificate with its key in %s and %s", c.At, keyCertificate, keyPrivate)
+	}
+	if now := c.served.Load(); now != nil && bytes.Equal(now.bundle.trust(), b.trust()) && now.bundle.current.leaf.Equal(b.current.leaf) {
+		return nil
+	}
+	certificate, err := tls.X509KeyPair(b.current.certificate, b.current.private)
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", c.At, err)
+	}
+	c.served.Store(&served{bundle: b, certificate: certificate})
+	return nil
+}
+
+// Keep brings the Secret to what it should be now; published is what all definitions trust. Of several processes that do this at
+// once one succeeds, and the others read what it wrote.
+func (c *Certificates) Keep(ctx context.Context, published []byte) error {
+	secrets := c.Secrets.Secrets(c.At.Namespace)
+	secret, err := secrets.Get(ctx, c.At.Name, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return fmt.Errorf("reading Secret %s: %w", c.At, err)
+	}
+	if missing {
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.At.Namespace, Name: c.At.Name}, Type: corev1.SecretTypeTLS}
+	}
+	next, err := readBundle(secret.Data).advance(c.Hosts, time.Now(), published)
+	if err != nil {
+		return err
+	}
+	if next != nil {
+		secret.Data = next.data()
+		if missing {
+			secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+		} else {
+			secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+		}
+		switch {
+		case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
+			return c.Read(ctx)
+		case err != nil:
+			return fmt.Errorf("writing Secret %s: %w", c.At, err)
+		}
+		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", next.current.leaf.NotAfter, "overlaps", next.next != nil)
+	}
+	return c.take(secret)
+}
