@@ -114,6 +114,19 @@ func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
 	return c.Fence(cfg), c.FenceEvents(cfg)
 }
 
+// leads tells whether this process has been elected, or needs not be.
+func (c *candidate) leads() bool {
+	if c == nil {
+		return true
+	}
+	select {
+	case <-c.Elected():
+		return true
+	default:
+		return false
+	}
+}
+
 // engineOptions are how the engine runs.
 func (c *candidate) engineOptions(workers int, namespace string, logger logr.Logger) engine.Options {
 	o := engine.Options{Workers: workers, Namespace: namespace, Log: logger}

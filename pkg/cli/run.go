@@ -27,6 +27,7 @@ type runOptions struct {
 	probes     string
 	reload     time.Duration
 	election   election
+	webhook    webhookFlags
 }
 
 func newRun(streams IO) *cobra.Command {
@@ -83,6 +84,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
 		"How often configs are reloaded, although they are watched too; 0: load them only at the start")
 	o.election.bind(flags)
+	o.webhook.bindFlags(flags)
 	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; the configs decide what is watched")
 	bindLogging(cmd, &o.logging)
 }
@@ -119,6 +121,10 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
+	served, err := o.conversions(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	loaded := files
 	files = append(engine.Startable(files), engine.Deletable(files)...)
 	namespace, err := o.connection.namespace()
@@ -136,6 +142,11 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	}
 	if err := o.prepare(operators, mgr, files, loaded, problems, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
 		return err
+	}
+	if len(served) > 0 {
+		if err := o.serveConversions(operators, mgr, served, part.leads, logger); err != nil {
+			return err
+		}
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: finishing running reconciliations; a second signal stops at once") })
 	b := build()

@@ -98,3 +98,16 @@ func digest(v any) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
+
+// ReadCertificate reads a certificate from the values of its file.
+func ReadCertificate(values map[string]any) (*Certificate, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate: %w", err)
+	}
+	c := &Certificate{}
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("reading the certificate: %w", err)
+	}
+	return c, nil
+}
