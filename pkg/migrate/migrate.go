@@ -1,0 +1,304 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// definitions are the CustomResourceDefinitions.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// pageSize is how many objects are listed at once.
+const pageSize = 500
+
+// Migration rewrites the objects of one kind.
+type Migration struct {
+	Client dynamic.Interface
+	// CRD is the name of the CustomResourceDefinition.
+	CRD string
+	// FieldManager makes the requests; it comes to own nothing.
+	FieldManager string
+	// Leaving are versions that are about to be removed: managedFields must not name them any more. Versions that are not served count
+	// among them.
+	Leaving []string
+	// Progress is called after each object; nil for nobody.
+	Progress func(Progress)
+}
+
+// Plan is what a migration has to do.
+type Plan struct {
+	// Stored is the version in which objects are stored now.
+	Stored string
+	// Before are the versions in which objects may be stored still, without Stored.
+	Before []string
+	// Objects is how many there are, as the API server estimates it.
+	Objects int64
+
+	generation int64
+	resource   schema.GroupVersionResource
+	leaving    []string
+}
+
+// Progress is how far a migration is.
+type Progress struct {
+	Done, Rewritten, Fixed, Refused int
+	// Left is how many are left by the API server's estimate.
+	Left int64
+}
+
+// Refusal is an object that could not be rewritten.
+type Refusal struct {
+	Object types.NamespacedName
+	Err    error
+}
+
+// Result is what a migration has done.
+type Result struct {
+	Progress
+	Refusals []Refusal
+	// Trimmed tells whether status.storedVersions names the stored version alone now.
+	Trimmed bool
+}
+
+// ErrChanged ends a migration: the definition is another one than the one that it began with.
+var ErrChanged = errors.New("the CustomResourceDefinition was changed during the migration: run it again")
+
+// Plan reads what there is to do. It writes nothing.
+func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
+	crd, err := m.definition(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{generation: crd.Generation, leaving: slices.Clone(m.Leaving)}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			p.Stored = v.Name
+		}
+		if !v.Served && !slices.Contains(p.leaving, v.Name) {
+			p.leaving = append(p.leaving, v.Name)
+		}
+	}
+	for _, leaving := range m.Leaving {
+		if leaving == p.Stored {
+			return nil, fmt.Errorf("version %s cannot leave: objects are stored in it; set storage: true in another version of %s first", leaving, m.CRD)
+		}
+	}
+	served := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == p.Stored && v.Served })
+	if !served {
+		return nil, fmt.Errorf("version %s, in which objects are stored, is not served: serve it", p.Stored)
+	}
+	for _, v := range crd.Status.StoredVersions {
+		if v != p.Stored {
+			p.Before = append(p.Before, v)
+		}
+	}
+	p.resource = schema.GroupVersionResource{Group: crd.Spec.Group, Version: p.Stored, Resource: crd.Spec.Names.Plural}
+	page, err := m.Client.Resource(p.resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
+	}
+	p.Objects = int64(len(page.Items))
+	if left := page.GetRemainingItemCount(); left != nil {
+		p.Objects += *left
+	}
+	return p, nil
+}
+
+func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+	u, err := m.Client.Resource(definitions).Get(ctx, m.CRD, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", m.CRD, err)
+	}
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	return crd, json.Unmarshal(text, crd)
+}
+
+// Run rewrites every object, continues past those that are refused, and names the stored version alone in status.storedVersions once
+// none was. A migration that was interrupted is run again from its beginning.
+func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
+	r := &Result{}
+	objects := m.Client.Resource(p.resource)
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := objects.List(ctx, options)
+		switch {
+		case apierrors.IsResourceExpired(err) && continueToken(err) != "":
+			options.Continue = continueToken(err) // which goes on at the newest state, behind the last page
+			continue
+		case err != nil:
+			return r, fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
+		}
+		for i := range page.Items {
+			m.object(ctx, p, &page.Items[i], r)
+			if ctx.Err() != nil {
+				return r, ctx.Err()
+			}
+			if left := page.GetRemainingItemCount(); left != nil {
+				r.Left = *left + int64(len(page.Items)-i-1)
+			} else {
+				r.Left = int64(len(page.Items) - i - 1)
+			}
+			if m.Progress != nil {
+				m.Progress(r.Progress)
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			break
+		}
+	}
+	if len(r.Refusals) > 0 {
+		return r, nil
+	}
+	return r, m.trim(ctx, p, r)
+}
+
+func continueToken(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
+}
+
+// object rewrites one object. Another writer that was faster has rewritten it.
+func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstructured, r *Result) {
+	r.Done++
+	fixed, err := m.fixManagers(ctx, p, u)
+	if err == nil && !fixed {
+		err = m.rewrite(ctx, p, u)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		r.Refused++
+		r.Refusals = append(r.Refusals, Refusal{types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, err})
+	case fixed:
+		r.Fixed++
+		r.Rewritten++
+	default:
+		r.Rewritten++
+	}
+}
+
+// rewrite applies nothing but the object's identity: the API server stores what it has, in the stored version.
+func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstructured) error {
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(u.GroupVersionKind())
+	empty.SetName(u.GetName())
+	empty.SetNamespace(u.GetNamespace())
+	empty.SetUID(u.GetUID())
+	empty.SetResourceVersion(u.GetResourceVersion())
+	_, err := m.Client.Resource(p.resource).Namespace(u.GetNamespace()).
+		Apply(ctx, u.GetName(), empty, metav1.ApplyOptions{FieldManager: m.FieldManager})
+	if apierrors.IsConflict(err) {
+		return nil // somebody has written it just now, in the stored version
+	}
+	return err
+}
+
+// fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once
+// they are gone, and a patch would take all managedFields off. It returns whether the object was written.
+func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (bool, error) {
+	const tries = 10
+	for try := 0; ; try++ {
+		patch, err := managersPatch(u, p)
+		if patch == nil || err != nil {
+			return false, err
+		}
+		objects := m.Client.Resource(p.resource).Namespace(u.GetNamespace())
+		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager})
+		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+			// A webhook or rule may refuse the object as it is; the status is another matter.
+			if _, again := objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status"); again == nil {
+				return true, nil
+			}
+		}
+		if !apierrors.IsConflict(err) || try >= tries {
+			return err == nil, err
+		}
+		if u, err = objects.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+	}
+}
+
+// managersPatch is nil where nothing is to be fixed.
+func managersPatch(u *unstructured.Unstructured, p *Plan) ([]byte, error) {
+	managers := u.GetManagedFields()
+	changed := false
+	for i := range managers {
+		gv, err := schema.ParseGroupVersion(managers[i].APIVersion)
+		if err == nil && gv.Group == p.resource.Group && slices.Contains(p.leaving, gv.Version) {
+			managers[i].APIVersion, changed = p.resource.GroupVersion().String(), true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	return json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": u.GetUID()},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
+		{"op": "replace", "path": "/metadata/managedFields", "value": merged(managers)},
+	})
+}
+
+// merged puts entries of one manager and operation together, which must not be there twice in one version.
+func merged(managers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var out []metav1.ManagedFieldsEntry
+	for _, m := range managers {
+		i := slices.IndexFunc(out, func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == m.Manager && o.Operation == m.Operation && o.APIVersion == m.APIVersion && o.Subresource == m.Subresource
+		})
+		if i < 0 {
+			out = append(out, m)
+			continue
+		}
+		out[i].FieldsV1 = union(out[i].FieldsV1, m.FieldsV1)
+	}
+	return out
+}
+
+// trim names the stored version alone in status.storedVersions, if the definition is the one that the migration began with.
+func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
+	crd, err := m.definition(ctx)
+	if err != nil {
+		return err
+	}
+	if crd.Generation != p.generation {
+		return ErrChanged
+	}
+	if slices.Equal(crd.Status.StoredVersions, []string{p.Stored}) {
+		r.Trimmed = true
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion}, "status": map[string]any{"storedVersions": []string{p.Stored}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = m.Client.Resource(definitions).Patch(ctx, m.CRD, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status")
+	if apierrors.IsConflict(err) {
+		return ErrChanged
+	}
+	if err != nil {
+		return fmt.Errorf("writing status.storedVersions of CustomResourceDefinition %s: %w", m.CRD, err)
+	}
+	r.Trimmed = true
+	return nil
+}

@@ -1,0 +1,214 @@
+//go:build controlplane
+
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/migrate"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+const patience = time.Minute
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// kind is a custom kind of one test.
+type kind struct {
+	t     *testing.T
+	group string
+	ns    string
+}
+
+// define registers a kind; versions are NAME, NAME! for the stored one, and NAME- for one that is not served.
+func define(t *testing.T, versions ...string) *kind {
+	t.Helper()
+	k := &kind{t: t, group: testkit.Unique(t) + ".example.com", ns: testkit.Namespace(t)}
+	testkit.InstallCRDs(t, k.crd(versions...))
+	return k
+}
+
+func (k *kind) name() string { return "things." + k.group }
+
+func (k *kind) crd(versions ...string) string {
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + k.name() + "}\nspec:\n  group: " + k.group +
+		"\n  scope: Namespaced\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
+	for _, v := range versions {
+		text += fmt.Sprintf("    - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
+			"properties: {a: {type: string}, b: {type: string}}}}}}}\n", strings.Trim(v, "!-"), !strings.HasSuffix(v, "-"), strings.HasSuffix(v, "!"))
+	}
+	return text
+}
+
+// change changes the versions, and waits until the API server goes by that.
+func (k *kind) change(served string, versions ...string) {
+	k.t.Helper()
+	testkit.Apply(k.t, "", k.crd(versions...))
+	testkit.Eventually(k.t, patience, func() (bool, string) {
+		_, err := testkit.Dynamic(k.t).Resource(k.resource(served)).Namespace(k.ns).List(k.t.Context(), metav1.ListOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+func (k *kind) resource(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.group, Version: version, Resource: "things"}
+}
+
+// apply applies an object as a manager does, which goes on to use one version.
+func (k *kind) apply(version, manager, name, field, value string) error {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": k.group + "/" + version, "kind": "Thing", "metadata": map[string]any{"name": name}, "spec": map[string]any{field: value},
+	}}
+	_, err := testkit.Dynamic(k.t).Resource(k.resource(version)).Namespace(k.ns).Apply(k.t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager})
+	return err
+}
+
+func (k *kind) stored() []string {
+	k.t.Helper()
+	versions, _, _ := unstructured.NestedStringSlice(testkit.Get(k.t, definitions, "", k.name()).Object, "status", "storedVersions")
+	return versions
+}
+
+func (k *kind) migration(client dynamic.Interface, leaving ...string) *migrate.Migration {
+	return &migrate.Migration{Client: client, CRD: k.name(), FieldManager: "migrator", Leaving: leaving}
+}
+
+// An old version is migrated away and removed, and whoever applied with it goes on with the new one.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	for i := range 30 {
+		name := fmt.Sprintf("t%d", i)
+		if err := errors.Join(k.apply("v1beta1", "old", name, "a", "1"), k.apply("v1", "new", name, "b", "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.change("v1", "v1beta1", "v1!")
+	if got := fmt.Sprint(k.stored()); got != "[v1beta1 v1]" {
+		t.Fatalf("stored are %s", got)
+	}
+	m := k.migration(testkit.Dynamic(t), "v1beta1")
+	p, err := m.Plan(t.Context())
+	if err != nil || p.Stored != "v1" || fmt.Sprint(p.Before) != "[v1beta1]" || p.Objects != 30 {
+		t.Fatalf("the plan is %+v: %v", p, err)
+	}
+	r, err := m.Run(t.Context(), p)
+	if err != nil || !r.Trimmed || r.Rewritten != 30 || r.Fixed != 30 || len(r.Refusals) > 0 {
+		t.Fatalf("the result is %+v: %v", r, err)
+	}
+	if got := fmt.Sprint(k.stored()); got != "[v1]" {
+		t.Fatalf("stored are %s", got)
+	}
+	k.change("v1", "v1!")
+	for i := range 30 {
+		name := fmt.Sprintf("t%d", i)
+		if err := errors.Join(k.apply("v1", "old", name, "a", "2"), k.apply("v1", "new", name, "b", "2")); err != nil {
+			t.Fatalf("an apply after the old version is gone: %v", err)
+		}
+		managers := map[string]string{}
+		for _, entry := range testkit.Get(t, k.resource("v1"), k.ns, name).GetManagedFields() {
+			managers[entry.Manager] = entry.APIVersion + " " + string(entry.FieldsV1.Raw)
+		}
+		if len(managers) != 2 || !strings.Contains(managers["old"], `"f:a"`) || !strings.Contains(managers["new"], `"f:b"`) {
+			t.Fatalf("managers are %v", managers)
+		}
+	}
+}
+
+// Killed at any request, a migration that is run again finishes, and an old version is never named as gone too early.
+func TestMigrateInterrupted(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	for i := range 5 {
+		if err := k.apply("v1beta1", "old", fmt.Sprintf("t%d", i), "a", "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.change("v1", "v1beta1", "v1!")
+	for n := 0; ; n++ {
+		config := testkit.Config()
+		sent := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return tripper(func(r *http.Request) (*http.Response, error) {
+				if sent++; sent > n {
+					cancel()
+					return nil, errors.New("killed")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := k.migration(client, "v1beta1")
+		p, err := m.Plan(ctx)
+		var r *migrate.Result
+		if err == nil {
+			r, err = m.Run(ctx, p)
+		}
+		cancel()
+		if err == nil && r.Trimmed {
+			t.Logf("done after %d requests", n)
+			break
+		}
+		if got := fmt.Sprint(k.stored()); got != "[v1beta1 v1]" && got != "[v1]" {
+			t.Fatalf("after %d requests stored are %s", n, got)
+		}
+		if n > 100 {
+			t.Fatal("it does not end")
+		}
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// An object that is refused does not stop the others, and keeps the old version named.
+func TestMigrateRefused(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	for _, name := range []string{"a", "frozen", "z"} {
+		if err := k.apply("v1", "old", name, "a", "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.change("v1", "v1beta1", "v1!")
+	lift := testkit.Policy(t, k.ns, "Validating", "UPDATE", k.group, "things", `
+  validations: [{expression: "object.metadata.name != 'frozen'", message: frozen}]`)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return k.apply("v1", "old", "frozen", "a", "2") != nil, "the policy is not in force yet"
+	})
+	m := k.migration(testkit.Dynamic(t))
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Run(t.Context(), p)
+	if err != nil || r.Trimmed || len(r.Refusals) != 1 || r.Refusals[0].Object.Name != "frozen" || r.Rewritten != 2 {
+		t.Fatalf("the result is %+v: %v", r, err)
+	}
+	if got := fmt.Sprint(k.stored()); got != "[v1beta1 v1]" {
+		t.Errorf("stored are %s", got)
+	}
+	lift()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		r, err := m.Run(t.Context(), p)
+		return err == nil && r.Trimmed, fmt.Sprint(r, err)
+	})
+}
