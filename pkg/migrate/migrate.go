@@ -302,3 +302,6 @@ func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 	r.Trimmed = true
 	return nil
 }
+
+// Leaving are the versions that managedFields must not name any more.
+func (p *Plan) Leaving() []string { return p.leaving }
