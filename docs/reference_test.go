@@ -30,6 +30,7 @@ conventions:
   owner: {annotation: example.com/owner}
   finalizer: example.com/finalizer
 status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
+conversion: {hub: v1, spokes: [{version: v1beta1, rules: [{move: .a}], toHub: [{set: .a, expression: self.b}], lost: [{path: .c, reason: unused}]}], preserve: {annotation: a/b}}
 guard: {}
 `
 
@@ -102,6 +103,9 @@ func (r *reference) block(path string, d definition, value reflect.Value) {
 		fmt.Fprintf(&r.text, "| %s | %s | %s | %s |\n", shown, kind, r.standard(key, value.FieldByIndex(f.Index)),
 			sentence(p.Description, f.Name, key))
 		if inner != nil {
+			if inner == value.Type() {
+				continue // a type that holds itself
+			}
 			if strings.HasPrefix(kind, "list") {
 				at += "[]"
 			}

@@ -27,6 +27,7 @@ var published = map[string]struct {
 }{
 	config.Kind:            {"../docs/schema/operator.v1alpha1.json", config.Schema},
 	config.ConventionsKind: {"../docs/schema/conventions.v1alpha1.json", config.ConventionsSchema},
+	config.ConversionKind:  {"../docs/schema/conversion.v1alpha1.json", config.ConversionSchema},
 }
 
 // example is one folder of configs.

@@ -76,9 +76,10 @@ Corollary keeps the cluster that way.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(usage)
 	root.SetVersionTemplate("{{ .Version }}\n")
-	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newConvert(streams), newMigrate(streams), newRender(streams), newRelease(streams), newSchema(streams),
+	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams),
 		newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
+	root.AddCommand(newConvert(streams), newMigrate(streams))
 	root.AddCommand(newPlan(streams), newGet(streams), newWhy(streams), newReconcile(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -29,8 +28,9 @@ func newConvert(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert -c CONFIG --crds FILE -f FILE --to VERSION",
 		Short: "Convert custom resources to another version, without a cluster",
-		Long: `Convert custom resources to another version of their kind by the rules of a config
-of kind Conversion, and print them. The API server converts with the same code.
+		Long: `Convert custom resources to another version of their kind, as the conversion of an
+operator or a file of kind Conversion says, and print them. What "corollary run"
+answers to the API server is made by the same code.
 
 Each object is read as the API server would read it: fields that its version does
 not have are dropped, and defaults are filled in.`,
@@ -51,70 +51,50 @@ not have are dropped, and defaults are filled in.`,
 }
 
 func (o *convertOptions) bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&o.configs.files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
+	cmd.Flags().StringArrayVarP(
+		&o.configs.files,
+		"config",
+		"c",
+		nil,
+		"Config file, a directory of them, or - for standard input; may be repeated",
+	)
 	completeFiles(cmd, "config", "yaml", "yml")
 	bindCRDs(cmd, &o.crds)
 }
 
-// conversion is a config with what it was compiled to.
-type conversion struct {
-	file      *config.ConversionFile
-	converter *convert.Converter
-	versions  []*kinds.Version
-}
-
-// compile reads the configs and compiles them against the definitions of --crds.
+// compile reads the configs and compiles their conversions against the definitions of --crds.
 func (o *convertOptions) compile() ([]*conversion, error) {
-	if len(o.configs.files) == 0 {
-		return nil, usagef("no config is named: add -c FILE, or -c DIRECTORY")
-	}
 	definitions, err := kinds.CRDs(o.crds...)
 	if err != nil {
 		return nil, err
 	}
-	files, problems := config.LoadConversions(config.Options{Files: o.configs.files, Env: o.streams.Env, Stdin: o.streams.In})
+	again, err := o.configs.repeatable(o.streams)
+	if err != nil {
+		return nil, err
+	}
+	files, problems, err := o.configs.loadConversions(again)
+	if err != nil {
+		return nil, err
+	}
 	var list []*conversion
 	for _, f := range files {
-		c, found := compileConversion(f, definitions)
-		problems = append(problems, found...)
-		list = append(list, c)
+		i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+			return d.Spec.Group == f.For.Group && d.Spec.Names.Kind == f.For.Kind
+		})
+		if i < 0 {
+			problems = append(problems, f.Errorf("", "give the file of its CustomResourceDefinition with --crds", "%s is not defined", f.For))
+			continue
+		}
+		c, found := compileConversion(f, definitions[i], false)
+		problems, list = append(problems, found...), append(list, c)
 	}
 	if err := refuse(o.streams, problems, nil); err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, usagef("no config of kind %s is among the files of -c", config.ConversionKind)
+		return nil, usagef("the files of -c have no conversion: neither a key conversion, nor a file of kind %s", config.ConversionKind)
 	}
 	return list, nil
-}
-
-// compileConversion compiles one conversion. Problems of a file that could not be read whole would repeat what is wrong with it.
-func compileConversion(f *config.ConversionFile, definitions []*apiextensionsv1.CustomResourceDefinition) (*conversion, config.Errors) {
-	i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
-		return d.Spec.Group == f.For.Group && d.Spec.Names.Kind == f.For.Kind
-	})
-	if i < 0 {
-		return nil, config.Errors{f.Errorf("for", "give the file of its CustomResourceDefinition with --crds", "%s is not defined", f.For)}
-	}
-	versions, err := kinds.Versions(definitions[i])
-	if err != nil {
-		return nil, config.Errors{f.Errorf("for", "fix the CustomResourceDefinition", "%v", err)}
-	}
-	made, problems := convert.Compile(&f.Conversion, convert.Options{Kind: f.For, Versions: versions, Stored: stored(definitions[i])})
-	var errs config.Errors
-	for _, p := range problems {
-		errs = append(errs, f.Errorf(p.Path, "", "%s", p.Message))
-	}
-	return &conversion{file: f, converter: made, versions: versions}, errs
-}
-
-func stored(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-	return ""
 }
 
 func (o *convertOptions) run(ctx context.Context) error {
@@ -157,19 +137,12 @@ func convertOne(ctx context.Context, list []*conversion, obj map[string]any, to 
 	if i < 0 {
 		return nil, fmt.Errorf("no config converts %s: add it with -c", gvk.GroupKind())
 	}
-	version := func(name string) *kinds.Version {
-		n := slices.IndexFunc(list[i].versions, func(v *kinds.Version) bool { return v.Name == name })
-		if n < 0 {
-			return nil
-		}
-		return list[i].versions[n]
-	}
-	if from := version(gvk.Version); from != nil {
+	if from := list[i].version(gvk.Version); from != nil {
 		from.Coerce(obj)
 	}
 	if err := list[i].converter.Convert(ctx, obj, to); err != nil {
 		return nil, err
 	}
-	version(to).Coerce(obj)
+	list[i].version(to).Coerce(obj)
 	return yaml.Marshal(obj)
 }

@@ -47,7 +47,7 @@ a certificate for its very rules and schemas: keep it beside the config.`,
 	o.bind(cmd)
 	flags := cmd.Flags()
 	flags.Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
-	flags.IntVar(&o.objects, "objects", 10_000, "How many random objects to make for each version and direction")
+	flags.IntVar(&o.objects, "objects", objectsToProve, "How many random objects to make for each version and direction")
 	flags.StringVarP(&o.output, "output", "o", "", "Write the certificate to this file")
 	return cmd
 }
@@ -87,7 +87,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 		}
 	}
 	if lossy > 0 {
-		return fmt.Errorf("%s of %s lose data", count(lossy, "conversion"), count(len(list), "conversion"))
+		return fmt.Errorf("conversions that lose data: %d of %d", lossy, len(list))
 	}
 	return nil
 }

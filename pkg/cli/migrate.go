@@ -96,7 +96,10 @@ func (o *migrateOptions) run(ctx context.Context, crd string) error {
 	case err != nil:
 		return err
 	case len(r.Refusals) > 0:
-		return fmt.Errorf("%s could not be rewritten: fix them and run the command again; status.storedVersions is unchanged", count(len(r.Refusals), "object"))
+		return fmt.Errorf(
+			"%s could not be rewritten: fix them and run the command again; status.storedVersions is unchanged",
+			count(len(r.Refusals), "object"),
+		)
 	}
 	fmt.Fprintf(o.streams.Out, "status.storedVersions is [%s]\n", p.Stored)
 	return nil

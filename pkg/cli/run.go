@@ -121,10 +121,6 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	served, err := o.conversions(ctx, cfg)
-	if err != nil {
-		return err
-	}
 	loaded := files
 	files = append(engine.Startable(files), engine.Deletable(files)...)
 	namespace, err := o.connection.namespace()
@@ -140,13 +136,13 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(operators, mgr, files, loaded, problems, again, part.engineOptions(o.workers, namespace, logger)); err != nil {
+	source := &conversionSource{}
+	source.take(o.configs.conversionsBeside(loaded, again()))
+	if err := o.prepare(operators, mgr, files, loaded, problems, again, source, part.engineOptions(o.workers, namespace, logger)); err != nil {
 		return err
 	}
-	if len(served) > 0 {
-		if err := o.serveConversions(operators, mgr, served, part.leads, logger); err != nil {
-			return err
-		}
+	if err := o.serveConversions(operators, mgr, source, part.leads, logger); err != nil {
+		return err
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: finishing running reconciliations; a second signal stops at once") })
 	b := build()
@@ -160,7 +156,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
 func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO,
-	options engine.Options) error {
+	source *conversionSource, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
@@ -176,6 +172,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 		if err != nil { // no config is given: it would not have come this far
 			return nil, config.Errors{{Problem: err.Error()}}
 		}
+		source.take(o.configs.conversionsBeside(files, again()))
 		return files, errs
 	}
 	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: options.Log}); err != nil {

@@ -9,29 +9,28 @@ import (
 )
 
 func newSchema(streams IO) *cobra.Command {
-	kind := choice{words: []string{config.Kind, config.ConventionsKind}}
+	schemas := map[string]func() []byte{
+		config.Kind: config.Schema, config.ConventionsKind: config.ConventionsSchema, config.ConversionKind: config.ConversionSchema,
+	}
+	kind := choice{words: []string{config.Kind, config.ConventionsKind, config.ConversionKind}}
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",
 		Long: `Print the JSON Schema (draft 2020-12) of config files, for completion and checks in
-editors: of operators, or of the files that a conventionsFile names. A comment in the
-first line of a file tells most editors where its schema is:
+editors: of operators, of the files that a conventionsFile names, or of conversions. A
+comment in the first line of a file tells most editors where its schema is:
 
   # yaml-language-server: $schema=operator.schema.json`,
 		Example: `  corollary schema > operator.schema.json
   corollary schema --kind Conventions > conventions.schema.json`,
 		Args: noArguments("the kind of file is given with --kind"),
 		RunE: func(*cobra.Command, []string) error {
-			text := config.Schema()
-			if kind.value == config.ConventionsKind {
-				text = config.ConventionsSchema()
-			}
-			if _, err := streams.Out.Write(text); err != nil {
+			if _, err := streams.Out.Write(schemas[kind.value]()); err != nil {
 				return fmt.Errorf("writing the schema: %w", err)
 			}
 			return nil
 		},
 	}
-	bindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, or Conventions")
+	bindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, Conventions or Conversion")
 	return cmd
 }

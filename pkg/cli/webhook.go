@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -11,18 +10,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
@@ -44,7 +39,9 @@ func (f *webhookFlags) endpoint() (webhook.Endpoint, types.NamespacedName, error
 	var e webhook.Endpoint
 	switch {
 	case (f.service == "") == (f.url == ""):
-		return e, types.NamespacedName{}, usagef("conversions are served: exactly one of --webhook-service and --webhook-url must say where API servers find them")
+		return e, types.NamespacedName{}, usagef(
+			"conversions are served: exactly one of --webhook-service and --webhook-url must say where API servers find them",
+		)
 	case f.url != "":
 		e.URL = strings.TrimSuffix(f.url, "/")
 	default:
@@ -71,65 +68,13 @@ func namespacedName(flag, text string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// conversions reads, compiles and checks the conversions among the configs against the definitions of the API server. Each needs a
-// certificate for these very rules and schemas.
-func (o *runOptions) conversions(ctx context.Context, cfg *rest.Config) ([]webhook.Served, error) {
-	files, problems := config.LoadConversions(config.Options{Files: o.configs.files, Env: o.streams.Env, Stdin: o.streams.In})
-	if len(files) == 0 {
-		return nil, refuse(o.streams, problems, nil)
-	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the client: %w", err)
-	}
-	list, err := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
-		List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
-	}
-	var definitions []*apiextensionsv1.CustomResourceDefinition
-	for _, item := range list.Items {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, crd); err != nil {
-			return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", item.GetName(), err)
-		}
-		definitions = append(definitions, crd)
-	}
-	var served []webhook.Served
-	for _, f := range files {
-		c, found := compileConversion(f, definitions)
-		if problems = append(problems, found...); len(found) > 0 {
-			continue
-		}
-		if f.Certificate == nil {
-			problems = append(problems, f.Errorf("", "run corollary convert prove, and keep the certificate beside the config",
-				"the conversion is not proven: there is no %s of %s", config.CertificateKind, f.For))
-			continue
-		}
-		certificate, err := convert.ReadCertificate(f.Certificate.Values)
-		if err == nil {
-			err = c.converter.Matches(&f.Conversion, certificate)
-		}
-		if err != nil {
-			problems = append(problems, &config.Error{File: f.Certificate.Path, Problem: err.Error()})
-			continue
-		}
-		served = append(served, webhook.Served{File: f, Converter: c.converter, CRD: crdName(f.For, definitions)})
-	}
-	return served, refuse(o.streams, problems, nil)
-}
-
-func crdName(kind schema.GroupKind, definitions []*apiextensionsv1.CustomResourceDefinition) string {
-	for _, d := range definitions {
-		if d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind {
-			return d.Name
-		}
-	}
-	return ""
-}
-
 // serveConversions adds to the manager what serves conversions: the endpoint, its certificate, and what publishes it.
-func (o *runOptions) serveConversions(cfg *rest.Config, mgr manager.Manager, served []webhook.Served, leads func() bool, log logr.Logger) error {
+func (o *runOptions) serveConversions(
+	cfg *rest.Config, mgr manager.Manager, source *conversionSource, leads func() bool, log logr.Logger,
+) error {
+	if loaded := source.loaded.Load(); len(loaded.files)+len(loaded.errs) == 0 && o.webhook.service+o.webhook.url+o.webhook.secret == "" {
+		return nil
+	}
 	endpoint, secret, err := o.webhook.endpoint()
 	if err != nil {
 		return err
@@ -146,37 +91,43 @@ func (o *runOptions) serveConversions(cfg *rest.Config, mgr manager.Manager, ser
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	certificates := &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log}
-	host, port, err := net.SplitHostPort(o.webhook.bind)
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, mgr.GetHTTPClient())
 	if err != nil {
-		return usagef("--webhook-bind-address %q: %v", o.webhook.bind, err)
+		return fmt.Errorf("preparing the client: %w", err)
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		return usagef("--webhook-bind-address %q: the port is not a number", o.webhook.bind)
-	}
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: host, Port: number, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.GetCertificate, c.MinVersion = certificates.GetCertificate, tls.VersionTLS12
-	}}})
-	server.Register(webhook.Path, &convert.Handler{Converters: func(kind schema.GroupKind) *convert.Converter {
-		for _, s := range served {
-			if s.File.For == kind {
-				return s.Converter
-			}
-		}
-		return nil
-	}})
+	source.client, source.mapper = client, mapper
 	publisher := &webhook.Publisher{
-		Client: client, Endpoint: endpoint, Certificates: certificates, Served: served, Leads: leads, Log: log.WithName("conversion"),
+		Find: source.find, Client: client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
+		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log},
 	}
-	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("adding the webhook: %w", err)
+	server, err := o.webhook.server(publisher)
+	if err != nil {
+		return err
 	}
-	if err := mgr.Add(publisher); err != nil {
-		return fmt.Errorf("adding the webhook: %w", err)
+	for _, part := range []manager.Runnable{server, publisher} {
+		if err := mgr.Add(part); err != nil {
+			return fmt.Errorf("adding the webhook: %w", err)
+		}
 	}
 	if err := mgr.AddReadyzCheck("conversions", func(*http.Request) error { return publisher.Ready() }); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return nil
+}
+
+// server answers the reviews of the API server.
+func (f *webhookFlags) server(publisher *webhook.Publisher) (ctrlwebhook.Server, error) {
+	host, port, err := net.SplitHostPort(f.bind)
+	if err != nil {
+		return nil, usagef("--webhook-bind-address %q: %v", f.bind, err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, usagef("--webhook-bind-address %q: the port is not a number", f.bind)
+	}
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: host, Port: int(number), TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.GetCertificate, c.MinVersion = publisher.Certificates.GetCertificate, tls.VersionTLS12
+	}}})
+	server.Register(webhook.Path, &convert.Handler{Converters: publisher.Converter, Observe: webhook.Observe})
+	return server, nil
 }

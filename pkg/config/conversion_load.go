@@ -1,7 +1,10 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -13,35 +16,7 @@ const (
 	CertificateKind = "ConversionCertificate"
 )
 
-// conversionDocument is a file of kind Conversion.
-type conversionDocument struct {
-	// APIVersion is corollary.dev/v1alpha1.
-	APIVersion string `json:"apiVersion"`
-	// Kind is Conversion.
-	Kind string `json:"kind"`
-	// Metadata names the conversion.
-	Metadata Metadata `json:"metadata"`
-	// For is the kind whose objects are converted.
-	For ConvertedKind `json:"for"`
-	// FieldManager is the field manager under which spec.conversion of the CustomResourceDefinition is written.
-	FieldManager string `json:"fieldManager"`
-	// Hub is the version that every other served version converts through.
-	Hub string `json:"hub"`
-	// Spokes are the other served versions.
-	Spokes []Spoke `json:"spokes"`
-	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
-	Preserve *Preserve `json:"preserve,omitempty"`
-}
-
-// ConvertedKind is a custom kind in all its versions.
-type ConvertedKind struct {
-	// Group of the kind.
-	Group string `json:"group"`
-	// Kind of the objects.
-	Kind string `json:"kind"`
-}
-
-// ConversionFile is a conversion, and where it was read from.
+// ConversionFile is a conversion and where it was read from: a file of its own, or the key conversion of an operator.
 type ConversionFile struct {
 	Conversion
 	// Name of the conversion, or of the operator that it belongs to.
@@ -52,12 +27,22 @@ type ConversionFile struct {
 	// Certificate is the file with the certificate for it; nil where there is none.
 	Certificate *CertificateFile
 
-	file *File
+	file   *File
+	prefix string // of the paths of the conversion in the file
 }
 
 // Errorf returns an error at a path of the conversion.
-func (c *ConversionFile) Errorf(path, mend, format string, args ...any) *Error {
-	return c.file.Errorf(path, mend, format, args...)
+func (c *ConversionFile) Errorf(path, fix, format string, args ...any) *Error {
+	return c.file.Errorf(c.prefix+path, fix, format, args...)
+}
+
+// Digest changes with the conversion and with its certificate.
+func (c *ConversionFile) Digest() string {
+	text, err := json.Marshal([]any{c.Conversion, c.FieldManager, c.Certificate})
+	if err != nil {
+		panic("writing the conversion as JSON: " + err.Error()) // its values came from JSON: cannot happen
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // Path is the file as it was given.
@@ -71,40 +56,45 @@ type CertificateFile struct {
 	Of string
 }
 
-// LoadConversions reads the conversions among the files that o names, with their certificates, and returns all errors of these.
-// Load reads the others.
-func LoadConversions(o Options) ([]*ConversionFile, Errors) {
-	sources, errs := find(o.Files)
+// LoadConversions returns the conversions of operators, and those of the files that o names, with their certificates. The errors are
+// those of files of kind Conversion and ConversionCertificate: Load tells the others.
+func LoadConversions(o Options, operators []*File) ([]*ConversionFile, Errors) {
 	var list []*ConversionFile
+	for _, f := range operators {
+		if f.Conversion != nil && f.Valid() {
+			list = append(list, &ConversionFile{
+				Conversion: *f.Conversion, Name: f.Metadata.Name, FieldManager: f.Conventions.FieldManager,
+				For: schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind(), file: f, prefix: conversionKey + ".",
+			})
+		}
+	}
 	certificates := map[string]*CertificateFile{}
+	sources, _ := find(o.Files)
+	var errs Errors
 	for _, s := range sources {
 		data, err := s.read(o.Stdin)
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			continue // Load tells it
 		}
-		doc := parseDocument(s.path, data)
-		f := &File{Path: s.path, document: doc}
-		if doc.values["apiVersion"] != APIVersion {
-			continue
-		}
-		switch doc.values["kind"] {
-		case ConversionKind:
+		f := &File{Path: s.path, document: parseDocument(s.path, data)}
+		switch {
+		case f.values["apiVersion"] != APIVersion:
+		case f.values["kind"] == ConversionKind:
 			c, found := readConversion(f)
 			errs, list = append(errs, found...), append(list, c)
-		case CertificateKind:
-			of, _ := doc.values["of"].(string)
+		case f.values["kind"] == CertificateKind:
+			of, _ := f.values["of"].(string)
 			if other := certificates[of]; other != nil {
-				errs = append(errs, f.Errorf("of", "remove one of them", "%s is the certificate for %s, too", other.Path, of))
+				errs = append(errs, f.Errorf("of", "remove one of them", "%s is a certificate for %s too", other.Path, of))
 			}
-			certificates[of] = &CertificateFile{Path: s.path, Values: doc.values, Of: of}
+			certificates[of] = &CertificateFile{Path: s.path, Values: f.values, Of: of}
 		}
 	}
 	seen := map[schema.GroupKind]string{}
 	for _, c := range list {
 		c.Certificate = certificates[c.For.String()]
 		if other, twice := seen[c.For]; twice {
-			errs = append(errs, c.Errorf("for", "remove one of them", "%s converts %s, too", other, c.For))
+			errs = append(errs, c.Errorf("", "remove one of them", "%s converts %s too", other, c.For))
 		}
 		seen[c.For] = c.Path()
 	}
@@ -112,27 +102,34 @@ func LoadConversions(o Options) ([]*ConversionFile, Errors) {
 }
 
 func readConversion(f *File) (*ConversionFile, Errors) {
-	var read conversionDocument
-	errs := f.decode(&read)
+	var read ConversionDocument
+	v := &validator{File: f, errs: f.decode(&read)}
 	c := &ConversionFile{
-		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve}, Name: read.Metadata.Name, FieldManager: read.FieldManager,
-		For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
+		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve}, Name: read.Metadata.Name,
+		FieldManager: read.FieldManager, For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
-	for path, value := range map[string]string{"metadata.name": c.Name, "for.group": c.For.Group, "for.kind": c.For.Kind, "hub": c.Hub, "fieldManager": c.FieldManager} {
-		if value == "" && !f.reported(path) {
-			errs = append(errs, f.Errorf(path, fmt.Sprintf("write %s: %s", last(path), examples[path]), "required value is missing"))
-		}
-	}
-	return c, errs
+	v.required("metadata.name", c.Name, "name the conversion")
+	v.required("for.group", c.For.Group, "set the group of the kind, such as stable.example.com")
+	v.required("for.kind", c.For.Kind, "set the kind, such as CronTab")
+	v.required("fieldManager", c.FieldManager, "set the field manager that writes spec.conversion, such as crontabs.example.com")
+	v.conversion("", &c.Conversion)
+	return c, v.errs
 }
 
-var examples = map[string]string{"metadata.name": "crontabs", "for.group": "stable.example.com", "for.kind": "CronTab", "hub": "v1", "fieldManager": "crontab-conversion"}
+const conversionKey = "conversion"
 
-func last(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '.' {
-			return path[i+1:]
-		}
+// conversion checks what can be said without the schemas of the versions.
+func (v *validator) conversion(prefix string, c *Conversion) {
+	v.required(prefix+"hub", c.Hub, "set the version that all others convert through, such as v1")
+	if len(c.Spokes) == 0 {
+		v.add(prefix+"spokes", "list the other served versions", "required value is missing")
 	}
-	return path
+	if c.Preserve != nil {
+		v.required(prefix+"preserve.annotation", c.Preserve.Annotation, "set the name of an annotation")
+	}
+}
+
+// isConversion tells whether a file is one for LoadConversions.
+func isConversion(values map[string]any) bool {
+	return values["apiVersion"] == APIVersion && slices.Contains([]any{ConversionKind, CertificateKind}, values["kind"])
 }

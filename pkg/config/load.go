@@ -84,11 +84,10 @@ func open(s source, stdin io.Reader, lib library) (*File, Errors) {
 		return nil, doc.errs
 	}
 	f := &File{Path: s.path, document: doc}
-	apiVersion, kind := doc.values["apiVersion"], doc.values["kind"]
-	if apiVersion == APIVersion && (kind == ConversionKind || kind == CertificateKind) {
-		return nil, nil // LoadConversions reads these
+	if isConversion(doc.values) {
+		return nil, nil
 	}
-	if s.directory && apiVersion == APIVersion && kind == ConventionsKind {
+	if s.directory && doc.values["apiVersion"] == APIVersion && doc.values["kind"] == ConventionsKind {
 		return nil, lib.open(s.path).errs
 	}
 	if err := f.identify(Kind); err != nil {

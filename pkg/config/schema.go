@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -16,8 +16,8 @@ import (
 
 // typesSource is read for the doc comments, which are the schema's descriptions.
 //
-//go:embed types.go
-var typesSource string
+//go:embed types.go types_conversion.go
+var typesSource embed.FS
 
 // Schema returns the JSON Schema (draft 2020-12) of an operator's file, made from the same types that Load decodes
 // into. It holds what a single field can be: names, types, allowed values, patterns. What fields demand of one
@@ -27,8 +27,12 @@ func Schema() []byte { return operatorSchema() }
 // ConventionsSchema returns the same of a file of kind Conventions.
 func ConventionsSchema() []byte { return conventionsSchema() }
 
+// ConversionSchema returns the same of a file of kind Conversion.
+func ConversionSchema() []byte { return conversionSchema() }
+
 var (
 	operatorSchema    = sync.OnceValue(func() []byte { return schemaText("Corollary operator", &Operator{}) })
+	conversionSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary conversion", &ConversionDocument{}) })
 	conventionsSchema = sync.OnceValue(func() []byte { return schemaText("Corollary conventions", &sharedConventions{}) })
 )
 
@@ -42,7 +46,7 @@ func schemaText(title string, file any) []byte {
 
 // buildSchema makes the schema of a kind of file from the type that it is decoded into.
 func buildSchema(title string, file any) *jsonschema.Schema {
-	comments := docComments(typesSource)
+	comments := docComments()
 	r := &jsonschema.Reflector{
 		Anonymous:      true, // the schema is addressed by where it is published, not by a name of its own
 		ExpandedStruct: true,
@@ -68,21 +72,35 @@ func structsIn(t reflect.Type, known map[string]reflect.Type) map[string]reflect
 	case reflect.Pointer, reflect.Slice:
 		structsIn(t.Elem(), known)
 	case reflect.Struct:
+		if known[t.Name()] != nil {
+			return known // a type that holds itself
+		}
+		known[t.Name()] = t
 		for i := range t.NumField() {
 			structsIn(t.Field(i).Type, known)
 		}
-		known[t.Name()] = t
 	}
 	return known
 }
 
 // docComments returns the comments of types and fields, as TYPE and TYPE.Field, on one line each.
-func docComments(source string) map[string]string {
-	file, err := parser.ParseFile(token.NewFileSet(), "types.go", source, parser.ParseComments)
-	if err != nil {
-		panic("reading the doc comments of the config types: " + err.Error()) // it was compiled: cannot happen
-	}
+func docComments() map[string]string {
 	out := map[string]string{}
+	for _, name := range []string{"types.go", "types_conversion.go"} {
+		source, err := typesSource.ReadFile(name)
+		if err != nil {
+			panic("reading the config types: " + err.Error()) // they are embedded: cannot happen
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments)
+		if err != nil {
+			panic("reading the doc comments of the config types: " + err.Error()) // it was compiled: cannot happen
+		}
+		collectComments(file, out)
+	}
+	return out
+}
+
+func collectComments(file *ast.File, out map[string]string) {
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok {
@@ -103,7 +121,6 @@ func docComments(source string) map[string]string {
 			}
 		}
 	}
-	return out
 }
 
 func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }

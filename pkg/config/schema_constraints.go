@@ -131,11 +131,17 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = ConventionsKind
 	},
-	reflect.TypeFor[Downstream]():   func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	reflect.TypeFor[Before]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	reflect.TypeFor[Input]():        func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
-	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
-	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
+	reflect.TypeFor[ConversionDocument](): func(s *jsonschema.Schema) {
+		property(s, "apiVersion").Const = APIVersion
+		property(s, "kind").Const = ConversionKind
+	},
+	reflect.TypeFor[ConversionRule](): func(s *jsonschema.Schema) { s.OneOf = oneOf("move", "wrap", "unwrap", "forEach", "default") },
+	reflect.TypeFor[ConversionStep](): func(s *jsonschema.Schema) { s.OneOf = oneOf("set", "remove") },
+	reflect.TypeFor[Downstream]():     func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[Before]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[Input]():          func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
+	reflect.TypeFor[Previous]():       func(s *jsonschema.Schema) { s.MinProperties = number(1) },
+	reflect.TypeFor[PreviousHash]():   func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
 	// What is missing in one of the config and the conventionsFile may be in the other.
 	reflect.TypeFor[Conventions](): func(s *jsonschema.Schema) { s.Required = nil },
 	reflect.TypeFor[Hash](): func(s *jsonschema.Schema) {

@@ -55,6 +55,8 @@ type Operator struct {
 	Deletion Deletion `json:"deletion,omitempty"`
 	// Status says what is written into the upstream's status.
 	Status Status `json:"status"`
+	// Conversion says how objects of the watched kind are converted between its served versions.
+	Conversion *Conversion `json:"conversion,omitempty"`
 	// Guard holds a change that would delete or change many objects until it is confirmed. Default: at most 10% deletions.
 	Guard *Guard `json:"guard,omitempty"`
 	// Events selects the Kubernetes events that are sent: All, Warnings (default) or None.

@@ -35,6 +35,9 @@ func (f *File) validate() Errors {
 	v.deletion()
 	v.status()
 	v.guard()
+	if v.Conversion != nil {
+		v.conversion(conversionKey+".", v.Conversion)
+	}
 	return v.errs
 }
 

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -67,22 +70,23 @@ func (c *Converter) digests() map[string]string {
 	return all
 }
 
-// Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed.
+// ErrSchemas says that a conversion was proven against other schemas than those of now.
+var ErrSchemas = errors.New("it has changed since the conversion was proven")
+
+// Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed; it is
+// ErrSchemas where the conversion itself is the one that was proven.
 func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) error {
 	if certificate.Of != c.kind.String() {
 		return fmt.Errorf("the certificate is about %s, not about %s", certificate.Of, c.kind)
 	}
 	if certificate.Rules != digest(conf) {
-		return fmt.Errorf("the conversion has changed since it was proven: run corollary convert prove again")
+		return errors.New("the conversion has changed since it was proven")
 	}
 	now := c.digests()
-	for version, text := range now {
-		if certificate.Schemas[version] != text {
-			return fmt.Errorf("the schema of version %s has changed since the conversion was proven: run corollary convert prove again", version)
+	for _, version := range slices.Sorted(maps.Keys(now)) {
+		if certificate.Schemas[version] != now[version] {
+			return fmt.Errorf("the schema of version %s: %w", version, ErrSchemas)
 		}
-	}
-	if len(certificate.Schemas) != len(now) {
-		return fmt.Errorf("the versions have changed since the conversion was proven: run corollary convert prove again")
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type Options struct {
 	Stored string
 	// Version is the API server's, whose CEL is spoken; nil for the newest.
 	Version *version.Version
+	// Partial leaves out versions that only one of the conversion and Versions has, as they do while a version comes or goes.
+	Partial bool
 }
 
 // Problem is something wrong with a conversion.
@@ -33,9 +35,6 @@ type Problem struct {
 	Path    string
 	Message string
 }
-
-// Error implements error.
-func (p *Problem) Error() string { return p.Path + ": " + p.Message }
 
 // Compile checks a conversion against the schemas of both sides of every rule, and prepares it. It returns all problems, each with
 // the place that has to be changed.
@@ -74,6 +73,9 @@ func (c *compiler) converter(config *config.Conversion) *Converter {
 	for i := range config.Spokes {
 		at := fmt.Sprintf("spokes[%d]", i)
 		from := &config.Spokes[i]
+		if c.options.Partial && c.versions[from.Version] == nil {
+			continue
+		}
 		v := c.served(at+".version", from.Version)
 		switch {
 		case v == nil:
@@ -86,7 +88,7 @@ func (c *compiler) converter(config *config.Conversion) *Converter {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.versions)) {
-		if made.spokes[name] == nil && name != made.hub.Name {
+		if made.spokes[name] == nil && name != made.hub.Name && !c.options.Partial {
 			c.problem("spokes", "version %s is served and is missing: add it, or stop serving it", name)
 		}
 	}

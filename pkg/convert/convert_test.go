@@ -79,7 +79,7 @@ func runCase(t *testing.T, file string) {
 	c, problems := compile(t, files["crd.yaml"], files["conversion.yaml"])
 	var told strings.Builder
 	for _, p := range problems {
-		told.WriteString(p.Error() + "\n")
+		told.WriteString(p.Path + ": " + p.Message + "\n")
 	}
 	if want := string(files["problems.txt"]); told.String() != want {
 		if os.Getenv("UPDATE") != "" {

@@ -121,39 +121,44 @@ func (c *comparison) sides(spoke, hub *cover, above fieldpath.Path) {
 func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := at.Child(name)
-		if len(above) == 0 && !own.item && len(p) == 1 && (name == "metadata" || name == "apiVersion" || name == "kind") {
+		if len(above) == 0 && !own.item && len(p) == 1 && slices.Contains(head, name) {
 			continue
 		}
 		mine, theirs := member(s, name), member(o, name)
 		e, below := own.entry(p)
 		switch {
 		case e != nil:
-			c.covered(own, other, side, e, mine, above)
+			c.covered(other, side, e, mine, above)
 		case below:
 			c.walk(own, other, side, p, mine, theirs, above)
 		case own.isRead(p):
 			c.exact = false
 		case theirs == nil:
-			c.missing(own, side, p, above)
+			c.missing(side, p, above)
 		default:
-			if taken, inside := other.entry(p); taken != nil || inside {
-				if taken != nil && (taken.by == coverComputed || taken.by == coverLost || taken.by == coverDefault) {
-					c.exact = false
-					continue
-				}
-				if taken != nil {
-					c.missing(own, side, p, above)
-					continue
-				}
-			}
-			if side == 0 {
-				c.same(p, mine, theirs, above)
-			}
+			c.uncovered(other, side, p, mine, theirs, above)
 		}
 	}
 }
 
-func (c *comparison) missing(own *cover, side int, p, above fieldpath.Path) {
+// head are the fields of every object, which the API server itself converts.
+var head = []string{"apiVersion", "kind", "metadata"}
+
+// uncovered compares a field that both sides have and that no rule of its own side names.
+func (c *comparison) uncovered(other *cover, side int, p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) {
+	switch taken, _ := other.entry(p); {
+	case taken == nil:
+		if side == 0 {
+			c.same(p, mine, theirs, above)
+		}
+	case taken.by == coverComputed || taken.by == coverLost || taken.by == coverDefault:
+		c.exact = false
+	default:
+		c.missing(side, p, above) // what a rule puts there is another field
+	}
+}
+
+func (c *comparison) missing(side int, p, above fieldpath.Path) {
 	c.exact = false
 	if c.preserves {
 		return
@@ -163,7 +168,7 @@ func (c *comparison) missing(own *cover, side int, p, above fieldpath.Path) {
 }
 
 // covered compares what a rule has put together.
-func (c *comparison) covered(own, other *cover, side int, e *covered, mine *structuralschema.Structural, above fieldpath.Path) {
+func (c *comparison) covered(other *cover, side int, e *covered, mine *structuralschema.Structural, above fieldpath.Path) {
 	if e.other == nil {
 		c.exact = false
 		return
@@ -207,9 +212,9 @@ func (c *comparison) same(p fieldpath.Path, s, h *structuralschema.Structural, a
 		mine, theirs := member(s, name), member(h, name)
 		switch at := p.Child(name); {
 		case mine == nil:
-			c.missing(nil, 1, at, above)
+			c.missing(1, at, above)
 		case theirs == nil:
-			c.missing(nil, 0, at, above)
+			c.missing(0, at, above)
 		default:
 			c.same(at, mine, theirs, above)
 		}
@@ -261,7 +266,8 @@ func describe(s *structuralschema.Structural) string {
 }
 
 func sameKind(s, h *structuralschema.Structural) bool {
-	return s.Type == h.Type && s.XIntOrString == h.XIntOrString && (s.Items == nil) == (h.Items == nil) && (additional(s) == nil) == (additional(h) == nil)
+	return s.Type == h.Type && s.XIntOrString == h.XIntOrString && (s.Items == nil) == (h.Items == nil) &&
+		(additional(s) == nil) == (additional(h) == nil)
 }
 
 // sameAlone tells whether two schemas say the same, but for the fields and items in them.

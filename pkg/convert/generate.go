@@ -130,19 +130,37 @@ var formats = map[string][]string{
 }
 
 // awkward are texts that conversions lose: numbers with zeros before them, separators, what YAML reads as something else.
-var awkward = []string{"", "a", "007", "1", "1.0", "true", "null", "~", " a ", "a,b", "a:b", "a:b:c", ",", ":", "a b", "a/b", "a=b", "ä€😀", "a\nb", "-", "1e3", "0x10", "9007199254740993"}
+var awkward = []string{
+	"",
+	"a",
+	"007",
+	"1",
+	"1.0",
+	"true",
+	"null",
+	"~",
+	" a ",
+	"a,b",
+	"a:b",
+	"a:b:c",
+	",",
+	":",
+	"a b",
+	"a/b",
+	"a=b",
+	"ä€😀",
+	"a\nb",
+	"-",
+	"1e3",
+	"0x10",
+	"9007199254740993",
+}
 
 func (g *generator) texts(v *structuralschema.ValueValidation) []any {
 	var values []any
 	pattern, err := regexp.Compile(v.Pattern)
 	add := func(text string) {
-		if err == nil && !pattern.MatchString(text) {
-			return
-		}
-		if n := int64(len([]rune(text))); v.MaxLength != nil && n > *v.MaxLength || v.MinLength != nil && n < *v.MinLength {
-			return
-		}
-		if !slices.Contains(values, any(text)) {
+		if (err != nil || pattern.MatchString(text)) && fits(v, text) && !slices.Contains(values, any(text)) {
 			values = append(values, text)
 		}
 	}
@@ -168,6 +186,12 @@ func (g *generator) texts(v *structuralschema.ValueValidation) []any {
 		}
 	}
 	return values
+}
+
+// fits tells whether a text has a length that is allowed.
+func fits(v *structuralschema.ValueValidation, text string) bool {
+	n := int64(len([]rune(text)))
+	return (v.MaxLength == nil || n <= *v.MaxLength) && (v.MinLength == nil || n >= *v.MinLength)
 }
 
 func (g *generator) text(s *structuralschema.Structural) any {
@@ -196,21 +220,23 @@ func (g *generator) matching(pattern string) (text string, ok bool) {
 	return b.String(), b.Len() <= 2000
 }
 
+// times is how often something is repeated: at most high times; without end where that is negative.
+func (g *generator) times(low, high int) int {
+	switch limited := high >= 0 && high <= 1000; {
+	case limited && g.random.IntN(3) == 0:
+		return high
+	case limited:
+		return low + g.random.IntN(high-low+1)
+	}
+	return low + g.random.IntN(4)
+}
+
 func (g *generator) match(re *syntax.Regexp, b *strings.Builder, depth int) {
 	if depth > 50 || b.Len() > 2000 {
 		return
 	}
 	repeat := func(low, high int) {
-		n := low
-		switch limited := high >= 0 && high <= 1000; {
-		case limited && g.random.IntN(3) == 0:
-			n = high
-		case limited:
-			n += g.random.IntN(high - low + 1)
-		default:
-			n += g.random.IntN(4)
-		}
-		for range n {
+		for range g.times(low, high) {
 			g.match(re.Sub[0], b, depth+1)
 		}
 	}

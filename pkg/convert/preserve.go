@@ -21,8 +21,10 @@ const maxPreserved = 128 << 10
 var errTooLarge = errors.New("what the target version has no room for is larger than 128 KiB, which an annotation cannot take")
 
 // errWasTooLarge refuses to write back an object that was read without the data that did not fit.
-var errWasTooLarge = errors.New("the object was read without fields that this version has no room for, since they are larger than 128 KiB: " +
-	"writing it back would lose them; change it in the version that has them")
+var errWasTooLarge = errors.New(
+	"the object was read without fields that this version has no room for, since they are larger than 128 KiB: " +
+		"writing it back would lose them; change it in the version that has them",
+)
 
 // kept are the data of one version that travel on an object of another one.
 type kept struct {

@@ -169,8 +169,8 @@ func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 // leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
 // since: what is in the object must win.
 func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
-	other := &prover{Converter: p.Converter, from: p.via, via: p.from, generator: &generator{random: p.generator.random}}
-	earlier, ok := other.generator.value(p.via.Structural, "", 0).(map[string]any)
+	other := &generator{random: p.generator.random}
+	earlier, ok := other.value(p.via.Structural, "", 0).(map[string]any)
 	if !ok {
 		return
 	}
@@ -211,7 +211,13 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 	found.Back = there
 	if fields := p.differ(obj, there); len(fields) > 0 {
 		f := fields[0]
-		found.Problem = fmt.Sprintf("%s is %s, and after the way to %s and back it is %s", f.Path, shown(f.Is, f.IsAbsent), p.via.Name, shown(f.Was, f.WasAbsent))
+		found.Problem = fmt.Sprintf(
+			"%s is %s, and after the way to %s and back it is %s",
+			f.Path,
+			shown(f.Is, f.IsAbsent),
+			p.via.Name,
+			shown(f.Was, f.WasAbsent),
+		)
 		return found
 	}
 	return nil

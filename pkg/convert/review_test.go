@@ -36,8 +36,11 @@ func hostPorts(t testing.TB) *convert.Handler {
 }
 
 func reviewOf(to string, objects ...string) string {
-	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u-1","desiredAPIVersion":%q,"objects":[%s]}}`,
-		to, strings.Join(objects, ","))
+	return fmt.Sprintf(
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u-1","desiredAPIVersion":%q,"objects":[%s]}}`,
+		to,
+		strings.Join(objects, ","),
+	)
 }
 
 const cronTab = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a","namespace":"ns","uid":"1","generation":9007199254740993},"spec":{"hostPort":"h:1"}}`
@@ -89,7 +92,8 @@ func TestReviews(t *testing.T) {
 				t.Fatal(err)
 			}
 			result := answer.Response.Result
-			if answer.Response.UID != "u-1" || (result.Status == "Success") != (row.failure == "") || !strings.Contains(result.Message, row.failure) {
+			if answer.Response.UID != "u-1" || (result.Status == "Success") != (row.failure == "") ||
+				!strings.Contains(result.Message, row.failure) {
 				t.Errorf("answered %s", text)
 			}
 			if row.want != "" && !bytes.Contains(answer.Response.ConvertedObjects[0].Raw, []byte(`"spec":`+row.want)) {
@@ -108,7 +112,12 @@ func TestLargeReview(t *testing.T) {
 	filling := strings.Repeat("x", 5000)
 	objects := make([]string, 10_000)
 	for i := range objects {
-		objects[i] = strings.Replace(strings.Replace(cronTab, `"name":"a"`, fmt.Sprintf(`"name":"a%d","annotations":{"filling":%q}`, i, filling), 1), "h:1", fmt.Sprintf("h:%d", i+1), 1)
+		objects[i] = strings.Replace(
+			strings.Replace(cronTab, `"name":"a"`, fmt.Sprintf(`"name":"a%d","annotations":{"filling":%q}`, i, filling), 1),
+			"h:1",
+			fmt.Sprintf("h:%d", i+1),
+			1,
+		)
 	}
 	recorder := httptest.NewRecorder()
 	hostPorts(t).ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(reviewOf("example.com/v1", objects...))))
@@ -120,7 +129,8 @@ func TestLargeReview(t *testing.T) {
 		t.Fatalf("%d objects: %s", n, answer.Response.Result.Message)
 	}
 	for i, converted := range answer.Response.ConvertedObjects {
-		if !bytes.Contains(converted.Raw, fmt.Appendf(nil, `"port":%d}`, i+1)) || !bytes.Contains(converted.Raw, fmt.Appendf(nil, `"name":"a%d"`, i)) {
+		if !bytes.Contains(converted.Raw, fmt.Appendf(nil, `"port":%d}`, i+1)) ||
+			!bytes.Contains(converted.Raw, fmt.Appendf(nil, `"name":"a%d"`, i)) {
 			t.Fatalf("object %d is %.300s", i, converted.Raw)
 		}
 	}

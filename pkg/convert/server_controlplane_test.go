@@ -75,7 +75,11 @@ func TestServed(t *testing.T) {
 		t.Errorf("in v1beta1 it is %v", spec)
 	}
 	for n := range 20 {
-		testkit.Apply(t, ns, fmt.Sprintf("apiVersion: %s/v1\nkind: CronTab\nmetadata: {name: b%d}\nspec: {host: h, port: %d}", crontabs.Group, n, n+1))
+		testkit.Apply(
+			t,
+			ns,
+			fmt.Sprintf("apiVersion: %s/v1\nkind: CronTab\nmetadata: {name: b%d}\nspec: {host: h, port: %d}", crontabs.Group, n, n+1),
+		)
 	}
 	list, err := testkit.Dynamic(t).Resource(old).Namespace(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 21 {
@@ -116,8 +120,10 @@ func TestServedWithPreserve(t *testing.T) {
 	// What an annotation says that the schema forbids is not put back.
 	testkit.Apply(t, ns, head("v1beta1", "forged")+"spec: {a: one}")
 	testkit.Update(t, old, ns, "forged", func(u *unstructured.Unstructured) {
-		u.SetAnnotations(map[string]string{"example.com/kept": `{"v1": {"fields": [{"path": ["spec", "limits"], "is": {"cpu": 11}, "backAbsent": true},` +
-			`{"path": ["metadata", "name"], "is": "other", "back": "forged"}]}}`})
+		u.SetAnnotations(
+			map[string]string{"example.com/kept": `{"v1": {"fields": [{"path": ["spec", "limits"], "is": {"cpu": 11}, "backAbsent": true},` +
+				`{"path": ["metadata", "name"], "is": "other", "back": "forged"}]}}`},
+		)
 	})
 	forged := testkit.Get(t, current, ns, "forged")
 	if got := fmt.Sprint(forged.Object["spec"]); got != "map[a:one]" || forged.GetAnnotations()["example.com/kept"] == "" {
@@ -125,7 +131,9 @@ func TestServedWithPreserve(t *testing.T) {
 	}
 	testkit.Apply(t, ns, head("v1beta1", "other")+"spec: {a: one}")
 	testkit.Update(t, old, ns, "other", func(u *unstructured.Unstructured) {
-		u.SetAnnotations(map[string]string{"example.com/kept": `{"v1": {"fields": [{"path": ["spec", "limits"], "is": {"cpu": 11}, "backAbsent": true}]}}`})
+		u.SetAnnotations(
+			map[string]string{"example.com/kept": `{"v1": {"fields": [{"path": ["spec", "limits"], "is": {"cpu": 11}, "backAbsent": true}]}}`},
+		)
 	})
 	if got := fmt.Sprint(testkit.Get(t, current, ns, "other").Object["spec"]); got != "map[a:one]" {
 		t.Errorf("after an annotation with a value that is too large v1 has %s", got)

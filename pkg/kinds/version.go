@@ -53,7 +53,11 @@ func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, 
 		return nil, err
 	}
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		v.Schema.OpenAPIV3Schema,
+		internal,
+		nil,
+	); err != nil {
 		return nil, err
 	}
 	s, err := structuralschema.NewStructural(internal)

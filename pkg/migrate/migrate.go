@@ -91,10 +91,17 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	}
 	for _, leaving := range m.Leaving {
 		if leaving == p.Stored {
-			return nil, fmt.Errorf("version %s cannot leave: objects are stored in it; set storage: true in another version of %s first", leaving, m.CRD)
+			return nil, fmt.Errorf(
+				"version %s cannot leave: objects are stored in it; set storage: true in another version of %s first",
+				leaving,
+				m.CRD,
+			)
 		}
 	}
-	served := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == p.Stored && v.Served })
+	served := slices.ContainsFunc(
+		crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == p.Stored && v.Served },
+	)
 	if !served {
 		return nil, fmt.Errorf("version %s, in which objects are stored, is not served: serve it", p.Stored)
 	}
@@ -224,7 +231,14 @@ func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Un
 		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager})
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 			// A webhook or rule may refuse the object as it is; the status is another matter.
-			if _, again := objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status"); again == nil {
+			if _, again := objects.Patch(
+				ctx,
+				u.GetName(),
+				types.JSONPatchType,
+				patch,
+				metav1.PatchOptions{FieldManager: m.FieldManager},
+				"status",
+			); again == nil {
 				return true, nil
 			}
 		}
@@ -292,7 +306,16 @@ func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Client.Resource(definitions).Patch(ctx, m.CRD, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status")
+	_, err = m.Client.Resource(
+		definitions,
+	).Patch(
+		ctx,
+		m.CRD,
+		types.MergePatchType,
+		patch,
+		metav1.PatchOptions{FieldManager: m.FieldManager},
+		"status",
+	)
 	if apierrors.IsConflict(err) {
 		return ErrChanged
 	}

@@ -47,8 +47,13 @@ func (k *kind) crd(versions ...string) string {
 	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + k.name() + "}\nspec:\n  group: " + k.group +
 		"\n  scope: Namespaced\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
 	for _, v := range versions {
-		text += fmt.Sprintf("    - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
-			"properties: {a: {type: string}, b: {type: string}}}}}}}\n", strings.Trim(v, "!-"), !strings.HasSuffix(v, "-"), strings.HasSuffix(v, "!"))
+		text += fmt.Sprintf(
+			"    - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
+				"properties: {a: {type: string}, b: {type: string}}}}}}}\n",
+			strings.Trim(v, "!-"),
+			!strings.HasSuffix(v, "-"),
+			strings.HasSuffix(v, "!"),
+		)
 	}
 	return text
 }
@@ -72,7 +77,18 @@ func (k *kind) apply(version, manager, name, field, value string) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + version, "kind": "Thing", "metadata": map[string]any{"name": name}, "spec": map[string]any{field: value},
 	}}
-	_, err := testkit.Dynamic(k.t).Resource(k.resource(version)).Namespace(k.ns).Apply(k.t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager})
+	_, err := testkit.Dynamic(
+		k.t,
+	).Resource(
+		k.resource(version),
+	).Namespace(
+		k.ns,
+	).Apply(
+		k.t.Context(),
+		name,
+		u,
+		metav1.ApplyOptions{FieldManager: manager},
+	)
 	return err
 }
 

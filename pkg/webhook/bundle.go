@@ -122,33 +122,34 @@ func (b *bundle) advance(hosts []string, now time.Time, published []byte) (*bund
 	if len(hosts) == 0 {
 		return nil, errors.New("no host is named that the certificate is for")
 	}
-	age := time.Duration(0)
-	if b.next != nil {
-		age = now.Sub(b.next.begun())
-	} else if b.current != nil {
-		age = now.Sub(b.current.begun())
-	}
 	switch {
 	case !b.current.serves(hosts, now):
 		return b.replace(hosts)
-	case b.next != nil && !b.next.serves(hosts, now):
-		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}, nil
-	case b.next != nil && (!b.trusts(b.next.authority) || !b.trusts(b.current.authority)):
-		return &bundle{current: b.current, next: b.next, trusted: []*x509.Certificate{b.current.authority, b.next.authority}}, nil
-	case b.next != nil && age >= overlap && bytes.Equal(published, b.trust()):
-		return &bundle{current: b.next, trusted: []*x509.Certificate{b.next.authority, b.current.authority}}, nil
 	case b.next != nil:
-		return nil, nil
+		return b.advanceNext(hosts, now, published), nil
 	case b.current.leaf.NotAfter.Sub(now) < renewal:
 		next, err := issue(hosts)
 		if err != nil {
 			return nil, err
 		}
 		return &bundle{current: b.current, next: next, trusted: []*x509.Certificate{b.current.authority, next.authority}}, nil
-	case !b.trusts(b.current.authority) || len(b.trusted) > 1 && age >= 3*overlap:
+	case !b.trusts(b.current.authority) || len(b.trusted) > 1 && now.Sub(b.current.begun()) >= 3*overlap:
 		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}, nil
 	}
 	return nil, nil
+}
+
+// advanceNext is advance where there is a next certificate already.
+func (b *bundle) advanceNext(hosts []string, now time.Time, published []byte) *bundle {
+	switch {
+	case !b.next.serves(hosts, now):
+		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}
+	case !b.trusts(b.next.authority) || !b.trusts(b.current.authority):
+		return &bundle{current: b.current, next: b.next, trusted: []*x509.Certificate{b.current.authority, b.next.authority}}
+	case now.Sub(b.next.begun()) >= overlap && bytes.Equal(published, b.trust()):
+		return &bundle{current: b.next, trusted: []*x509.Certificate{b.next.authority, b.current.authority}}
+	}
+	return nil
 }
 
 // replace begins anew where nothing that is there can be served. Whoever is trusted stays so until the new one is.

@@ -62,7 +62,7 @@ func (c *Certificates) Read(ctx context.Context) error {
 func (c *Certificates) take(secret *corev1.Secret) error {
 	b := readBundle(secret.Data)
 	if b.current == nil {
-		return fmt.Errorf("Secret %s holds no certificate with its key in %s and %s", c.At, keyCertificate, keyPrivate)
+		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s", c.At, keyCertificate, keyPrivate)
 	}
 	if now := c.served.Load(); now != nil && bytes.Equal(now.bundle.trust(), b.trust()) && now.bundle.current.leaf.Equal(b.current.leaf) {
 		return nil
@@ -104,7 +104,8 @@ func (c *Certificates) Keep(ctx context.Context, published []byte) error {
 		case err != nil:
 			return fmt.Errorf("writing Secret %s: %w", c.At, err)
 		}
-		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", next.current.leaf.NotAfter, "overlaps", next.next != nil)
+		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", next.current.leaf.NotAfter,
+			"overlaps", next.next != nil)
 	}
 	return c.take(secret)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,40 +17,50 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// Definitions are the CustomResourceDefinitions of an API server.
+var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Served is a conversion that is served.
+// Served is a conversion that is proven for a definition as it is now.
 type Served struct {
-	File      *config.ConversionFile
+	Kind      schema.GroupKind
 	Converter *convert.Converter
-	// CRD is the name of the definition.
-	CRD string
+	// FieldManager writes spec.conversion of the definition.
+	FieldManager string
+	CRD          *apiextensionsv1.CustomResourceDefinition
 }
 
-// Publisher puts the endpoint into the definitions of what is served, and keeps it there. It never takes it out: while more than one
-// version is served every read of another one depends on it.
+// Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes nothing back: while
+// more than one version is served, every read of another one depends on the endpoint.
 type Publisher struct {
+	// Find returns what is to be served, and what is wrong with the rest.
+	Find         func(context.Context) ([]Served, error)
 	Client       dynamic.Interface
 	Endpoint     Endpoint
 	Certificates *Certificates
-	Served       []Served
-	// Manual has the definitions only verified: whoever owns them publishes the endpoint.
-	Manual bool
+	// VerifyOnly: whoever owns the definitions publishes the endpoint.
+	VerifyOnly bool
 	// Leads tells whether this process may write.
 	Leads func() bool
 	// Interval is how often everything is looked at; 10 seconds by default.
 	Interval time.Duration
 	Log      logr.Logger
 
-	mu       sync.Mutex
-	problems map[string]string // by definition
+	converters sync.Map // by schema.GroupKind: what was once proven is served to the end of the process
+	looked     atomic.Bool
+	logged     *string // what was wrong when it was last logged; nil before
 }
 
-// Start keeps certificate and definitions until ctx is done.
+// Converter returns the converter of a kind; nil for one that is not converted here.
+func (p *Publisher) Converter(kind schema.GroupKind) *convert.Converter {
+	c, _ := p.converters.Load(kind)
+	converter, _ := c.(*convert.Converter)
+	return converter
+}
+
+// Start works until ctx is done.
 func (p *Publisher) Start(ctx context.Context) error {
 	if p.Interval == 0 {
 		p.Interval = 10 * time.Second
@@ -57,7 +68,7 @@ func (p *Publisher) Start(ctx context.Context) error {
 	ticker := time.NewTicker(p.Interval)
 	defer ticker.Stop()
 	for {
-		p.tick(ctx)
+		p.report(p.tick(ctx))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -66,46 +77,54 @@ func (p *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection is false: a standby serves too, and reads the certificate.
+// NeedLeaderElection is false: a standby serves too.
 func (p *Publisher) NeedLeaderElection() bool { return false }
 
-func (p *Publisher) tick(ctx context.Context) {
+// Ready returns nil once reviews can be answered. That a definition cannot be read or written just now is no reason to take this process
+// out of the Service: then nobody would answer.
+func (p *Publisher) Ready() error {
+	switch {
+	case p.Certificates.Trust() == nil:
+		return errNoCertificate
+	case !p.looked.Load():
+		return errors.New("the conversions are not loaded yet")
+	}
+	return nil
+}
+
+// tick does everything once, and returns all that is wrong.
+func (p *Publisher) tick(ctx context.Context) error {
+	served, err := p.Find(ctx)
+	errs := []error{err}
+	for _, s := range served {
+		p.converters.Store(s.Kind, s.Converter)
+	}
 	leads := p.Leads()
-	live := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, s := range p.Served {
-		crd, err := p.read(ctx, s.CRD)
-		if err != nil {
-			p.report(s.CRD, err)
-			continue
-		}
-		live[s.CRD] = crd
+	if err := p.certificate(ctx, leads, served); err != nil {
+		return errors.Join(append(errs, err)...)
 	}
-	if err := p.certificate(ctx, leads, live); err != nil {
-		for _, s := range p.Served {
-			p.report(s.CRD, err)
-		}
-		return
+	p.looked.Store(true)
+	for _, s := range served {
+		err := p.publish(ctx, s, leads)
+		published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
+		errs = append(errs, err)
 	}
-	for _, s := range p.Served {
-		if crd := live[s.CRD]; crd != nil {
-			p.report(s.CRD, p.publish(ctx, s, crd, leads))
-		}
-	}
+	return errors.Join(errs...)
 }
 
-// certificate reads the certificate, and keeps it where this process leads.
-func (p *Publisher) certificate(ctx context.Context, leads bool, live map[string]*apiextensionsv1.CustomResourceDefinition) error {
-	if !leads {
-		return p.Certificates.Read(ctx)
+// certificate reads the certificate; the process that may write replaces it in good time.
+func (p *Publisher) certificate(ctx context.Context, leads bool, served []Served) error {
+	if leads && len(served) > 0 {
+		return p.Certificates.Keep(ctx, trusted(served))
 	}
-	return p.Certificates.Keep(ctx, published(live))
+	return p.Certificates.Read(ctx)
 }
 
-// published is the caBundle that all definitions have; nil where they differ.
-func published(live map[string]*apiextensionsv1.CustomResourceDefinition) []byte {
+// trusted is the caBundle that all definitions have; nil where they differ.
+func trusted(served []Served) []byte {
 	var common []byte
-	for _, crd := range live {
-		c := crd.Spec.Conversion
+	for _, s := range served {
+		c := s.CRD.Spec.Conversion
 		if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 			return nil
 		}
@@ -118,100 +137,61 @@ func published(live map[string]*apiextensionsv1.CustomResourceDefinition) []byte
 	return common
 }
 
-func (p *Publisher) read(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	u, err := p.Client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-	}
-	text, err := u.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	return crd, json.Unmarshal(text, crd)
-}
-
 // publish brings one definition to what it should be, once the endpoint has answered a real review.
-func (p *Publisher) publish(ctx context.Context, s Served, crd *apiextensionsv1.CustomResourceDefinition, leads bool) error {
+func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	trust := p.Certificates.Trust()
 	wanted := p.Endpoint.conversion(trust)
-	have, err := json.Marshal(crd.Spec.Conversion)
-	if err != nil {
-		return err
-	}
-	var is map[string]any
-	if err := json.Unmarshal(have, &is); err != nil {
-		return err
-	}
-	if reflect.DeepEqual(normal(is), normal(wanted)) {
+	if same(s.CRD.Spec.Conversion, wanted) {
 		return nil
 	}
-	if p.Manual {
-		return errors.New("spec.conversion is not what this process serves: apply what corollary generate crd-conversion prints")
+	if p.VerifyOnly {
+		return fmt.Errorf("spec.conversion of CustomResourceDefinition %s does not name this webhook: apply what "+
+			"corollary generate crd-conversion prints", s.CRD.Name)
 	}
 	if !leads {
 		return nil
 	}
 	for _, sample := range s.Converter.Samples(ctx) {
 		if err := p.Endpoint.answers(ctx, trust, sample.To, sample.Object); err != nil {
-			return err
+			return fmt.Errorf("CustomResourceDefinition %s: spec.conversion is left as it is: %w", s.CRD.Name, err)
 		}
 	}
 	apply := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": definitions.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": s.CRD},
+		"apiVersion": Definitions.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": s.CRD.Name},
 		"spec": map[string]any{"conversion": wanted},
 	}}
-	_, err = p.Client.Resource(definitions).Apply(ctx, s.CRD, apply, metav1.ApplyOptions{FieldManager: s.File.FieldManager, Force: true})
+	_, err := p.Client.Resource(Definitions).Apply(ctx, s.CRD.Name, apply, metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
 	if err != nil {
-		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD, err)
+		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}
-	p.Log.Info("the conversion is published", "crd", s.CRD, "endpoint", p.Endpoint.String())
+	p.Log.Info("the conversion is published", "crd", s.CRD.Name, "endpoint", p.Endpoint.String())
 	return nil
 }
 
-// normal brings numbers and texts of a stanza to one form.
-func normal(v map[string]any) any {
-	text, err := json.Marshal(v)
+// same compares the stanza that a definition has with the one that it should have.
+func same(has *apiextensionsv1.CustomResourceConversion, wanted map[string]any) bool {
+	text, err := json.Marshal(wanted)
 	if err != nil {
-		return v
+		return false
 	}
-	var out any
-	_ = json.Unmarshal(text, &out) // it was JSON just now
-	return out
+	var should apiextensionsv1.CustomResourceConversion
+	return json.Unmarshal(text, &should) == nil && reflect.DeepEqual(has, &should)
 }
 
-// report notes how a definition is doing; what changes is logged once.
-func (p *Publisher) report(crd string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.problems == nil {
-		p.problems = map[string]string{}
-	}
+// report logs what is wrong, once until it changes.
+func (p *Publisher) report(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if before, known := p.problems[crd]; known && before == text {
+	if p.logged != nil && *p.logged == text {
 		return
 	}
-	if p.problems[crd] = text; err != nil {
-		p.Log.Error(err, "the conversion is not published", "crd", crd)
+	if p.logged = &text; err != nil {
+		p.Log.Error(err, "not every conversion is published")
+	} else {
+		p.Log.Info("every conversion is published")
 	}
-}
-
-// Ready returns nil once every definition has the endpoint. It is a readiness check.
-func (p *Publisher) Ready() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var errs []error
-	for _, s := range p.Served {
-		if text, known := p.problems[s.CRD]; !known {
-			errs = append(errs, fmt.Errorf("conversion of %s: not published yet", s.CRD))
-		} else if text != "" {
-			errs = append(errs, fmt.Errorf("conversion of %s: %s", s.CRD, text))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // String is the endpoint as people read it.

@@ -6,9 +6,37 @@ type Conversion struct {
 	// Hub is the version that every other served version converts through.
 	Hub string `json:"hub"`
 	// Spokes are the other served versions.
-	Spokes []Spoke `json:"spokes"`
+	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
+}
+
+// ConversionDocument is a file of kind Conversion: for a kind that no operator of these configs watches.
+type ConversionDocument struct {
+	// APIVersion is corollary.dev/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is Conversion.
+	Kind string `json:"kind"`
+	// Metadata names the conversion.
+	Metadata Metadata `json:"metadata"`
+	// For is the kind whose objects are converted.
+	For ConvertedKind `json:"for"`
+	// FieldManager is the field manager under which spec.conversion of the CustomResourceDefinition is written.
+	FieldManager string `json:"fieldManager"`
+	// Hub is the version that every other served version converts through.
+	Hub string `json:"hub"`
+	// Spokes are the other served versions.
+	Spokes []Spoke `json:"spokes" min:"1"`
+	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
+	Preserve *Preserve `json:"preserve,omitempty"`
+}
+
+// ConvertedKind is a custom kind in all its versions.
+type ConvertedKind struct {
+	// Group of the kind.
+	Group string `json:"group"`
+	// Kind of the objects.
+	Kind string `json:"kind"`
 }
 
 // Spoke is a version that converts to the hub and back.
@@ -61,7 +89,7 @@ type ConversionStep struct {
 // Preserve says where data travel that the target version has no room for.
 type Preserve struct {
 	// Annotation that holds them.
-	Annotation string `json:"annotation"`
+	Annotation string `json:"annotation" form:"key"`
 }
 
 // LostField acknowledges a loss.

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/webhook"
+)
+
+// conversion is a config with what it was compiled to.
+type conversion struct {
+	file      *config.ConversionFile
+	converter *convert.Converter
+	versions  []*kinds.Version
+	crd       *apiextensionsv1.CustomResourceDefinition
+}
+
+// version is nil where it is not served.
+func (c *conversion) version(name string) *kinds.Version {
+	n := slices.IndexFunc(c.versions, func(v *kinds.Version) bool { return v.Name == name })
+	if n < 0 {
+		return nil
+	}
+	return c.versions[n]
+}
+
+// loadConversions reads the conversions among the configs.
+func (f *configFlags) loadConversions(streams func() IO) ([]*config.ConversionFile, config.Errors, error) {
+	files, problems, err := f.load(streams())
+	if err != nil {
+		return nil, nil, err
+	}
+	list, more := f.conversionsBeside(files, streams())
+	return list, append(problems, more...), nil
+}
+
+// conversionsBeside returns the conversions of operators that are loaded, and those in files beside them.
+func (f *configFlags) conversionsBeside(operators []*config.File, streams IO) ([]*config.ConversionFile, config.Errors) {
+	return config.LoadConversions(config.Options{Files: f.files, Stdin: streams.In}, operators)
+}
+
+// compileConversion compiles a conversion against the definition of its kind. The errors have the places in the config.
+func compileConversion(
+	f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition, partial bool,
+) (*conversion, config.Errors) {
+	versions, err := kinds.Versions(crd)
+	if err != nil {
+		return &conversion{}, config.Errors{f.Errorf("", "fix CustomResourceDefinition "+crd.Name, "%v", err)}
+	}
+	made, problems := convert.Compile(&f.Conversion, convert.Options{Kind: f.For, Versions: versions, Stored: stored(crd), Partial: partial})
+	var errs config.Errors
+	for _, p := range problems {
+		errs = append(errs, f.Errorf(p.Path, "", "%s", p.Message))
+	}
+	return &conversion{file: f, converter: made, versions: versions, crd: crd}, errs
+}
+
+// proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas have changed since, the
+// proof is done again here, since without a conversion no object of the kind could be read.
+func (c *conversion) proven(ctx context.Context) *config.Error {
+	const fix = "run corollary convert prove, and keep the certificate beside the config"
+	if c.file.Certificate == nil {
+		return c.file.Errorf("", fix, "the conversion is not proven: there is no %s for %s", config.CertificateKind, c.file.For)
+	}
+	certificate, err := convert.ReadCertificate(c.file.Certificate.Values)
+	if err == nil {
+		err = c.converter.Matches(&c.file.Conversion, certificate)
+	}
+	if errors.Is(err, convert.ErrSchemas) {
+		proof, failed := c.converter.Prove(ctx, convert.ProofOptions{Seed: certificate.Seed, Objects: objectsToProve})
+		if failed == nil && proof.Valid() {
+			return nil
+		}
+	}
+	if err != nil {
+		return &config.Error{File: c.file.Certificate.Path, Problem: err.Error(), Fix: fix}
+	}
+	return nil
+}
+
+func stored(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// objectsToProve is how many random objects a proof takes for each pair of versions, unless it is told otherwise.
+const objectsToProve = 10_000
+
+// conversionSource finds what run has to serve: conversions among the configs, for the kinds as the API server defines them now.
+type conversionSource struct {
+	loaded atomic.Pointer[loadedConversions]
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	// compiled is what came of each conversion, so that a proof is not repeated while nothing changes.
+	compiled map[schema.GroupKind]compiledConversion
+}
+
+type loadedConversions struct {
+	files []*config.ConversionFile
+	errs  config.Errors
+}
+
+type compiledConversion struct {
+	state     string // what it was compiled from
+	converter *convert.Converter
+	errs      config.Errors
+}
+
+// take notes what is to be served from now on.
+func (s *conversionSource) take(files []*config.ConversionFile, errs config.Errors) {
+	s.loaded.Store(&loadedConversions{files, errs})
+}
+
+// find returns what is proven, and what is wrong with the others.
+func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
+	loaded := s.loaded.Load()
+	var served []webhook.Served
+	var errs []error
+	for _, p := range loaded.errs {
+		errs = append(errs, p)
+	}
+	for _, f := range loaded.files {
+		crd, err := s.definition(ctx, f)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c, found := s.compile(ctx, f, crd)
+		for _, e := range found {
+			errs = append(errs, e)
+		}
+		if c != nil {
+			served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd})
+		}
+	}
+	return served, errors.Join(errs...)
+}
+
+// compile returns what it did the last time while nothing has changed. Versions that the config does not convert are told, and do not
+// keep the others from being converted.
+func (s *conversionSource) compile(
+	ctx context.Context, f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,
+) (*convert.Converter, config.Errors) {
+	state := fmt.Sprint(crd.UID, crd.Generation, f.Path(), f.Digest())
+	if s.compiled[f.For].state == state {
+		return s.compiled[f.For].converter, s.compiled[f.For].errs
+	}
+	c, errs := compileConversion(f, crd, true)
+	if len(errs) == 0 {
+		for _, v := range c.versions {
+			if v.Name != f.Hub && !slices.Contains(c.converter.Versions(), v.Name) {
+				errs = append(errs, f.Errorf("spokes", "add it, or stop serving it", "version %s is served and is missing", v.Name))
+			}
+		}
+		if unproven := c.proven(ctx); unproven != nil {
+			c.converter, errs = nil, append(errs, unproven)
+		}
+	}
+	if s.compiled == nil {
+		s.compiled = map[schema.GroupKind]compiledConversion{}
+	}
+	s.compiled[f.For] = compiledConversion{state, c.converter, errs}
+	return c.converter, errs
+}
+
+// definition asks the API server for the definition of a conversion's kind.
+func (s *conversionSource) definition(ctx context.Context, f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+	mapping, err := s.mapper.RESTMapping(f.For)
+	if err != nil {
+		return nil, f.Errorf("", "install its CustomResourceDefinition", "%s is not known to the API server: %v", f.For, err)
+	}
+	name := mapping.Resource.GroupResource().String()
+	u, err := s.client.Resource(webhook.Definitions).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	return crd, nil
+}

@@ -1,0 +1,330 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// cronTabs is a kind in a group of its own whose spec.hostPort became spec.host and spec.port, with a conversion and its certificate.
+type cronTabs struct {
+	ns, group, dir string
+}
+
+const cronTabDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab, listKind: CronTabList}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [hostPort], properties: {
+        hostPort: {type: string, pattern: '^[a-z0-9.-]+:[1-9][0-9]{0,4}$'}}}}}}
+    - name: v1
+      served: true
+      storage: false
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [host, port], properties: {
+        host: {type: string, pattern: '^[a-z0-9.-]+$'}, port: {type: integer, format: int32, minimum: 1, maximum: 99999}}}}}}
+`
+
+const cronTabConversion = `
+apiVersion: corollary.dev/v1alpha1
+kind: Conversion
+metadata: {name: crontabs}
+for: {group: GROUP, kind: CronTab}
+fieldManager: crontabs.GROUP
+hub: v1
+spokes:
+  - version: v1beta1
+    toHub:
+      - {set: .spec.host, expression: "self.spec.hostPort.split(':')[0]"}
+      - {set: .spec.port, expression: "int(self.spec.hostPort.split(':')[1])"}
+      - {remove: [.spec.hostPort]}
+    fromHub:
+      - {set: .spec.hostPort, expression: "self.spec.host + ':' + string(self.spec.port)"}
+      - {remove: [.spec.host, .spec.port]}
+`
+
+func newCronTabs(t *testing.T) *cronTabs {
+	t.Helper()
+	c := &cronTabs{ns: testkit.Namespace(t), group: testkit.Unique(t) + ".example.com", dir: t.TempDir()}
+	definition := strings.ReplaceAll(cronTabDefinition, "GROUP", c.group)
+	testkit.InstallCRDs(t, definition)
+	crd := filepath.Join(t.TempDir(), "crd.yaml")
+	for name, text := range map[string]string{crd: definition, c.file("conversion.yaml"): strings.ReplaceAll(cronTabConversion, "GROUP", c.group)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out := run(t, "convert", "prove", "-c", c.dir, "--crds", crd, "--objects", "500", "-o", c.file("certificate.yaml"))
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	return c
+}
+
+func (c *cronTabs) file(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *cronTabs) resource(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: c.group, Version: version, Resource: "crontabs"}
+}
+
+func (c *cronTabs) serve(t *testing.T, address, bind string, more ...string) *process {
+	t.Helper()
+	return start(t, testkit.Config(), append([]string{"run", "-c", c.dir, "--webhook-url", "https://" + address, "--webhook-bind-address", bind,
+		"--webhook-secret", c.ns + "/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+		"--reload-interval", "1s"}, more...)...)
+}
+
+// strategy is spec.conversion of the definition: the strategy, and the address.
+func (c *cronTabs) strategy(t *testing.T) (strategy, url string) {
+	t.Helper()
+	crd := testkit.Get(t, definitions, "", "crontabs."+c.group)
+	strategy, _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "strategy")
+	url, _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "url")
+	return strategy, url
+}
+
+func (c *cronTabs) eventuallyPublished(t *testing.T, address string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		strategy, url := c.strategy(t)
+		return strategy == "Webhook" && url == "https://"+address+"/convert", fmt.Sprintf("spec.conversion is %s by %q", strategy, url)
+	})
+}
+
+// eventuallyReads waits until the API server, which takes a second to follow a changed definition, converts an object to v1.
+func (c *cronTabs) eventuallyReads(t *testing.T, name, want string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u, err := testkit.Dynamic(t).Resource(c.resource("v1")).Namespace(c.ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		spec := fmt.Sprint(u.Object["spec"])
+		return spec == want, "in v1 it is " + spec
+	})
+}
+
+func (c *cronTabs) apply(t *testing.T, name, hostPort string) {
+	t.Helper()
+	testkit.Apply(t, c.ns, fmt.Sprintf("{apiVersion: %s/v1beta1, kind: CronTab, metadata: {name: %s}, spec: {hostPort: %q}}", c.group, name, hostPort))
+}
+
+// TestRunServesConversions: what is proven is served and published, put back after somebody has changed it, and the same after a
+// restart.
+func TestRunServesConversions(t *testing.T) {
+	t.Parallel()
+	c := newCronTabs(t)
+	address := testkit.FreeAddress(t)
+	first := c.serve(t, address, address)
+	c.eventuallyPublished(t, address)
+	c.apply(t, "a", "example.com:80")
+	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
+
+	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "spec", "conversion", "webhook")
+		_ = unstructured.SetNestedField(u.Object, "None", "spec", "conversion", "strategy")
+	})
+	c.eventuallyPublished(t, address)
+
+	secret := testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, c.ns, "webhook").GetResourceVersion()
+	generation := testkit.Get(t, definitions, "", "crontabs."+c.group).GetGeneration()
+	_ = first.Process.Kill()
+	first.wait(t)
+	second := c.serve(t, address, address)
+	eventuallySays(t, second, "every conversion is published")
+	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
+	if now := testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, c.ns, "webhook"); now.GetResourceVersion() != secret {
+		t.Error("a restart made another certificate")
+	}
+	if now := testkit.Get(t, definitions, "", "crontabs."+c.group).GetGeneration(); now != generation {
+		t.Errorf("a restart changed the definition: generation %d, then %d", generation, now)
+	}
+
+	// A schema that changes is proven anew, since the definition already names this webhook.
+	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+		for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
+			_ = unstructured.SetNestedField(v.(map[string]any), map[string]any{"type": "string"},
+				"schema", "openAPIV3Schema", "properties", "spec", "properties", "note")
+		}
+	})
+	second.interrupt(t)
+	second.wait(t)
+	c.serve(t, address, address)
+	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
+}
+
+// TestRunRefusesUnprovenConversions: without a certificate, or with that of other rules, the definition stays as it is.
+func TestRunRefusesUnprovenConversions(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, says string
+		change       func(*testing.T, *cronTabs)
+	}{
+		{"nobody has proven it", "the conversion is not proven", func(t *testing.T, c *cronTabs) {
+			if err := os.Remove(c.file("certificate.yaml")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"it is another one", "the conversion has changed since it was proven", func(t *testing.T, c *cronTabs) {
+			text := strings.ReplaceAll(cronTabConversion, "split(':')[0]", "split(':')[1]")
+			if err := os.WriteFile(c.file("conversion.yaml"), []byte(strings.ReplaceAll(text, "GROUP", c.group)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a field is lost in the schema of now", "it has changed since the conversion was proven", func(t *testing.T, c *cronTabs) {
+			testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+				v := u.Object["spec"].(map[string]any)["versions"].([]any)[1].(map[string]any)
+				_ = unstructured.SetNestedField(v, int64(100),
+					"schema", "openAPIV3Schema", "properties", "spec", "properties", "port", "maximum")
+			})
+		}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			c := newCronTabs(t)
+			row.change(t, c)
+			address := testkit.FreeAddress(t)
+			p := c.serve(t, address, address)
+			eventuallySays(t, p, row.says)
+			if strategy, _ := c.strategy(t); strategy != "None" {
+				t.Errorf("spec.conversion.strategy is %s", strategy)
+			}
+		})
+	}
+}
+
+// TestConversionsSurviveTheirReplicas: while objects are read and written in another version than they are stored in, one of two replicas
+// after the other ends and comes back, as in a rollout. No request fails. The balancer plays the part of the Service.
+func TestConversionsSurviveTheirReplicas(t *testing.T) {
+	t.Parallel()
+	c := newCronTabs(t)
+	b := newBalancer(t)
+	replicas := make([]*process, 2)
+	serve := func(i int) {
+		bind := testkit.FreeAddress(t)
+		replicas[i] = c.serve(t, b.address, bind, "--leader-elect", "--leader-election-id", "conversions", "--leader-election-namespace", c.ns)
+		b.set(i, bind)
+	}
+	serve(0)
+	c.eventuallyPublished(t, b.address)
+	serve(1)
+	eventuallySays(t, replicas[1], "every conversion is published")
+	c.apply(t, "a", "example.com:80")
+	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
+
+	var failures, reads atomic.Int64
+	var group sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		group.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := testkit.Dynamic(t).Resource(c.resource("v1")).Namespace(c.ns).Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+					failures.Add(1)
+					t.Log(err)
+				}
+				reads.Add(1)
+			}
+		})
+	}
+	for round := range 4 {
+		i := round % 2
+		b.set(i, "") // the Service forgets a pod that is to end, before it ends
+		replicas[i].interrupt(t)
+		replicas[i].wait(t)
+		serve(i)
+		eventuallySays(t, replicas[i], "every conversion is published")
+	}
+	close(done)
+	group.Wait()
+	t.Logf("%d reads", reads.Load())
+	if failures.Load() > 0 || reads.Load() < 10 {
+		t.Errorf("%d of %d reads failed", failures.Load(), reads.Load())
+	}
+}
+
+// balancer passes connections on to the replicas that are there.
+type balancer struct {
+	address string
+	mu      sync.Mutex
+	targets [2]string
+	next    int
+}
+
+func newBalancer(t *testing.T) *balancer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	b := &balancer{address: listener.Addr().String()}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go b.pass(in)
+		}
+	}()
+	return b
+}
+
+func (b *balancer) set(i int, target string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.targets[i] = target
+}
+
+func (b *balancer) pick() (string, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = 1 - b.next
+	return b.targets[b.next], b.targets[1-b.next]
+}
+
+func (b *balancer) pass(in net.Conn) {
+	defer func() { _ = in.Close() }()
+	first, second := b.pick()
+	out, err := net.DialTimeout("tcp", first, time.Second)
+	if err != nil {
+		if out, err = net.DialTimeout("tcp", second, time.Second); err != nil {
+			return
+		}
+	}
+	defer func() { _ = out.Close() }()
+	go func() {
+		_, _ = io.Copy(out, in)
+		_ = out.Close()
+	}()
+	_, _ = io.Copy(in, out)
+}

@@ -1,0 +1,30 @@
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	published = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_conversion_published",
+		Help: "1 if spec.conversion of the CustomResourceDefinition names this webhook, or 0 if it does not yet.",
+	}, []string{"crd"})
+	converted = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_converted_objects_total",
+		Help: "Objects in ConversionReviews, by result: Converted, or Failed for all objects of a review of which one cannot be converted.",
+	}, []string{"result"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(published, converted)
+}
+
+// Observe counts a review; it is for convert.Handler.
+func Observe(objects int, err error) {
+	result := "Converted"
+	if err != nil {
+		result = "Failed"
+	}
+	converted.WithLabelValues(result).Add(float64(objects))
+}
