@@ -31,7 +31,7 @@ const (
 )
 
 // cluster finds commands that ask an API server.
-var cluster = regexp.MustCompile(`\b(kubectl|helm|corollary (run|plan|get|why|reconcile|confirm|release))\b|--live`)
+var cluster = regexp.MustCompile(`\b(kubectl|helm|corollary (run|plan|get|why|reconcile|confirm|release|migrate))\b|--live`)
 
 // reader is what makes a shell as slow as a reader is who types the next line, and as patient: a kind that was defined is
 // served by then, its schema included, and what kubectl waits for may take a busy machine longer than kubectl's own half
@@ -170,15 +170,15 @@ func newSession(t *testing.T, p page, bin string) *session {
 	t.Helper()
 	home := t.TempDir()
 	s := &session{t: t, dir: filepath.Join(home, "corollary"), state: filepath.Join(home, "state.sh")}
-	for _, folder := range []string{"examples/configs", "charts/corollary", "docs/schema"} {
+	for _, folder := range []string{"examples/configs", "examples/conversions", "charts/corollary", "docs/schema"} {
 		err := os.CopyFS(filepath.Join(s.dir, folder), os.DirFS(filepath.Join("..", folder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 	}
 	at := s.dir
-	if example, ok := strings.CutPrefix(p.path, "../examples/configs/"); ok && example != "README.md" {
-		at = filepath.Join(s.dir, "examples/configs", filepath.Dir(example)) // these are typed in their folder
+	if example, ok := strings.CutPrefix(p.path, "../examples/"); ok && example != "configs/README.md" {
+		at = filepath.Join(s.dir, "examples", filepath.Dir(example)) // these are typed in their folder
 	}
 	if err := os.WriteFile(s.state, fmt.Appendf(nil, "cd %q\n", at), 0o600); err != nil {
 		t.Fatal(err)

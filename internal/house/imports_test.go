@@ -12,11 +12,11 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
-	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/scaffold", "pkg/survey"},
+	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
 	{"pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
-	{"pkg/crdschema", "pkg/pipeline"},
+	{"pkg/convert", "pkg/crdschema", "pkg/pipeline"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
@@ -28,7 +28,7 @@ var never = map[string][]string{
 }
 
 // pure are the packages that work without an API server and without its clients.
-var pure = []string{"pkg/config", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/redact", "pkg/render",
+var pure = []string{"pkg/config", "pkg/convert", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/redact", "pkg/render",
 	"pkg/rules",
 	"pkg/scaffold", "pkg/spelling", "pkg/status", "pkg/yamltext"}
 

@@ -71,7 +71,7 @@ func compileConversion(
 // proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas have changed since, the
 // proof is done again here, since without a conversion no object of the kind could be read.
 func (c *conversion) proven(ctx context.Context) *config.Error {
-	const fix = "run corollary convert prove, and keep the certificate beside the config"
+	const fix = "run corollary convert prove with --output FILE, and give that file with -c, too"
 	if c.file.Certificate == nil {
 		return c.file.Errorf("", fix, "the conversion is not proven: there is no %s for %s", config.CertificateKind, c.file.For)
 	}

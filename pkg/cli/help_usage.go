@@ -22,13 +22,14 @@ var commandGroups = []struct {
 }{
 	{"Configs, without a cluster:", []string{"init", "check", "render", "test", "generate", "schema"}},
 	{"In a cluster:", []string{"plan", "run", "get", "why", "reconcile", "confirm", "release"}},
+	{"Versions of a kind:", []string{"convert", "migrate"}},
 }
 
 // usage prints what follows the description of a command in its help.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
-	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+	if cmd.Runnable() && cmd.HasParent() {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableSubCommands() {

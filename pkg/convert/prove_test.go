@@ -106,7 +106,7 @@ func TestProve(t *testing.T) {
 			c, problems := compile(t, crdOf(row.spoke, row.hub), conf)
 			var told []string
 			for _, p := range problems {
-				told = append(told, p.Error())
+				told = append(told, p.Path + ": " + p.Message)
 			}
 			if text := strings.Join(told, "\n"); (row.problem == "") != (text == "") || !strings.Contains(text, row.problem) {
 				t.Fatalf("problems: %q, want %q", text, row.problem)

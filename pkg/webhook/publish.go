@@ -32,8 +32,8 @@ type Served struct {
 	CRD          *apiextensionsv1.CustomResourceDefinition
 }
 
-// Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes nothing back: while
-// more than one version is served, every read of another one depends on the endpoint.
+// Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes it out
+// once a definition has a single version: before that, reads depend on it.
 type Publisher struct {
 	// Find returns what is to be served, and what is wrong with the rest.
 	Find         func(context.Context) ([]Served, error)
@@ -141,6 +141,9 @@ func trusted(served []Served) []byte {
 func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	trust := p.Certificates.Trust()
 	wanted := p.Endpoint.conversion(trust)
+	if len(s.CRD.Spec.Versions) == 1 {
+		wanted = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
+	}
 	if same(s.CRD.Spec.Conversion, wanted) {
 		return nil
 	}
@@ -164,7 +167,7 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	if err != nil {
 		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}
-	p.Log.Info("the conversion is published", "crd", s.CRD.Name, "endpoint", p.Endpoint.String())
+	p.Log.Info("spec.conversion is applied", "crd", s.CRD.Name, "strategy", wanted["strategy"], "endpoint", p.Endpoint.String())
 	return nil
 }
 
