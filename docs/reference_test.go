@@ -30,7 +30,10 @@ conventions:
   owner: {annotation: example.com/owner}
   finalizer: example.com/finalizer
 status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
-conversion: {hub: v1, spokes: [{version: v1beta1, rules: [{move: .a}], toHub: [{set: .a, expression: self.b}], lost: [{path: .c, reason: unused}]}], preserve: {annotation: a/b}}
+conversion:
+  hub: v1
+  spokes: [{version: v1beta1, rules: [{move: .a}], toHub: [{set: .a, expression: self.b}], lost: [{path: .c, reason: unused}]}]
+  preserve: {annotation: a/b}
 guard: {}
 `
 

@@ -28,9 +28,22 @@ var never = map[string][]string{
 }
 
 // pure are the packages that work without an API server and without its clients.
-var pure = []string{"pkg/config", "pkg/convert", "pkg/crdschema", "pkg/drift", "pkg/fieldpath", "pkg/generate", "pkg/pipeline", "pkg/redact", "pkg/render",
+var pure = []string{
+	"pkg/config",
+	"pkg/convert",
+	"pkg/crdschema",
+	"pkg/drift",
+	"pkg/fieldpath",
+	"pkg/generate",
+	"pkg/pipeline",
+	"pkg/redact",
+	"pkg/render",
 	"pkg/rules",
-	"pkg/scaffold", "pkg/spelling", "pkg/status", "pkg/yamltext"}
+	"pkg/scaffold",
+	"pkg/spelling",
+	"pkg/status",
+	"pkg/yamltext",
+}
 
 // clients are the libraries that talk to an API server.
 var clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}

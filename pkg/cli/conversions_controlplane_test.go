@@ -93,9 +93,12 @@ func (c *cronTabs) resource(version string) schema.GroupVersionResource {
 
 func (c *cronTabs) serve(t *testing.T, address, bind string, more ...string) *process {
 	t.Helper()
-	return start(t, testkit.Config(), append([]string{"run", "-c", c.dir, "--webhook-url", "https://" + address, "--webhook-bind-address", bind,
-		"--webhook-secret", c.ns + "/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
-		"--reload-interval", "1s"}, more...)...)
+	return start(
+		t,
+		testkit.Config(),
+		append([]string{"run", "-c", c.dir, "--webhook-url", "https://" + address, "--webhook-bind-address", bind,
+			"--webhook-secret", c.ns + "/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+			"--reload-interval", "1s"}, more...)...)
 }
 
 // strategy is spec.conversion of the definition: the strategy, and the address.
@@ -130,7 +133,11 @@ func (c *cronTabs) eventuallyReads(t *testing.T, name, want string) {
 
 func (c *cronTabs) apply(t *testing.T, name, hostPort string) {
 	t.Helper()
-	testkit.Apply(t, c.ns, fmt.Sprintf("{apiVersion: %s/v1beta1, kind: CronTab, metadata: {name: %s}, spec: {hostPort: %q}}", c.group, name, hostPort))
+	testkit.Apply(
+		t,
+		c.ns,
+		fmt.Sprintf("{apiVersion: %s/v1beta1, kind: CronTab, metadata: {name: %s}, spec: {hostPort: %q}}", c.group, name, hostPort),
+	)
 }
 
 // TestRunServesConversions: what is proven is served and published, put back after somebody has changed it, and the same after a
@@ -157,7 +164,12 @@ func TestRunServesConversions(t *testing.T) {
 	second := c.serve(t, address, address)
 	eventuallySays(t, second, "every conversion is published")
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
-	if now := testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, c.ns, "webhook"); now.GetResourceVersion() != secret {
+	if now := testkit.Get(
+		t,
+		schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
+		c.ns,
+		"webhook",
+	); now.GetResourceVersion() != secret {
 		t.Error("a restart made another certificate")
 	}
 	if now := testkit.Get(t, definitions, "", "crontabs."+c.group).GetGeneration(); now != generation {

@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,19 +70,19 @@ func TestProve(t *testing.T) {
 		{name: "two values become one", spoke: `{a: {type: string, enum: [k, l]}}`, hub: `{a: {type: string, enum: [K]}}`,
 			rules: "    rules: [{move: .spec.a, values: {k: K, l: K}}]", problem: `"k" and "l" both become "K"`},
 		{name: "a number of a text", spoke: `{a: {type: string, pattern: "^[0-9]{1,4}$"}}`, hub: `{a: {type: integer}}`,
-			rules:   "    toHub: [{set: .spec.a, expression: 'int(self.spec.a)'}]\n    fromHub: [{set: .spec.a, expression: 'string(self.spec.a)'}]",
+			rules:   steps("int(self.spec.a)", "string(self.spec.a)"),
 			problem: "", counter: "no such key: a"},
 		{name: "a number of a text that is there", spoke: `{a: {type: string, pattern: "^[0-9]{1,4}$", default: "1"}}`, hub: `{a: {type: integer, default: 1, minimum: 0, maximum: 9999}}`,
-			rules:   "    toHub: [{set: .spec.a, expression: 'int(self.spec.a)'}]\n    fromHub: [{set: .spec.a, expression: 'string(self.spec.a)'}]",
+			rules:   steps("int(self.spec.a)", "string(self.spec.a)"),
 			counter: `.spec.a is "0`},
 		{name: "the same, kept", spoke: `{a: {type: string, pattern: "^[0-9]{1,4}$", default: "1"}}`, hub: `{a: {type: integer, default: 1, minimum: 0, maximum: 9999}}`,
-			rules:    "    toHub: [{set: .spec.a, expression: 'int(self.spec.a)'}]\n    fromHub: [{set: .spec.a, expression: 'string(self.spec.a)'}]",
+			rules:    steps("int(self.spec.a)", "string(self.spec.a)"),
 			preserve: true},
 		{name: "a whole number through a float", spoke: `{a: {type: integer, default: 0, minimum: 0, maximum: 1000000000000000000}}`, hub: `{a: {type: integer, default: 0}}`,
-			rules:   "    toHub: [{set: .spec.a, expression: 'int(double(self.spec.a))'}]\n    fromHub: [{set: .spec.a, expression: 'self.spec.a'}]",
+			rules:   steps("int(double(self.spec.a))", "self.spec.a"),
 			counter: ".spec.a is 9"},
 		{name: "a list that is joined", spoke: `{a: {type: array, items: {type: string}, default: []}}`, hub: `{a: {type: string, default: ""}}`,
-			rules:   "    toHub: [{set: .spec.a, expression: \"self.spec.a.join(',')\"}]\n    fromHub: [{set: .spec.a, expression: \"self.spec.a.split(',')\"}]",
+			rules:   steps("self.spec.a.join(',')", "self.spec.a.split(',')"),
 			counter: ".spec.a is "},
 		{name: "a default that turns absent into a value", spoke: `{a: {type: string}}`, hub: `{a: {type: string, default: x}}`, counter: `.spec.a is absent, and after the way to v1 and back it is "x"`},
 		{name: "the same, kept", spoke: `{a: {type: string}}`, hub: `{a: {type: string, default: x}}`, preserve: true},
@@ -106,7 +107,7 @@ func TestProve(t *testing.T) {
 			c, problems := compile(t, crdOf(row.spoke, row.hub), conf)
 			var told []string
 			for _, p := range problems {
-				told = append(told, p.Path + ": " + p.Message)
+				told = append(told, p.Path+": "+p.Message)
 			}
 			if text := strings.Join(told, "\n"); (row.problem == "") != (text == "") || !strings.Contains(text, row.problem) {
 				t.Fatalf("problems: %q, want %q", text, row.problem)
@@ -135,4 +136,9 @@ func TestProve(t *testing.T) {
 			}
 		})
 	}
+}
+
+// steps set .spec.a by an expression in each direction.
+func steps(toHub, fromHub string) string {
+	return fmt.Sprintf("    toHub: [{set: .spec.a, expression: %q}]\n    fromHub: [{set: .spec.a, expression: %q}]", toHub, fromHub)
 }

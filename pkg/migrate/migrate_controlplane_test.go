@@ -44,7 +44,8 @@ func define(t *testing.T, versions ...string) *kind {
 func (k *kind) name() string { return "things." + k.group }
 
 func (k *kind) crd(versions ...string) string {
-	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + k.name() + "}\nspec:\n  group: " + k.group +
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + k.name() + "}\nspec:\n" +
+		"  group: " + k.group +
 		"\n  scope: Namespaced\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
 	for _, v := range versions {
 		text += fmt.Sprintf(
@@ -136,7 +137,7 @@ func TestMigrate(t *testing.T) {
 		}
 		managers := map[string]string{}
 		for _, entry := range testkit.Get(t, k.resource("v1"), k.ns, name).GetManagedFields() {
-			managers[entry.Manager] = entry.APIVersion + " " + string(entry.FieldsV1.Raw)
+			managers[entry.Manager] = entry.APIVersion + " " + entry.FieldsV1.GetRawString()
 		}
 		if len(managers) != 2 || !strings.Contains(managers["old"], `"f:a"`) || !strings.Contains(managers["new"], `"f:b"`) {
 			t.Fatalf("managers are %v", managers)
