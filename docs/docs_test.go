@@ -282,7 +282,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Concat(names, examples, top, []string{"../examples/configs/README.md", "../examples/conversions/crontab/README.md"}) {
+	for _, name := range slices.Concat(names, examples, top, []string{"../examples/configs/README.md",
+		"../examples/conversions/crontab/README.md"}) {
 		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -107,7 +107,8 @@ func (b block) runs() bool { return b.language == "sh" || b.language == "console
 func pages(t *testing.T) []page {
 	t.Helper()
 	var all []page
-	for _, pattern := range []string{"*.md", "*/*.md", "../examples/configs/*.md", "../examples/configs/*/README.md", "../examples/conversions/*/README.md",
+	for _, pattern := range []string{"*.md", "*/*.md", "../examples/configs/*.md", "../examples/configs/*/README.md",
+		"../examples/conversions/*/README.md",
 		"../charts/*/README.md"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {

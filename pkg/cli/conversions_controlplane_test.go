@@ -73,7 +73,8 @@ func newCronTabs(t *testing.T) *cronTabs {
 	definition := strings.ReplaceAll(cronTabDefinition, "GROUP", c.group)
 	testkit.InstallCRDs(t, definition)
 	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	for name, text := range map[string]string{crd: definition, c.file("conversion.yaml"): strings.ReplaceAll(cronTabConversion, "GROUP", c.group)} {
+	conversion := strings.ReplaceAll(cronTabConversion, "GROUP", c.group)
+	for name, text := range map[string]string{crd: definition, c.file("conversion.yaml"): conversion} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
