@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"time"
 
+	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +22,12 @@ import (
 
 // MaxReview bounds a review in bytes: the API server puts a whole list into one.
 const MaxReview = 256 << 20
+
+// inFlight bounds the bytes of all reviews that are answered at a time: others wait.
+var inFlight = semaphore.NewWeighted(MaxReview)
+
+// maxTime bounds the answer to a review: the API server waits no longer.
+const maxTime = 30 * time.Second
 
 // Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from converters is a kind
 // that is not converted here.
@@ -44,6 +52,16 @@ type reviewRequest struct {
 // ServeHTTP implements http.Handler. What cannot be read as a review is a 400; what cannot be converted is a failure in the answer,
 // which the API server shows to whoever asked.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	size := r.ContentLength
+	if size < 0 || size > MaxReview {
+		size = MaxReview
+	}
+	if err := inFlight.Acquire(r.Context(), size); err != nil {
+		http.Error(w, "too many reviews at a time", http.StatusServiceUnavailable)
+		return
+	}
+	defer inFlight.Release(size)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(maxTime)) // only tests have no deadlines
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxReview))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		http.Error(w, fmt.Sprintf("the review has more than %d MiB", MaxReview>>20), http.StatusRequestEntityTooLarge)
@@ -58,7 +76,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not a ConversionReview of "+version, http.StatusBadRequest)
 		return
 	}
-	objects, err := h.convert(r.Context(), in.Request)
+	// The end of the process cancels the request's context, and lets it finish what it has begun.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxTime)
+	defer cancel()
+	objects, err := h.convert(ctx, in.Request)
 	if h.Observe != nil {
 		h.Observe(len(in.Request.Objects), err)
 	}

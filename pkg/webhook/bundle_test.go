@@ -25,7 +25,7 @@ func connects(t *testing.T, trust []byte, served *pair, host string) bool {
 	return err == nil
 }
 
-// For two years, an API server whose caBundle is up to five minutes behind and a replica whose certificate is up to five minutes behind
+// For a year, an API server whose caBundle is up to five minutes behind and a replica whose certificate is up to five minutes behind
 // understand each other at every moment, whatever the leader has just done.
 func TestRotation(t *testing.T) {
 	t.Parallel()
@@ -41,10 +41,10 @@ func TestRotation(t *testing.T) {
 		}
 		past := []state{{b.trust(), b.current}} // one a minute
 		begun, rotations, largest, news := time.Now(), 0, 0, 0
-		for time.Since(begun) < 2*365*24*time.Hour {
+		for time.Since(begun) < 365*24*time.Hour {
 			step := time.Minute
 			if b.next == nil && len(b.trusted) == 1 {
-				step = time.Hour
+				step = 6 * time.Hour
 			}
 			<-time.After(step) // of a virtual clock
 			published := past[max(0, len(past)-5)].trust
@@ -74,7 +74,7 @@ func TestRotation(t *testing.T) {
 				}
 			}
 		}
-		if rotations < 10 || largest > 2 || len(b.trusted) > 2 {
+		if rotations < 5 || largest > 2 || len(b.trusted) > 2 {
 			t.Errorf("%d rotations, at most %d authorities", rotations, largest)
 		}
 	})
