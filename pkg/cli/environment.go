@@ -16,12 +16,9 @@ import (
 // with _ for -, so --zap-log-level is COROLLARY_ZAP_LOG_LEVEL.
 const variablePrefix = "COROLLARY_"
 
-// Kubernetes sets variables for each Service of a namespace: a Service called corollary gives COROLLARY_PORT and
-// others. serviceName matches those names, serviceAddress the value that is never a setting of ours.
-var (
-	serviceName    = regexp.MustCompile(`(_SERVICE_HOST|_SERVICE_PORT(_[A-Z0-9_]+)?|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
-	serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
-)
+// serviceAddress matches the value of COROLLARY_PORT and similar variables, which Kubernetes injects for a Service called
+// corollary. No setting has such a value.
+var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
 // fromEnvironment sets each flag that the command line does not give from its variable. It returns, sorted, the
 // variables with our prefix that are no setting, which are probably misspelt.
@@ -30,7 +27,7 @@ func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err 
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, variablePrefix) || strings.HasPrefix(name, config.EnvPrefix) ||
-			serviceName.MatchString(name) || serviceAddress.MatchString(value) {
+			config.ServiceLink.MatchString(name) || serviceAddress.MatchString(value) {
 			continue
 		}
 		values[name] = value

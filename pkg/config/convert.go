@@ -127,15 +127,13 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 		c.fail(n.Line, display(p), fix, "%s", problem)
 		return "", false
 	}
-	text, err := "", error(nil)
-	if n.Kind == yaml.ScalarNode {
-		text, err = keyText(n)
-	}
-	switch {
-	case n.Kind != yaml.ScalarNode:
+	if n.Kind != yaml.ScalarNode {
 		c.fail(n.Line, display(p), "quote it", "a map's key is %s", nodeName(n))
 		return "", false
-	case err != nil:
+	}
+	text, ok := keyText(n)
+	switch {
+	case !ok:
 		c.fail(n.Line, display(p), "quote it", "%s cannot be a key", clip(n.Value))
 		return "", false
 	case strings.ContainsRune(text, 0):

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // document is one YAML file: its values as kubectl reads them and where they stand.
@@ -103,8 +105,8 @@ func invalidUTF8(data []byte) (line int) {
 	return line
 }
 
-// lineBreak matches what ends a line to YAML 1.1, which the parser's line numbers go by.
-var lineBreak = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
+// lineBreak matches what ends a line.
+var lineBreak = regexp.MustCompile("\r\n|[" + yamltext.LineBreaks + "]")
 
 // lineReader hands out a line at a time and counts them: the parser reads no further than it has to, so the
 // count tells where it stopped. The line in its own message is often that of the map around.

@@ -26,6 +26,31 @@ func asKubectl(text string) (map[string]any, error) {
 	return m, err
 }
 
+// numbers replaces json.Number by int64 where the value is one, else float64, in place.
+func numbers(v any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i, nil
+		}
+		return v.Float64()
+	case map[string]any:
+		for k := range v {
+			if v[k], err = numbers(v[k]); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i := range v {
+			if v[i], err = numbers(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
 var scalars = []string{
 	"on", "off", "yes", "No", "y", "n", "true", "TRUE", "tRue", "null", "~", "Null", "", "0644", "0o644", "0x1F", "0b11", "1_000",
 	"1e3", "1E3",

@@ -46,15 +46,15 @@ func readOverrides(o Options) ([]override, Errors) {
 	return out, errs
 }
 
-// serviceLink matches the names of variables that Kubernetes injects for the Services of a namespace.
-var serviceLink = regexp.MustCompile(`(_SERVICE_HOST|_SERVICE_PORT(_[A-Z0-9_]+)?|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+// ServiceLink matches the names of the environment variables that Kubernetes injects for the Services of a namespace.
+var ServiceLink = regexp.MustCompile(`(_SERVICE_HOST|_SERVICE_PORT(_[A-Z0-9_]+)?|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // injected reports whether a variable is one that Kubernetes sets for a Service, such as one called
 // corollary-set-a: its name ends so, and its value (an address, a port, a protocol) is no override.
 func injected(name, value string) bool {
 	_, path, ok := strings.Cut(value, ":")
 	override := ok && (strings.HasPrefix(path, ".") || strings.HasPrefix(path, "['"))
-	return serviceLink.MatchString(name) && !override
+	return ServiceLink.MatchString(name) && !override
 }
 
 // overrideKey is the key under which an override's value is read as YAML.

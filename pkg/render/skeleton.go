@@ -3,9 +3,12 @@ package render
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
@@ -112,7 +115,7 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 	if err != nil {
 		return nil, b.fail(n, err.Error(), "")
 	}
-	if value, err = jsonScalar(value); err != nil {
+	if value, err = yamltext.JSON(value); err != nil {
 		return nil, b.fail(n, err.Error(), "")
 	}
 	return &node{kind: constNode, value: value}, nil
@@ -136,32 +139,25 @@ func checkParts(n *yaml.Node, parts []part, plain bool) error {
 
 // authorScalar resolves a scalar without holes, before it takes the types of a document.
 func (b *builder) authorScalar(n *yaml.Node) (any, error) {
-	switch {
-	case n.Style == 0 && b.bareTag(n):
+	if n.Style == 0 && b.bareTag(n) {
 		return n.Value, nil
-	case n.Style&yaml.TaggedStyle != 0:
-		return taggedScalar(n.Tag, n.Value)
-	case n.Style == 0:
-		return plainScalar(n.Value), nil
 	}
-	return n.Value, nil
+	return yamltext.Resolve(n)
 }
 
 // place is a byte of a text and the line and column, counted in runes, that it stands at.
 type place struct{ offset, line, column int }
 
-// lineBreak gives the length of what YAML 1.1 takes for the end of a line at the beginning of text, 0 for none.
+// lineBreak returns the length of the line break that text begins with, 0 if it begins with something else.
 func lineBreak(text []byte) int {
-	switch c, n := utf8.DecodeRune(text); c {
-	case '\r':
-		if len(text) > 1 && text[1] == '\n' {
-			return 2
-		}
-		return 1
-	case '\n', '\u0085', '\u2028', '\u2029':
-		return n
+	c, n := utf8.DecodeRune(text)
+	switch {
+	case !strings.ContainsRune(yamltext.LineBreaks, c):
+		return 0
+	case c == '\r' && len(text) > 1 && text[1] == '\n':
+		return 2
 	}
-	return 0
+	return n
 }
 
 // at gives the offset of a line and column. Nodes come in the order of the text, so that it goes on from the last one.
@@ -282,11 +278,11 @@ func (b *builder) constKey(e *entry, k *yaml.Node) error {
 	if err != nil {
 		return b.fail(k, err.Error(), "")
 	}
-	text, ok := keyText(resolved)
+	text, ok := yamltext.KeyText(resolved)
 	if !ok {
 		return b.fail(k, "a key cannot be "+strconv.Quote(k.Value), "write it in quotes")
 	}
 	b.size += nodeWeight
-	e.key = string([]rune(text))
+	e.key = text
 	return nil
 }

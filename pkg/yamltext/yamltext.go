@@ -1,5 +1,6 @@
 // Package yamltext writes YAML in the order and the style in which people write objects of Kubernetes and schemas: what
-// identifies first, what is long last, what is short on one line. It writes only; it reads nothing.
+// identifies first, what is long last, what is short on one line. It also knows what kubectl reads for a scalar; it does not
+// read documents.
 package yamltext
 
 import (
