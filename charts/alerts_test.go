@@ -2,6 +2,7 @@ package charts
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -115,5 +116,33 @@ func TestAlertsKnowTheWords(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+var grepped = regexp.MustCompile(`grep (?:-i )?'([^'"]+)'`)
+
+// TestAlertsFindWhatIsLogged: an alert tells to search the log for a text, which must be one that the program logs.
+func TestAlertsFindWhatIsLogged(t *testing.T) {
+	files, err := filepath.Glob("../pkg/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			code.WriteString(text(t, file))
+		}
+	}
+	found := 0
+	for _, a := range alerts(t) {
+		for _, m := range grepped.FindAllStringSubmatch(a.Description, -1) {
+			found++
+			if !regexp.MustCompile(`"[^"\n]*` + regexp.QuoteMeta(m[1]) + `[^"\n]*"`).MatchString(code.String()) {
+				t.Errorf("%s tells to search the log for %q, which is not logged", a.Alert, m[1])
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("found %d searches in the alerts, want at least 2", found)
 	}
 }
