@@ -40,7 +40,8 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- define "corollary.reserved" -}}
 {{- $values := dict "c" "operatorFiles" "config" "operatorFiles" "leader-elect" "replicas" "leader-election-id" "leaderElection.id"
   "workers" "workers" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
-  "zap-encoder" "log.format" -}}
+  "zap-encoder" "log.format" "webhook-bind-address" "conversion.port" "webhook-service" "conversion" "webhook-secret" "conversion"
+  "webhook-url" "conversion" -}}
 {{- if has .flag (list "n" "namespace" "leader-election-namespace") -}}
   {{- fail (printf "%s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .given) -}}
 {{- else if hasKey $values .flag -}}
@@ -67,6 +68,9 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- if eq (toString .Values.metrics.port) (toString .Values.probes.port) -}}
 {{- fail (printf "metrics.port and probes.port are both %v: give each a port of its own" .Values.probes.port) -}}
 {{- end -}}
+{{- if and .Values.conversion.crds (has (toString .Values.conversion.port) (list (toString .Values.metrics.port) (toString .Values.probes.port))) -}}
+{{- fail (printf "conversion.port is %v, as metrics.port or probes.port: give each a port of its own" .Values.conversion.port) -}}
+{{- end -}}
 - run
 - --config=/etc/corollary
 - --namespace={{ .Release.Namespace }}
@@ -78,6 +82,11 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 - --health-probe-bind-address=:{{ .Values.probes.port }}
 - --zap-log-level={{ .Values.log.level }}
 - --zap-encoder={{ .Values.log.format }}
+{{- if .Values.conversion.crds }}
+- --webhook-bind-address=:{{ .Values.conversion.port }}
+- --webhook-service={{ .Release.Namespace }}/{{ include "corollary.fullname" . }}-webhook:443
+- --webhook-secret={{ .Release.Namespace }}/{{ include "corollary.fullname" . }}-webhook
+{{- end }}
 {{- include "corollary.extraArgs" . }}
 {{- end -}}
 

@@ -18,6 +18,11 @@ each other. They are gathered in a map of roles, one for each operator, place an
 {{- include "corollary.rights.allow" (merge (dict "group" "coordination.k8s.io" "resource" "leases" "names" (list $lease) "verbs" (list "get" "watch" "update")) $own) -}}
 {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create")) $own) -}}
 
+{{- with .Values.conversion.crds -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "apiextensions.k8s.io" "resource" "customresourcedefinitions" "names" . "verbs" (list "get" "patch") "places" (list "")) $own) -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "verbs" (list "create")) $own) -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list (printf "%s-webhook" (include "corollary.fullname" $))) "verbs" (list "get" "update")) $own) -}}
+{{- end -}}
 {{- range $name, $operator := include "corollary.operators" . | fromJson -}}
   {{- $context := dict "root" $ "roles" $roles "process" $process "to" $process "name" $name "config" $operator -}}
   {{- with $operator.serviceAccount -}}
