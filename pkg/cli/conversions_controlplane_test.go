@@ -14,11 +14,16 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -26,6 +31,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // cronTabs is a kind in a group of its own whose spec.hostPort became spec.host and spec.port, with a conversion and its certificate.
 type cronTabs struct {
 	ns, group, dir string
+	user           *rest.Config
 }
 
 const cronTabDefinition = `
@@ -96,10 +102,38 @@ func (c *cronTabs) serve(t *testing.T, address, bind string, more ...string) *pr
 	t.Helper()
 	return start(
 		t,
-		testkit.Config(),
+		c.rights(t),
 		append([]string{"run", "-c", c.dir, "--webhook-url", "https://" + address, "--webhook-bind-address", bind,
 			"--webhook-secret", c.ns + "/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 			"--reload-interval", "1s"}, more...)...)
+}
+
+// rights are those that generate rbac derives, and no others.
+func (c *cronTabs) rights(t *testing.T) *rest.Config {
+	t.Helper()
+	if c.user == nil {
+		files, problems := config.LoadConversions(config.Options{Files: []string{c.dir}}, nil)
+		if len(problems) > 0 || len(files) != 1 {
+			t.Fatal(len(files), problems)
+		}
+		source, err := kinds.Offline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rights, err := generate.Rights(nil, generate.RBACOptions{Kinds: source, Process: generate.Identity{Namespace: c.ns, Name: "process"},
+			Lease: "conversions", Conversions: files, Secret: "webhook"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules []rbacv1.PolicyRule
+		for _, grant := range rights.Grants {
+			for _, rule := range grant.Rules {
+				rules = append(rules, rule.PolicyRule())
+			}
+		}
+		c.user = testkit.User(t, testkit.Unique(t), rules...)
+	}
+	return c.user
 }
 
 // strategy is spec.conversion of the definition: the strategy, and the address.

@@ -11,6 +11,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
@@ -23,6 +24,7 @@ type generateRBACOptions struct {
 	namespace string
 	account   string
 	lease     string
+	secret    string
 }
 
 func newGenerateRBAC(streams IO) *cobra.Command {
@@ -56,6 +58,8 @@ longer names.`,
 	flags.StringVar(&o.account, "service-account", "", "Name of the ServiceAccount that it runs as; by default --name")
 	flags.StringVar(&o.lease, "leader-election-id", "",
 		"Name of its Lease, as \"corollary run\" has it; without one there is no leader election")
+	flags.StringVar(&o.secret, "webhook-secret", "",
+		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where conversions are served")
 	return cmd
 }
 
@@ -64,10 +68,13 @@ func (o *generateRBACOptions) check() error {
 	if o.account == "" {
 		o.account = o.name
 	}
+	if o.secret == "" {
+		o.secret = o.name + "-webhook"
+	}
 	if o.namespace == "" {
 		return usagef("it is not said where the process runs: add --namespace NAMESPACE")
 	}
-	given := map[string]string{"name": o.name, "namespace": o.namespace, "service-account": o.account}
+	given := map[string]string{"name": o.name, "namespace": o.namespace, "service-account": o.account, "webhook-secret": o.secret}
 	if o.lease != "" {
 		given["leader-election-id"] = o.lease
 	}
@@ -91,15 +98,19 @@ func (o *generateRBACOptions) run() error {
 	if err != nil {
 		return err
 	}
+	conversions, problems := o.configs.conversionsBeside(files, o.streams)
+	if err := refuse(o.streams, problems, nil); err != nil {
+		return err
+	}
 	rights, err := generate.Rights(files, generate.RBACOptions{
 		Kinds: source, Process: generate.Identity{Namespace: o.namespace, Name: o.account}, Lease: o.lease,
+		Conversions: conversions, Secret: o.secret,
 	})
 	if err != nil {
 		return err
 	}
 	writeNotes(o.streams, rights.Notes)
-	text, err := manifests("What corollary run needs for "+strings.Join(names(files),
-		", ")+": made of the configs by corollary generate rbac.",
+	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+": made of the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
 	if err != nil {
 		return err
@@ -108,6 +119,14 @@ func (o *generateRBACOptions) run() error {
 		return fmt.Errorf("writing the rights: %w", err)
 	}
 	return nil
+}
+
+func namesOf(conversions []*config.ConversionFile) []string {
+	var list []string
+	for _, c := range conversions {
+		list = append(list, c.Name)
+	}
+	return list
 }
 
 // manifests are documents for kubectl apply -f -, with a comment above the first of them.

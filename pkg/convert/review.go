@@ -52,11 +52,14 @@ type reviewRequest struct {
 // ServeHTTP implements http.Handler. What cannot be read as a review is a 400; what cannot be converted is a failure in the answer,
 // which the API server shows to whoever asked.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The end of the process cancels the request's context, and lets it finish what it has begun.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxTime)
+	defer cancel()
 	size := r.ContentLength
 	if size < 0 || size > MaxReview {
 		size = MaxReview
 	}
-	if err := inFlight.Acquire(r.Context(), size); err != nil {
+	if err := inFlight.Acquire(ctx, size); err != nil {
 		http.Error(w, "too many reviews at a time", http.StatusServiceUnavailable)
 		return
 	}
@@ -76,9 +79,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not a ConversionReview of "+version, http.StatusBadRequest)
 		return
 	}
-	// The end of the process cancels the request's context, and lets it finish what it has begun.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxTime)
-	defer cancel()
 	objects, err := h.convert(ctx, in.Request)
 	if h.Observe != nil {
 		h.Observe(len(in.Request.Objects), err)

@@ -29,6 +29,9 @@ type RBACOptions struct {
 	Process Identity
 	// Lease is the name of the Lease that leader election uses; empty without leader election.
 	Lease string
+	// Conversions are those that the process serves, with the certificate in the Secret of that name, in the process's namespace.
+	Conversions []*config.ConversionFile
+	Secret      string
 }
 
 // RBAC is the rights that configs need.
@@ -79,6 +82,9 @@ func Rights(files []*config.File, o RBACOptions) (*RBAC, error) {
 	d := &derivation{RBACOptions: o}
 	if o.Lease != "" {
 		d.election()
+	}
+	if err := d.conversions(); err != nil {
+		return nil, err
 	}
 	for _, f := range files {
 		if err := d.operator(&f.Operator); err != nil {

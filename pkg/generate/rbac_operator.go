@@ -14,6 +14,7 @@ import (
 
 // Kinds that take rights by themselves, whatever a config names.
 var (
+	secrets         = schema.GroupResource{Resource: "secrets"}
 	leases          = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	events          = schema.GroupResource{Group: "events.k8s.io", Resource: "events"}
 	namespaces      = schema.GroupResource{Resource: "namespaces"}
@@ -40,6 +41,27 @@ func (d *derivation) election() {
 	d.allow(d.Process, "", own, of(leases, why), "create") // what does not exist has no name yet
 	d.allow(d.Process, "", own, of(leases, why, d.Lease), "get", "watch", "update")
 	d.allow(d.Process, "", own, of(events, why), "create")
+}
+
+// conversions is what the webhook takes: its certificate, and to put itself into the definitions.
+func (d *derivation) conversions() error {
+	var names []string
+	for _, c := range d.Conversions {
+		k, err := d.kind(schema.GroupVersion{Group: c.For.Group, Version: c.Hub}.String(), c.For.Kind)
+		if err != nil {
+			return fmt.Errorf("deriving the rights of conversion %s: %w", c.Name, err)
+		}
+		names = append(names, k.GVR.GroupResource().String())
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	const why = "the certificate of the webhook that converts"
+	own := []string{d.Process.Namespace}
+	d.allow(d.Process, "", everywhere, of(definitions, "to publish the webhook that converts", names...), "get", "patch")
+	d.allow(d.Process, "", own, of(secrets, why), "create") // what does not exist has no name yet
+	d.allow(d.Process, "", own, of(secrets, why, d.Secret), "get", "update")
+	return nil
 }
 
 // operatorRights is the derivation for one operator.
