@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
-	{"pkg/convert", "pkg/crdschema", "pkg/pipeline"},
+	{"pkg/convert", "pkg/crddiff", "pkg/crdschema", "pkg/pipeline"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
@@ -31,6 +31,7 @@ var never = map[string][]string{
 var pure = []string{
 	"pkg/config",
 	"pkg/convert",
+	"pkg/crddiff",
 	"pkg/crdschema",
 	"pkg/drift",
 	"pkg/fieldpath",

@@ -79,7 +79,7 @@ Corollary keeps the cluster that way.`,
 	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams),
 		newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
-	root.AddCommand(newConvert(streams), newMigrate(streams))
+	root.AddCommand(newConvert(streams), newMigrate(streams), newCRD(streams))
 	root.AddCommand(newPlan(streams), newGet(streams), newWhy(streams), newReconcile(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

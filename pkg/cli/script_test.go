@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 			return os.WriteFile(env.WorkDir+"/nowhere.kubeconfig", kubeconfig("https://127.0.0.1:1"), 0o600)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"corollary": runCorollary},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"corollary": runCorollary, "exits": runExits},
 	})
 }
 
@@ -64,6 +64,15 @@ func runCorollary(ts *testscript.TestScript, fail bool, args []string) {
 		ts.Fatalf("corollary %s: exit code 0, want 1", strings.Join(args, " "))
 	case fail && err.Error() != "exit status 1":
 		ts.Fatalf("corollary %s: %v, want exit status 1", strings.Join(args, " "), err)
+	}
+}
+
+// runExits is the script command "exits CODE corollary ARGS…".
+func runExits(ts *testscript.TestScript, _ bool, args []string) {
+	self, err := os.Executable()
+	ts.Check(err)
+	if err := ts.Exec(self, args[2:]...); err == nil || err.Error() != "exit status "+args[0] {
+		ts.Fatalf("%s: %v, want exit status %s", strings.Join(args[1:], " "), err, args[0])
 	}
 }
 

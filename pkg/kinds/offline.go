@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -47,6 +48,22 @@ func (f *files) add(doc document) error {
 	if crd == nil || err != nil {
 		return err
 	}
+	return f.define(crd, doc.position)
+}
+
+// OfflineFrom is Offline for definitions that are at hand; where says where they come from.
+func OfflineFrom(crds []*apiextensionsv1.CustomResourceDefinition, where string) (Source, error) {
+	f := &files{kinds: maps.Clone(builtins()), where: map[schema.GroupVersionKind]string{}, read: true}
+	for _, crd := range crds {
+		if err := f.define(crd, where); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// define takes the kinds of a definition.
+func (f *files) define(crd *apiextensionsv1.CustomResourceDefinition, where string) error {
 	found, err := Defined(crd)
 	if err != nil {
 		return fmt.Errorf("CustomResourceDefinition %q: %w", crd.Name, err)
@@ -56,7 +73,7 @@ func (f *files) add(doc document) error {
 			return fmt.Errorf("CustomResourceDefinition %q: %s %s is described differently in %s: leave one out",
 				crd.Name, k.GVK.GroupVersion(), k.GVK.Kind, other)
 		}
-		f.kinds[k.GVK], f.where[k.GVK] = k, doc.position
+		f.kinds[k.GVK], f.where[k.GVK] = k, where
 	}
 	return nil
 }

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newCRD(streams IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "crd",
+		Short: "Compare CustomResourceDefinitions, and show who uses which version",
+		Long: `Help with new versions of a custom kind: what a change of its CustomResourceDefinition
+means for stored objects, clients and configs, and who still writes an old version.`,
+		Example: `  corollary crd diff old/ new/
+  corollary crd usage crontabs.example.com`,
+		Args: noArguments("there are diff and usage"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("no command is named: there are diff and usage")
+		},
+	}
+	cmd.AddCommand(newCRDDiff(streams))
+	return cmd
+}

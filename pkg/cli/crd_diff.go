@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/crddiff"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// inCluster stands for the definitions that the API server has.
+const inCluster = "cluster"
+
+// exitBreaking is the exit code of a diff with a breaking change; exitChanges that of one that needs a conversion.
+const exitBreaking = 3
+
+type crdDiffOptions struct {
+	streams    IO
+	configs    configFlags
+	connection connection
+	output     choice
+	rollback   bool
+}
+
+func newCRDDiff(streams IO) *cobra.Command {
+	o := &crdDiffOptions{streams: streams, output: choice{words: []string{"text", "json"}}}
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Show what a change of CustomResourceDefinitions breaks",
+		Long: `Compare CustomResourceDefinitions before and after a change, and tell of each
+difference what comes of it and what to do. OLD and NEW are files or directories;
+the word cluster stands for what the API server has of the definitions on the other
+side, including the versions in which objects are stored.
+
+  compatible  every valid object stays valid and keeps all fields
+  conversion  values get lost or mean something else, unless the change is made in a
+              new version with a conversion
+  breaking    objects or clients that work now are refused
+
+With -c, a config that reads a version or field which goes away is breaking, too.
+
+Only a change that loses nothing is called compatible. Where that cannot be decided,
+as with two patterns, it is breaking.
+
+The exit code is 0 if all is compatible, 1 on an error, 2 if something needs a
+conversion, and 3 if something breaks.`,
+		Example: `  corollary crd diff old.yaml new.yaml
+
+  # In CI: what a branch would do to the cluster, and to the operators
+  corollary crd diff cluster crds/ -c configs/
+
+  # A field that is added in place is lost if the old definition comes back
+  corollary crd diff old.yaml new.yaml --rollback`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) != 2:
+				return usagef(
+					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster is what the API server has",
+				)
+			case args[0] == inCluster && args[1] == inCluster:
+				return usagef("OLD and NEW are the same: name a file or directory for one of them")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx, args[0], args[1])
+		},
+	}
+	o.configs.bind(cmd)
+	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	cmd.Flags().BoolVar(
+		&o.rollback,
+		"rollback",
+		false,
+		"Exit with 2 also if values get lost, or objects are refused, once OLD is applied again",
+	)
+	o.connection.bind(cmd, "")
+	return cmd
+}
+
+func (o *crdDiffOptions) run(ctx context.Context, from, to string) error {
+	was, is, err := o.definitions(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	changes, err := crddiff.Diff(was, is)
+	if err != nil {
+		return err
+	}
+	affected, err := o.affected(was, is)
+	if err != nil {
+		return err
+	}
+	changes = append(changes, affected...)
+	worst := crddiff.Worst(changes, o.rollback)
+	if err := o.print(worst, changes); err != nil {
+		return err
+	}
+	switch worst {
+	case crddiff.Breaking:
+		return &exitError{exitBreaking}
+	case crddiff.Conversion:
+		return &exitError{exitChanges}
+	}
+	return nil
+}
+
+// definitions reads both sides. Of the cluster, only those count that are in the files.
+func (o *crdDiffOptions) definitions(
+	ctx context.Context,
+	from, to string,
+) (was, is []*apiextensionsv1.CustomResourceDefinition, err error) {
+	sides := map[string][]*apiextensionsv1.CustomResourceDefinition{}
+	var names []string
+	for _, side := range []string{from, to} {
+		if side == inCluster {
+			continue
+		}
+		if sides[side], err = kinds.CRDs(side); err != nil {
+			return nil, nil, err
+		}
+		if len(sides[side]) == 0 {
+			return nil, nil, fmt.Errorf("%s holds no CustomResourceDefinition", side)
+		}
+		for _, d := range sides[side] {
+			names = append(names, d.Name)
+		}
+	}
+	if from == inCluster || to == inCluster {
+		if sides[inCluster], err = o.fromCluster(ctx, names); err != nil {
+			return nil, nil, err
+		}
+	}
+	return sides[from], sides[to], nil
+}
+
+func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	var list []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range names {
+		found, err := definitionOf(ctx, client, name)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		list = append(list, found)
+	}
+	return list, nil
+}
+
+// definitionOf reads a CustomResourceDefinition from the API server.
+func definitionOf(ctx context.Context, client dynamic.Interface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	u, err := client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+		return nil, fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
+	}
+	return crd, nil
+}
+
+// affected lists what configs read that goes away: check finds it by the new definitions, and did not by the old ones.
+func (o *crdDiffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
+	if len(o.configs.files) == 0 {
+		return nil, nil
+	}
+	files, problems, err := o.configs.load(o.streams)
+	if err := refuse(o.streams, problems, err); err != nil {
+		return nil, err
+	}
+	before, err := kinds.OfflineFrom(was, "OLD")
+	if err != nil {
+		return nil, err
+	}
+	after, err := kinds.OfflineFrom(is, "NEW")
+	if err != nil {
+		return nil, err
+	}
+	var changes []crddiff.Change
+	known := map[string]bool{}
+	problems, err = findings(files, before)
+	for _, p := range problems {
+		known[p.Error()] = true
+	}
+	found, also := findings(files, after)
+	for _, p := range found {
+		if !known[p.Error()] {
+			changes = append(changes, changeOf(p))
+		}
+	}
+	for _, f := range files {
+		changes = append(changes, goneKinds(f, before, after)...)
+	}
+	return changes, errors.Join(err, also)
+}
+
+// findings are the errors and warnings of check.
+func findings(files []*config.File, source kinds.Source) (config.Errors, error) {
+	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
+	for _, c := range list {
+		for _, found := range []config.Errors{pointers(c.Pipeline.Refusals), pointers(c.Pipeline.Warnings)} {
+			problems = append(problems, found...)
+		}
+	}
+	return problems, err
+}
+
+func pointers(list []config.Error) config.Errors {
+	var errs config.Errors
+	for i := range list {
+		errs = append(errs, &list[i])
+	}
+	return errs
+}
+
+func changeOf(e *config.Error) crddiff.Change {
+	at := e.File
+	if e.Line > 0 {
+		at = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return crddiff.Change{Config: at, Path: e.Path, Level: crddiff.Breaking, Reason: e.Problem, Fix: e.Fix}
+}
+
+// goneKinds lists the versions that a config names and that are no longer served.
+func goneKinds(f *config.File, before, after kinds.Source) []crddiff.Change {
+	var changes []crddiff.Change
+	for _, gvk := range f.Kinds() {
+		_, was := before.Kind(gvk)
+		_, is := after.Kind(gvk)
+		if was == nil && errors.Is(is, kinds.ErrUnknown) {
+			changes = append(changes, crddiff.Change{Config: f.Path, Path: gvk.Kind, Level: crddiff.Breaking,
+				Reason: fmt.Sprintf("operator %s reads %s, which is not served any more", f.Metadata.Name, gvk.GroupVersion()),
+				Fix:    "write a version that both serve, before the definition changes"})
+		}
+	}
+	return changes
+}
+
+func (o *crdDiffOptions) print(worst crddiff.Level, changes []crddiff.Change) error {
+	if o.output.value == "json" {
+		if changes == nil {
+			changes = []crddiff.Change{}
+		}
+		encoder := json.NewEncoder(o.streams.Out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(map[string]any{"level": worst, "changes": changes})
+	}
+	slices.SortStableFunc(changes, func(a, b crddiff.Change) int { return cmp.Compare(b.Level, a.Level) })
+	counts := map[crddiff.Level]int{}
+	for _, c := range changes {
+		counts[c.Level]++
+		fmt.Fprintf(o.streams.Out, "%-10s  %s\n", c.Level, c)
+		if c.Rollback != "" {
+			fmt.Fprintf(o.streams.Out, "%-10s  rollback: %s\n", "", c.Rollback)
+		}
+		if c.Fix != "" {
+			fmt.Fprintf(o.streams.Out, "%-10s  fix: %s\n", "", c.Fix)
+		}
+	}
+	var texts []string
+	for _, l := range []crddiff.Level{crddiff.Breaking, crddiff.Conversion, crddiff.Compatible} {
+		texts = append(texts, fmt.Sprintf("%d %s", counts[l], l))
+	}
+	_, err := fmt.Fprintln(o.streams.Out, strings.Join(texts, ", "))
+	return err
+}

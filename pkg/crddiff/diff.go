@@ -1,0 +1,356 @@
+package crddiff
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+type definition = apiextensionsv1.CustomResourceDefinition
+
+// Diff lists the changes from some definitions to others, by name and path. One that is only in to is compatible. The error is about a
+// definition that no API server would take.
+func Diff(from, to []*definition) ([]Change, error) {
+	var all []Change
+	for _, old := range from {
+		i := slices.IndexFunc(to, func(d *definition) bool { return d.Name == old.Name })
+		if i < 0 {
+			all = append(all, removed(old, from, to))
+			continue
+		}
+		changes, err := diff(old, to[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	slices.SortStableFunc(all, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.CRD, b.CRD), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
+	})
+	return all, nil
+}
+
+// removed is about a definition that is not there any more. Group and plural make its name: one with others is another definition.
+func removed(old *definition, from, to []*definition) Change {
+	c := Change{CRD: old.Name, Path: "metadata.name", Level: Breaking, Fix: "keep the definition until no object is left",
+		Reason: "the CustomResourceDefinition was removed: deleting it deletes all objects"}
+	for _, d := range to {
+		isNew := !slices.ContainsFunc(from, func(f *definition) bool { return f.Name == d.Name })
+		if isNew && (d.Spec.Names.Kind == old.Spec.Names.Kind || d.Spec.Group == old.Spec.Group && d.Spec.Names.Plural == old.Spec.Names.Plural) {
+			c.Reason = fmt.Sprintf("the kind is now defined by %s: for the API server that is another kind, which has none of the objects", d.Name)
+			c.Fix = "keep the old definition beside the new one until the objects were copied"
+		}
+	}
+	return c
+}
+
+// differ compares the two states of one definition.
+type differ struct {
+	old, new *definition
+	schemas  map[bool]map[string]*kinds.Version // of the new one: true
+	changes  []Change
+}
+
+func diff(from, to *definition) ([]Change, error) {
+	d := &differ{old: from, new: to, schemas: map[bool]map[string]*kinds.Version{}}
+	for isNew, definition := range map[bool]*definition{false: from, true: to} {
+		all := definition.DeepCopy()
+		storage := 0
+		for i := range all.Spec.Versions {
+			if all.Spec.Versions[i].Storage {
+				storage++
+			}
+			all.Spec.Versions[i].Served = true // versions that are not served are stored all the same
+		}
+		if storage != 1 {
+			return nil, fmt.Errorf("%s: spec.versions has %d versions with storage: true: exactly one must have it", definition.Name, storage)
+		}
+		versions, err := kinds.Versions(all)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", definition.Name, err)
+		}
+		d.schemas[isNew] = map[string]*kinds.Version{}
+		for _, v := range versions {
+			d.schemas[isNew][v.Name] = v
+		}
+	}
+	d.names()
+	d.conversion()
+	for i := range from.Spec.Versions {
+		d.version(&from.Spec.Versions[i], find(to, from.Spec.Versions[i].Name))
+	}
+	for i := range to.Spec.Versions {
+		d.lint(find(from, to.Spec.Versions[i].Name), &to.Spec.Versions[i])
+		if find(from, to.Spec.Versions[i].Name) == nil {
+			d.added(to.Spec.Versions[i].Name)
+		}
+	}
+	return d.changes, nil
+}
+
+func (d *differ) add(version, path string, level Level, reason, fix string) {
+	d.changes = append(d.changes, Change{CRD: d.old.Name, Version: version, Path: path, Level: level, Reason: reason, Fix: fix})
+}
+
+func find(d *definition, version string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range d.Spec.Versions {
+		if d.Spec.Versions[i].Name == version {
+			return &d.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+func stored(d *definition) string {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// names compares what belongs to the definition as a whole.
+func (d *differ) names() {
+	was, is := d.old.Spec, d.new.Spec
+	const recreate = "give the new kind another name, and copy the objects"
+	if was.Scope != is.Scope {
+		d.add(
+			"",
+			"spec.scope",
+			Breaking,
+			fmt.Sprintf("the scope was %s and is %s: the API server refuses the change", was.Scope, is.Scope),
+			recreate,
+		)
+	}
+	if was.Group != is.Group {
+		d.add(
+			"",
+			"spec.group",
+			Breaking,
+			fmt.Sprintf("the group was %s and is %s: the API server refuses the change", was.Group, is.Group),
+			recreate,
+		)
+	}
+	if was.Names.Kind != is.Names.Kind {
+		d.add(
+			"",
+			"spec.names.kind",
+			Breaking,
+			fmt.Sprintf("the kind was %s and is %s: the API server refuses the change", was.Names.Kind, is.Names.Kind),
+			recreate,
+		)
+	}
+	for _, name := range was.Names.ShortNames {
+		if !slices.Contains(is.Names.ShortNames, name) {
+			d.add("", "spec.names.shortNames", Breaking, fmt.Sprintf("the short name %s was removed: commands that use it fail", name), "keep it")
+		}
+	}
+	if was.PreserveUnknownFields && !is.PreserveUnknownFields {
+		d.add("", "spec.preserveUnknownFields", Conversion, "preserveUnknownFields was taken away: fields that no schema declares are dropped",
+			"declare the fields, or set x-kubernetes-preserve-unknown-fields: true where they are")
+	}
+}
+
+// conversion compares how one version is made of another.
+func (d *differ) conversion() {
+	was, is := strategy(d.old), strategy(d.new)
+	switch {
+	case was == is:
+	case is == apiextensionsv1.WebhookConverter:
+		d.add(
+			"",
+			"spec.conversion.strategy",
+			Conversion,
+			"the strategy was None and is Webhook: every read of another version than the stored one fails "+
+				"while the webhook does not answer",
+			"start the webhook first, and prove the conversion: corollary convert prove",
+		)
+	default:
+		d.add("", "spec.conversion.strategy", Breaking, "the strategy was Webhook and is None: fields that the other version lacks are dropped",
+			"keep the webhook until only one version is served and stored")
+	}
+}
+
+func strategy(d *definition) apiextensionsv1.ConversionStrategyType {
+	if d.Spec.Conversion == nil {
+		return apiextensionsv1.NoneConverter
+	}
+	return d.Spec.Conversion.Strategy
+}
+
+// version compares the two states of one version, the second nil where it was removed.
+func (d *differ) version(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
+	isStored := was.Storage // of a file nothing more is known
+	if len(d.old.Status.StoredVersions) > 0 {
+		isStored = slices.Contains(d.old.Status.StoredVersions, was.Name)
+	}
+	switch {
+	case is == nil && isStored:
+		d.add(
+			was.Name,
+			"spec.versions",
+			Breaking,
+			"the version was removed, and objects are stored in it: the API server refuses that while status.storedVersions names it",
+			"make another version the stored one, run corollary migrate "+d.old.Name+" --leaving "+was.Name+", then remove it",
+		)
+		return
+	case is == nil && was.Served:
+		d.add(
+			was.Name,
+			"spec.versions",
+			Breaking,
+			"the version was removed: clients that use it are answered 404, and managers that applied in it fail at their next apply",
+			"set served: false first, and look who uses it: corollary crd usage "+d.old.Name,
+		)
+		return
+	case is == nil:
+		d.add(was.Name, "spec.versions", Compatible, "the version was removed; it was not served", "")
+		return
+	case was.Served && !is.Served:
+		d.add(was.Name, "served", Breaking, "the version is not served any more: clients that use it are answered 404",
+			"deprecate it first, and look who uses it: corollary crd usage "+d.old.Name)
+	}
+	if is.Storage && !was.Storage {
+		d.add(was.Name, "storage", Compatible, "the version is the stored one now: objects stay stored as they are until they are written",
+			"corollary migrate "+d.old.Name)
+		d.changes[len(d.changes)-1].Rollback = "the old definition can only be applied with this version in spec.versions"
+	}
+	d.subresources(was, is)
+	d.schema(was.Name)
+}
+
+func (d *differ) subresources(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
+	none := &apiextensionsv1.CustomResourceSubresources{}
+	before, after := cmp.Or(was.Subresources, none), cmp.Or(is.Subresources, none)
+	switch {
+	case before.Status != nil && after.Status == nil:
+		d.add(
+			was.Name,
+			"subresources.status",
+			Breaking,
+			"the status subresource was removed: controllers that write it are answered 404, and whoever "+
+				"writes an object writes its status",
+			"keep it",
+		)
+	case before.Status == nil && after.Status != nil:
+		d.add(was.Name, "subresources.status", Breaking, "the status subresource was added: a status that is written with the object is ignored",
+			"have its writers use the subresource, from a new version on")
+	}
+	if before.Scale != nil && !reflect.DeepEqual(before.Scale, after.Scale) {
+		d.add(
+			was.Name,
+			"subresources.scale",
+			Breaking,
+			"the scale subresource was removed or changed: autoscalers and kubectl scale fail or scale another field",
+			"keep it",
+		)
+	}
+	for _, f := range was.SelectableFields {
+		if !slices.Contains(is.SelectableFields, f) {
+			d.add(
+				was.Name,
+				"selectableFields",
+				Breaking,
+				fmt.Sprintf("%s cannot be selected any more: watches that select by it fail", f.JSONPath),
+				"keep it",
+			)
+		}
+	}
+}
+
+// lint tells what is wrong with a version itself, where it was not before.
+func (d *differ) lint(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
+	if is.Storage && !is.Served && (was == nil || !was.Storage || was.Served) {
+		d.add(
+			is.Name,
+			"storage",
+			Breaking,
+			"the stored version is not served: objects can only be read by converting them, and nobody can look at what is stored",
+			"serve it, or store a version that is served",
+		)
+	}
+	warned := func(v *apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return !v.Deprecated || v.DeprecationWarning != nil
+	}
+	if !warned(is) && (was == nil || warned(was)) {
+		d.add(
+			is.Name,
+			"deprecationWarning",
+			Compatible,
+			"the version is deprecated without deprecationWarning: users are warned, but not told what to use",
+			"say which version to use, and until when this one is served",
+		)
+	}
+}
+
+// schema compares the schemas that a version had and has.
+func (d *differ) schema(version string) {
+	was, is := d.schemas[false][version].Structural, d.schemas[true][version].Structural
+	back := losses(is, was)
+	for _, l := range losses(was, is) {
+		d.loss(version, l, "")
+	}
+	for _, l := range back {
+		if slices.ContainsFunc(d.changes, func(c Change) bool { return c.Version == version && c.Path == l.path }) {
+			continue
+		}
+		d.changes = append(d.changes, Change{
+			CRD: d.old.Name, Version: version, Path: l.path, Level: Compatible, Reason: "more is allowed than before, in the same version",
+			Rollback: "with the old definition: " + l.what,
+			Fix:      "to be able to go back, do it in a new version",
+		})
+	}
+}
+
+func (d *differ) loss(version string, l loss, before string) {
+	d.add(version, l.path, l.level, before+l.what, l.fix)
+	c := &d.changes[len(d.changes)-1]
+	if c.Ratcheted = l.ratcheted; l.ratcheted {
+		c.Reason += "; an update that leaves the value as it is passes (ratcheting), creating and restoring do not"
+	}
+}
+
+// added compares a new version with the one that is, or was, stored: without a webhook objects change nothing but apiVersion.
+func (d *differ) added(version string) {
+	other := d.schemas[true][stored(d.new)]
+	if other.Name == version {
+		other = d.schemas[false][stored(d.old)]
+	}
+	there, back := losses(other.Structural, d.schemas[true][version].Structural), losses(d.schemas[true][version].Structural, other.Structural)
+	n := len(there) + len(back)
+	switch {
+	case n == 0:
+		d.add(version, "spec.versions", Compatible, "the version is new and has the schema of "+other.Name, "")
+	case strategy(d.new) == apiextensionsv1.WebhookConverter:
+		d.add(version, "spec.versions", Compatible, fmt.Sprintf("the version is new and differs from %s; the webhook converts it", other.Name),
+			"prove that nothing is lost: corollary convert prove")
+	default:
+		const fix = "declare a conversion: corollary convert prove"
+		for _, l := range there {
+			l.level, l.fix = Conversion, fix
+			d.loss(version, l, fmt.Sprintf("the version is new, and objects of %s are served in it without a conversion: ", other.Name))
+		}
+		for _, l := range back {
+			l.level, l.fix = Conversion, fix
+			d.loss(version, l, fmt.Sprintf("the version is new, and its objects become %s without a conversion: ", other.Name))
+		}
+	}
+}
+
+// Worst is the highest level of changes. Where goingBack counts, a change that cannot be taken back needs a version of its own.
+func Worst(changes []Change, goingBack bool) Level {
+	worst := Compatible
+	for _, c := range changes {
+		worst = max(worst, c.Level)
+		if goingBack && c.Rollback != "" {
+			worst = max(worst, Conversion)
+		}
+	}
+	return worst
+}

@@ -1,0 +1,293 @@
+package crddiff_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/crddiff"
+)
+
+// definition is a CustomResourceDefinition with lines of its spec.
+func definition(t *testing.T, spec string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	text := "metadata: {name: things.example.com}\nspec:\n  group: example.com\n  names: {plural: things, kind: Thing, shortNames: [th]}\n" +
+		"  scope: Namespaced\n" + spec
+	if err := yaml.UnmarshalStrict([]byte(text), d); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return d
+}
+
+// version is a version with the fields of spec.
+func version(name, fields, more string) string {
+	return fmt.Sprintf(
+		"  - {name: %s, served: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}, %s}\n",
+		name,
+		fields,
+		more,
+	)
+}
+
+// Each way in which a schema can change in place.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, was, is string
+		level           crddiff.Level
+		path, text      string // path is empty for no change
+		ratcheted       bool
+		rollback        string
+	}{
+		{reason: "nothing has changed", was: "properties: {a: {type: string}}", is: "properties: {a: {type: string, description: new}}"},
+		{reason: "a new optional field is lost on the way back only", was: "properties: {}", is: "properties: {a: {type: string}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "does not declare the field"},
+		{reason: "a removed field is pruned", was: "properties: {a: {type: string}}", is: "properties: {}",
+			level: crddiff.Conversion, path: ".spec.a", text: "does not declare the field"},
+		{reason: "one removed below a list, too", was: "properties: {l: {type: array, items: {type: object, properties: {a: {type: string}}}}}",
+			is: "properties: {l: {type: array, items: {type: object}}}", level: crddiff.Conversion, path: ".spec.l[*].a",
+			text: "does not declare the field"},
+		{reason: "one removed where unknown fields are kept is kept", was: "properties: {a: {type: string}}",
+			is:    "x-kubernetes-preserve-unknown-fields: true",
+			level: crddiff.Compatible, path: ".spec", text: "more is allowed", rollback: "unknown fields are not kept"},
+		{reason: "unknown fields are not kept any more", was: "x-kubernetes-preserve-unknown-fields: true", is: "properties: {}",
+			level: crddiff.Conversion, path: ".spec", text: "unknown fields are not kept"},
+		{reason: "a field is typed that was kept as it came", was: "x-kubernetes-preserve-unknown-fields: true",
+			is: "x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}", level: crddiff.Breaking,
+			path: ".spec.a", text: "any value was kept"},
+		{reason: "a map becomes fixed fields", was: "additionalProperties: {type: string}", is: "properties: {a: {type: string}}",
+			level: crddiff.Conversion, path: ".spec", text: "additionalProperties was removed"},
+		{reason: "fixed fields become a map", was: "properties: {a: {type: string}}", is: "additionalProperties: {type: string}",
+			level: crddiff.Compatible, path: ".spec", text: "more is allowed", rollback: "additionalProperties was removed"},
+		{reason: "the values of a map are narrowed", was: "additionalProperties: {type: string}",
+			is:    "additionalProperties: {type: string, maxLength: 3}",
+			level: crddiff.Breaking, path: ".spec[*]", text: "maxLength was not set and is 3", ratcheted: true},
+		{reason: "a field is required that objects may lack", was: "properties: {a: {type: string}}",
+			is:    "required: [a], properties: {a: {type: string}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "newly required and has no default"},
+		{reason: "a new required field with a default", was: "properties: {}", is: "required: [a], properties: {a: {type: string, default: x}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "does not declare the field"},
+		{reason: "a required field loses its default", was: "required: [a], properties: {a: {type: string, default: x}}",
+			is: "required: [a], properties: {a: {type: string}}", level: crddiff.Breaking, path: ".spec.a", text: "has lost its default"},
+		{reason: "a field is not required any more", was: "required: [a], properties: {a: {type: string}}",
+			is:    "properties: {a: {type: string}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "newly required"},
+		{reason: "a default changes what objects mean", was: "properties: {a: {type: string, default: x}}",
+			is:    "properties: {a: {type: string, default: z}}",
+			level: crddiff.Conversion, path: ".spec.a", text: `the default was "x" and is "z"`},
+		{reason: "so does one that is added", was: "properties: {a: {type: string}}", is: "properties: {a: {type: string, default: z}}",
+			level: crddiff.Conversion, path: ".spec.a", text: `the default "z" was added`},
+		{reason: "another type", was: "properties: {a: {type: string}}", is: "properties: {a: {type: integer}}",
+			level: crddiff.Conversion, path: ".spec.a", text: "the type was string and is integer"},
+		{reason: "a number takes every integer", was: "properties: {a: {type: integer}}", is: "properties: {a: {type: number}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "the type was number and is integer"},
+		{reason: "an integer does not take every number", was: "properties: {a: {type: number}}", is: "properties: {a: {type: integer}}",
+			level: crddiff.Conversion, path: ".spec.a", text: "the type was number"},
+		{reason: "integer or string takes strings", was: "properties: {a: {type: string}}",
+			is:    "properties: {a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "the type was integer or string"},
+		{reason: "null is not allowed any more", was: "properties: {a: {type: string, nullable: true}}", is: "properties: {a: {type: string}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "nullable was taken away"},
+		{reason: "null is allowed", was: "properties: {a: {type: string}}", is: "properties: {a: {type: string, nullable: true}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "nullable was taken away"},
+		{reason: "an enum loses a value", was: "properties: {a: {type: string, enum: [x, z]}}",
+			is:    "properties: {a: {type: string, enum: [x]}}",
+			level: crddiff.Breaking, path: ".spec.a", text: `enum has lost "z"`, ratcheted: true},
+		{reason: "an enum has one more", was: "properties: {a: {type: string, enum: [x]}}", is: "properties: {a: {type: string, enum: [x, z]}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: `enum has lost "z"`},
+		{reason: "an enum where there was none", was: "properties: {a: {type: string}}", is: "properties: {a: {type: string, enum: [x]}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "enum was added", ratcheted: true},
+		{reason: "another pattern", was: "properties: {a: {type: string, pattern: a*}}", is: "properties: {a: {type: string, pattern: b*}}",
+			level: crddiff.Breaking, path: ".spec.a", text: `the pattern was "a*" and is "b*"`, ratcheted: true},
+		{reason: "no pattern any more", was: "properties: {a: {type: string, pattern: a*}}", is: "properties: {a: {type: string}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "the pattern was not set"},
+		{reason: "another format", was: "properties: {a: {type: string, format: date}}",
+			is:    "properties: {a: {type: string, format: date-time}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "the format was", ratcheted: true},
+		{reason: "64 bits take what 32 bits do", was: "properties: {a: {type: integer, format: int32}}",
+			is:    "properties: {a: {type: integer, format: int64}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: `the format was "int64"`},
+		{reason: "a higher minimum", was: "properties: {a: {type: integer, minimum: 1}}", is: "properties: {a: {type: integer, minimum: 2}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "minimum was 1 and is 2", ratcheted: true},
+		{reason: "a higher maximum", was: "properties: {a: {type: integer, maximum: 1}}", is: "properties: {a: {type: integer, maximum: 2}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "maximum was 2 and is 1"},
+		{reason: "a bound that is not in it any more", was: "properties: {a: {type: integer, maximum: 1}}",
+			is:    "properties: {a: {type: integer, maximum: 1, exclusiveMaximum: true}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "exclusiveMaximum was added", ratcheted: true},
+		{reason: "multiples only", was: "properties: {a: {type: integer}}", is: "properties: {a: {type: integer, multipleOf: 2}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "multipleOf was not set and is 2", ratcheted: true},
+		{reason: "fewer items", was: "properties: {a: {type: array, maxItems: 3, items: {type: string}}}",
+			is: "properties: {a: {type: array, maxItems: 2, items: {type: string}}}", level: crddiff.Breaking, path: ".spec.a",
+			text: "maxItems was 3 and is 2", ratcheted: true},
+		{reason: "fewer keys", was: "additionalProperties: {type: string}", is: "maxProperties: 2, additionalProperties: {type: string}",
+			level: crddiff.Breaking, path: ".spec", text: "maxProperties was not set and is 2", ratcheted: true},
+		{reason: "one of several", was: "properties: {a: {type: string}, b: {type: string}}",
+			is:    "properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]",
+			level: crddiff.Breaking, path: ".spec", text: "oneOf changed"},
+		{reason: "a list becomes a set", was: "properties: {a: {type: array, items: {type: string}}}",
+			is:    "properties: {a: {type: array, x-kubernetes-list-type: set, items: {type: string}}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "x-kubernetes-list-type was atomic and is set"},
+		{reason: "other keys of a list", was: "properties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], " +
+			"items: {type: object, required: [k, l], properties: {k: {type: string}, l: {type: string}}}}}",
+			is: "properties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [l], " +
+				"items: {type: object, required: [k, l], properties: {k: {type: string}, l: {type: string}}}}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "x-kubernetes-list-map-keys were [k] and are [l]"},
+		{reason: "an atomic map", was: "additionalProperties: {type: string}",
+			is:    "x-kubernetes-map-type: atomic, additionalProperties: {type: string}",
+			level: crddiff.Breaking, path: ".spec", text: "x-kubernetes-map-type was granular and is atomic"},
+		{reason: "an object of Kubernetes", was: "properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true}}",
+			is:    "properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "x-kubernetes-embedded-resource was added"},
+		{reason: "a rule that stored objects may fail", was: "properties: {a: {type: integer}}",
+			is:    "properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.a > 1'}]",
+			level: crddiff.Breaking, path: ".spec", text: "ratcheting", ratcheted: true},
+		{reason: "one that compares with the stored value is never ratcheted", was: "properties: {a: {type: integer}}",
+			is:    "properties: {a: {type: integer, x-kubernetes-validations: [{rule: self >= oldSelf}]}}",
+			level: crddiff.Breaking, path: ".spec.a", text: "each change is checked"},
+		{reason: "another message of a rule", was: "properties: {a: {type: integer, x-kubernetes-validations: [{rule: self > 1}]}}",
+			is: "properties: {a: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: no}]}}"},
+		{reason: "a rule less", was: "properties: {a: {type: integer, x-kubernetes-validations: [{rule: self > 1}]}}",
+			is:    "properties: {a: {type: integer}}",
+			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "the rule"},
+	} {
+		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			changes, err := crddiff.Diff(
+				[]*apiextensionsv1.CustomResourceDefinition{definition(t, "  versions:\n"+version("v1", row.was, "storage: true"))},
+				[]*apiextensionsv1.CustomResourceDefinition{definition(t, "  versions:\n"+version("v1", row.is, "storage: true"))},
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.path == "" {
+				if len(changes) > 0 {
+					t.Fatalf("there are changes: %v", changes)
+				}
+				return
+			}
+			if crddiff.Worst(changes, false) != row.level {
+				t.Fatalf("is %s, not %s: %v", crddiff.Worst(changes, false), row.level, changes)
+			}
+			for _, c := range changes {
+				if c.Path == row.path && c.Level == row.level && c.Ratcheted == row.ratcheted &&
+					strings.Contains(c.Reason, row.text) && strings.Contains(c.Rollback, row.rollback) && c.Fix != "" {
+					return
+				}
+			}
+			t.Fatalf("not among %+v", changes)
+		})
+	}
+}
+
+// Each way in which a definition can change as a whole, and the versions of it.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	const a, ab = "properties: {a: {type: string}}", "properties: {a: {type: string}, b: {type: string}}"
+	one := "  versions:\n" + version("v1", a, "storage: true")
+	two := one + version("v1beta1", a, "storage: false")
+	webhook := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://a'}}}\n"
+	for _, row := range []struct {
+		reason, was, is string
+		level           crddiff.Level
+		path, text      string
+	}{
+		{"the scope", one, strings.Replace(one, "", "  scope: Cluster\n", 1), crddiff.Breaking, "spec.scope", "was Namespaced and is Cluster"},
+		{"the kind", one, "  names: {plural: things, kind: Other, shortNames: [th]}\n" + one, crddiff.Breaking,
+			"spec.names.kind", "was Thing and is Other"},
+		{"a short name", one, "  names: {plural: things, kind: Thing, shortNames: []}\n" + one, crddiff.Breaking,
+			"spec.names.shortNames", "th was removed"},
+		{"the group", one, "  group: other.com\n" + one, crddiff.Breaking, "spec.group", "was example.com and is other.com"},
+		{"unknown fields", "  preserveUnknownFields: true\n" + one, one, crddiff.Conversion, "spec.preserveUnknownFields", "are dropped"},
+		{"a webhook that must answer", one, webhook + one, crddiff.Conversion, "spec.conversion.strategy", "was None and is Webhook"},
+		{"no webhook any more", webhook + one, one, crddiff.Breaking, "spec.conversion.strategy", "was Webhook and is None"},
+		{"a version that is stored", one, "  versions:\n" + version("v2", a, "storage: true"), crddiff.Breaking,
+			"spec.versions", "status.storedVersions"},
+		{"one that status names", two + "status: {storedVersions: [v1beta1, v1]}\n", one,
+			crddiff.Breaking, "spec.versions", "status.storedVersions"},
+		{"one that is served", two, one, crddiff.Breaking, "spec.versions", "answered 404"},
+		{"one that nobody could use", one + "  - {name: v0, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", one,
+			crddiff.Compatible, "spec.versions", "it was not served"},
+		{"not served any more", two, one + strings.Replace(version("v1beta1", a, "storage: false"), "served: true", "served: false", 1),
+			crddiff.Breaking, "served", "not served any more"},
+		{"a new version that is the same", one, two, crddiff.Compatible, "spec.versions", "has the schema of v1"},
+		{"a new version with another schema", one, one + version("v2", ab, "storage: false"),
+			crddiff.Conversion, ".spec.b", "without a conversion"},
+		{"a new version that is converted", webhook + one, webhook + one + version("v2", ab, "storage: false"), crddiff.Compatible,
+			"spec.versions", "the webhook converts it"},
+		{"another stored version", two, "  versions:\n" + version("v1", a, "storage: false") + version("v1beta1", a, "storage: true"),
+			crddiff.Compatible, "storage", "stay stored as they are"},
+		{"a stored version that is not served",
+			one, strings.Replace(one, "served: true", "served: false", 1) + version("v2", a, "storage: false"),
+			crddiff.Breaking, "storage", "the stored version is not served"},
+		{"deprecated, and no word what else", two, one + version("v1beta1", a, "storage: false, deprecated: true"),
+			crddiff.Compatible, "deprecationWarning", "not told what to use"},
+		{"no status subresource any more", "  versions:\n" + version("v1", a, "storage: true, subresources: {status: {}}"), one,
+			crddiff.Breaking, "subresources.status", "was removed"},
+		{"a status subresource", one, "  versions:\n" + version("v1", a, "storage: true, subresources: {status: {}}"),
+			crddiff.Breaking, "subresources.status", "was added"},
+		{"no scale subresource any more", 
+			"  versions:\n" + version("v1", a, "storage: true, subresources: {scale: {specReplicasPath: .spec.a, statusReplicasPath: .spec.a}}"), one,
+			crddiff.Breaking, "subresources.scale", "autoscalers"},
+		{"a field to select by", "  versions:\n" + version("v1", a, "storage: true, selectableFields: [{jsonPath: .spec.a}]"), one,
+			crddiff.Breaking, "selectableFields", "cannot be selected"},
+	} {
+		t.Run(strings.ReplaceAll(row.reason, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			is := definition(t, "  versions: []\n")
+			override(t, is, row.is)
+			was := definition(t, "  versions: []\n")
+			override(t, was, row.was)
+			changes, err := crddiff.Diff([]*apiextensionsv1.CustomResourceDefinition{was}, []*apiextensionsv1.CustomResourceDefinition{is})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range changes {
+				if c.Path == row.path && c.Level == row.level && strings.Contains(c.Reason, row.text) {
+					return
+				}
+			}
+			t.Fatalf("not among %+v", changes)
+		})
+	}
+}
+
+// override sets what lines of a spec say.
+func override(t *testing.T, d *apiextensionsv1.CustomResourceDefinition, spec string) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte("spec:\n"+spec), d); err != nil {
+		t.Fatalf("%v in %s", err, spec)
+	}
+}
+
+// Whole definitions come and go by their names.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	thing := definition(t, "  versions:\n"+version("v1", "properties: {}", "storage: true"))
+	moved := thing.DeepCopy()
+	moved.Name, moved.Spec.Group = "things.other.com", "other.com"
+	list := func(d ...*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+		return d
+	}
+	for _, row := range []struct {
+		reason  string
+		was, is []*apiextensionsv1.CustomResourceDefinition
+		text    string
+	}{
+		{"a new definition", nil, list(thing), ""},
+		{"one less", list(thing), nil, "deletes all objects"},
+		{"another group", list(thing), list(moved), "now defined by things.other.com"},
+	} {
+		changes, err := crddiff.Diff(row.was, row.is)
+		if err != nil || (row.text == "") != (len(changes) == 0) || row.text != "" && !strings.Contains(changes[0].Reason, row.text) {
+			t.Errorf("%s: %v, %v", row.reason, changes, err)
+		}
+	}
+	thing.Spec.Versions[0].Storage = false
+	if _, err := crddiff.Diff(list(thing), list(thing)); err == nil || !strings.Contains(err.Error(), "exactly one") {
+		t.Errorf("a definition that no API server takes: %v", err)
+	}
+}
