@@ -17,6 +17,6 @@ means for stored objects, clients and configs, and who still writes an old versi
 			return usagef("no command is named: there are diff and usage")
 		},
 	}
-	cmd.AddCommand(newCRDDiff(streams))
+	cmd.AddCommand(newCRDDiff(streams), newCRDUsage(streams))
 	return cmd
 }

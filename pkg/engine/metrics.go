@@ -25,6 +25,11 @@ var (
 		Name: "corollary_queue",
 		Help: "Upstreams that wait to be reconciled, by operator; absent if this process does not run the operator.",
 	}, []string{"operator"})
+	upstreamVersions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_upstream_versions",
+		Help: "Upstreams that a field manager wrote in a version of their kind, by operator and version; absent if this process does not " +
+			"run the operator.",
+	}, []string{"operator", "version"})
 	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_operator_state",
 		Help: "1 for the current state of an operator, 0 for the others.",
@@ -57,8 +62,7 @@ const (
 	reloadFailed  = "Failed"
 )
 
-// kept are the metrics that keep what they were told of an operator until it is forgotten: all but the queues' lengths, which
-// are asked for.
+// kept are the metrics that keep what they were told of an operator until it is forgotten: all but those that are polled.
 var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
@@ -70,7 +74,7 @@ func init() {
 	for _, metric := range kept {
 		metrics.Registry.MustRegister(metric)
 	}
-	metrics.Registry.MustRegister(queues)
+	metrics.Registry.MustRegister(queues, writtenVersions)
 }
 
 func countRequest(operator, verb, resource string, code int) {

@@ -9,7 +9,7 @@ import (
 // TestQueueLengths: what is told is as of now, and of queues that are worked on.
 func TestQueueLengths(t *testing.T) {
 	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "length"}, []string{"operator"})
-	q := &queueLengths{GaugeVec: vec, of: map[string]func() int{}}
+	q := &polledGauge{GaugeVec: vec, of: map[string]func(set func(n int, labels ...string)){}}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(q)
 	length := func() (n float64, told bool) {
@@ -25,7 +25,7 @@ func TestQueueLengths(t *testing.T) {
 		return n, told
 	}
 	waiting := 3
-	end := q.begin("a", func() int { return waiting })
+	end := q.begin("a", func(set func(int, ...string)) { set(waiting) })
 	if n, _ := length(); n != 3 {
 		t.Errorf("it is %v, and 3 wait", n)
 	}
@@ -37,7 +37,7 @@ func TestQueueLengths(t *testing.T) {
 	if n, told := length(); told {
 		t.Errorf("it is %v of a queue that has ended", n)
 	}
-	q.begin("a", func() int { return 7 })
+	q.begin("a", func(set func(int, ...string)) { set(7) })
 	if n, _ := length(); n != 7 {
 		t.Errorf("it is %v of the queue that came after, and 7 wait", n)
 	}

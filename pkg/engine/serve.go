@@ -158,7 +158,8 @@ func endReason(ctx, live context.Context) error {
 
 // work has the workers act until live is done and what they hold is finished.
 func (s *session) work(live context.Context) {
-	defer queues.begin(s.operator.name, s.queue.Len)()
+	defer queues.begin(s.operator.name, s.pollQueue)()
+	defer writtenVersions.begin(s.operator.name, s.pollVersions)()
 	s.beginActing()
 	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
 		s.pool.workers.Go(func() { s.watchBatches(live) })

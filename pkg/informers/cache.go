@@ -1,9 +1,12 @@
 package informers
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,6 +49,38 @@ func (c *Cache) Unsynced() []string {
 
 // Upstreams lists the upstreams.
 func (c *Cache) Upstreams() []pipeline.Ref { return c.upstreams.keys() }
+
+// WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them, those of the most upstreams first:
+// at most as many versions as given, and the others together as OtherVersions. Who writes an upstream can make managedFields up.
+func (c *Cache) WrittenVersions(atMost int) map[string]int {
+	alike := map[unique.Handle[writers]]int{}
+	for _, sub := range c.upstreams {
+		for _, obj := range sub.indexer().List() {
+			if p, ok := obj.(*packed); ok {
+				alike[p.writers]++
+			}
+		}
+	}
+	counts := map[string]int{}
+	for by, n := range alike {
+		for version := range strings.SplitSeq(strings.TrimSuffix(by.Value().versions, nameEnd), nameEnd) {
+			if version != "" {
+				counts[version] += n
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names[min(len(names), atMost):] {
+		counts[OtherVersions] += counts[name]
+		delete(counts, name)
+	}
+	return counts
+}
+
+// OtherVersions is not a valid name of a version.
+const OtherVersions = "(other)"
 
 // Namespaces lists the namespaces in which upstreams are watched; "" is all of them.
 func (c *Cache) Namespaces() []string { return slices.Sorted(maps.Keys(c.upstreams)) }

@@ -178,8 +178,9 @@ func (c packedCodec) Decode(
 	if h.Kind == "" || h.Kind == "Status" {
 		return c.objectCodec.Decode(data, defaults, nil)
 	}
-	text, appliers := compressed(without(data, h.Metadata.ManagedFields)), appliersIn(h.Metadata.ManagedFields)
-	p := &packed{text: text, appliers: appliers, ObjectMeta: metav1.ObjectMeta{
+	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
+	text, by := compressed(without(data, h.Metadata.ManagedFields)), writersIn(h.Metadata.ManagedFields, gvk.Group)
+	p := &packed{text: text, writers: by, ObjectMeta: metav1.ObjectMeta{
 		Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion,
 	}}
 	if h.Metadata.DeletionTimestamp != "" {
@@ -188,7 +189,6 @@ func (c packedCodec) Decode(
 	if p.Name == "" { // a bookmark: the informer reads its annotations
 		p.Annotations = h.Metadata.Annotations
 	}
-	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
 	return p, &gvk, nil
 }
 

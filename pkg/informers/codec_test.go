@@ -67,3 +67,24 @@ func TestCodecsReadStatus(t *testing.T) {
 		}
 	}
 }
+
+// The writers of an object, in both orders in which API servers write the keys of managedFields.
+func TestWriters(t *testing.T) {
+	for _, row := range []struct {
+		reason, fields string
+		want           writers
+	}{
+		{"as built-in kinds have it", `[{"manager":"b","operation":"Apply","apiVersion":"example.com/v1","time":"t","fieldsType":"FieldsV1","fieldsV1":{}},` +
+			`{"manager":"a","operation":"Update","apiVersion":"example.com/v1beta1","fieldsV1":{}}]`, writers{"b\x00", "v1\x00v1beta1\x00"}},
+		{"as custom kinds have it", `[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:apiVersion":{}},"manager":"b","operation":"Apply"},` +
+			`{"apiVersion":"example.com/v1","manager":"a","operation":"Apply"}]`, writers{"b\x00a\x00", "v1\x00"}},
+		{"keys of lists look like entries", `[{"apiVersion":"example.com/v1","fieldsV1":{"k:{\"apiVersion\":\"example.com/v9\",\"manager\":\"x\"}":{}},` +
+			`"manager":"a","operation":"Update"}]`, writers{"", "v1\x00"}},
+		{"another group", `[{"apiVersion":"other.com/v1","manager":"a","operation":"Update"}]`, writers{}},
+		{"none", ``, writers{}},
+	} {
+		if got := writersIn([]byte(row.fields), "example.com").Value(); got != row.want {
+			t.Errorf("%s: %q, want %q", row.reason, got, row.want)
+		}
+	}
+}

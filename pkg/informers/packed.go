@@ -3,6 +3,8 @@ package informers
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"unique"
 
@@ -19,9 +21,13 @@ import (
 type packed struct {
 	metav1.ObjectMeta // name, namespace, uid and resourceVersion; the finalizers of one that is being deleted
 	text              []byte
-	// appliers are the managers that have an Apply entry in managedFields, which text is without.
-	appliers unique.Handle[string]
+	// writers is what managedFields tell, which text is without. Most upstreams share one.
+	writers unique.Handle[writers]
 }
+
+// writers are the managers that have an Apply entry in managedFields, and the versions of its kind that an object was written in. Each
+// name ends with nameEnd.
+type writers struct{ appliers, versions string }
 
 // packedView names the view of upstreams.
 const packedView = "packed"
@@ -40,7 +46,7 @@ func pack(obj any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	p := &packed{text: compressed(text), appliers: appliersIn(fields), ObjectMeta: metav1.ObjectMeta{
+	p := &packed{text: compressed(text), writers: writersIn(fields, u.GroupVersionKind().Group), ObjectMeta: metav1.ObjectMeta{
 		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 	}}
 	if u.GetDeletionTimestamp() != nil {
@@ -49,30 +55,49 @@ func pack(obj any) (any, error) {
 	return p, nil
 }
 
-// applierEnd ends each name in packed.appliers: no name of a manager has it.
-const applierEnd = "\x00"
+// nameEnd ends each name in writers: no name of a manager has it.
+const nameEnd = "\x00"
 
-// appliersIn lists the managers that have an Apply entry in the text of managedFields. It looks for what API servers write,
-// in which operation follows manager; within fieldsV1 quotes are escaped.
-func appliersIn(fields []byte) unique.Handle[string] {
-	var names strings.Builder
-	for {
-		_, rest, ok := bytes.Cut(fields, []byte(`"manager":"`))
-		if !ok {
-			return unique.Make(names.String())
-		}
-		name, after, _ := bytes.Cut(rest, []byte(`"`))
+// writersIn reads the text of managedFields of an object of a group. It looks for what API servers write, in which operation follows
+// manager; within fieldsV1 quotes are escaped.
+func writersIn(fields []byte, group string) unique.Handle[writers] {
+	var appliers strings.Builder
+	for name, after := range valuesOf("manager", fields) {
 		if bytes.HasPrefix(after, []byte(`,"operation":"Apply"`)) {
-			names.Write(name)
-			names.WriteString(applierEnd)
+			appliers.Write(name)
+			appliers.WriteString(nameEnd)
 		}
-		fields = after
+	}
+	var versions []string
+	for name := range valuesOf("apiVersion", fields) {
+		if gv, err := schema.ParseGroupVersion(string(name)); err == nil && gv.Group == group {
+			versions = append(versions, gv.Version+nameEnd)
+		}
+	}
+	slices.Sort(versions)
+	return unique.Make(writers{appliers.String(), strings.Join(slices.Compact(versions), "")})
+}
+
+// valuesOf are the texts under a key in JSON, and what follows them.
+func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(value, after []byte) bool) {
+		for start := []byte(`"` + key + `":"`); ; {
+			_, rest, ok := bytes.Cut(text, start)
+			if !ok {
+				return
+			}
+			value, after, _ := bytes.Cut(rest, []byte(`"`))
+			if !yield(value, after) {
+				return
+			}
+			text = after
+		}
 	}
 }
 
 // appliedBy tells whether the manager has an Apply entry.
 func (p *packed) appliedBy(manager string) bool {
-	return strings.Contains(applierEnd+p.appliers.Value(), applierEnd+manager+applierEnd)
+	return strings.Contains(nameEnd+p.writers.Value().appliers, nameEnd+manager+nameEnd)
 }
 
 // compressed returns the text compressed, in no more room than it takes.
