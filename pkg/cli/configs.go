@@ -33,7 +33,7 @@ func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
 	if len(f.files) == 0 {
 		return nil, nil, usagef("no config is given: add -c FILE, or -c DIRECTORY")
 	}
-	files, errs := config.Load(config.Options{Files: f.files, Set: f.set, Env: streams.Env, Stdin: streams.In})
+	files, errs := config.Load(config.Options{Files: f.files, Set: f.set, Env: streams.Env, Stdin: streams.In, Program: build().Version})
 	return files, errs, nil
 }
 

@@ -31,7 +31,7 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 
 // What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs and parameters may be
 // for it.
-const needless = `guard|events|resyncPeriod|retry|validate|status\.fields|conventions\.(pause|reconcile)|` +
+const needless = `guard|events|requires|resyncPeriod|retry|validate|status\.fields|conventions\.(pause|reconcile)|` +
 	`downstreams\[\d+\]\.(template|templateFile|when|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (

@@ -19,6 +19,8 @@ type Options struct {
 	Env []string
 	// Stdin is read for the file "-".
 	Stdin io.Reader
+	// Program is the version of this program, which configs may require; empty where it does not matter.
+	Program string
 }
 
 // Load reads the operators that o names, and the files that these name. It returns every operator that could be made out, those with errors
@@ -47,6 +49,7 @@ func Load(o Options) ([]*File, Errors) {
 	errs = append(errs, assign(files, overrides, unnamed)...)
 	for _, f := range files {
 		errs = append(errs, f.finish(lib)...)
+		errs = append(errs, f.requiresProgram(o.Program)...)
 	}
 	errs = append(errs, Conflicts(files)...)
 	for _, e := range errs {

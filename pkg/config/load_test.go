@@ -205,3 +205,25 @@ func TestValid(t *testing.T) {
 		t.Errorf("no errors are %v", err)
 	}
 }
+
+// A config that requires a later program is refused by this one; a program that was built without a version takes it.
+func TestRequiresCorollary(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "app.yaml")
+	for _, row := range []struct{ reason, wanted, program, problem string }{
+		{"older", ">=0.9.0", "v0.8.3", path + ":5: requires.corollary: this is Corollary 0.8.3, and the config requires >=0.9.0: upgrade"},
+		{"the same", ">=0.9.0", "v0.9.0", ""},
+		{"two numbers", ">=0.9", "v0.9.1", ""},
+		{"as numbers, not as text", ">=0.9.0", "v0.10.0", ""},
+		{"a release candidate of it", ">=0.9.0", "v0.9.0-rc.1", ""},
+		{"a build of a checkout", ">=0.9.0", "(devel)", ""},
+		{"one without a tag", ">=0.9.0", "v0.0.0-20261123051205-076862b7aa76+dirty", ""},
+		{"not asked", ">=0.9.0", "", ""},
+	} {
+		write(t, path, fmt.Sprintf(minimal, "requires: {corollary: \""+row.wanted+"\"}\n", "    template: \"metadata: {name: a}\"\n"))
+		_, errs := Load(Options{Files: []string{path}, Program: row.program})
+		if (len(errs) > 0) != (row.problem != "") || len(errs) > 0 && !strings.Contains(errs.Error(), row.problem) {
+			t.Errorf("%s: %v", row.reason, errs)
+		}
+	}
+}

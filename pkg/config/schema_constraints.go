@@ -29,6 +29,7 @@ const maxName = 253
 // forms are the values of the tag form: what a text, a list's items or a map's keys look like.
 var forms = map[string]jsonschema.Schema{
 	"apiVersion":   {Pattern: apiVersionPattern},
+	"atLeast":      {Pattern: atLeastPattern},
 	"condition":    {Pattern: conditionType},
 	"configMapKey": {Pattern: `^[-._a-zA-Z0-9]+$`, MaxLength: number(maxName)},
 	"delimiter":    {Pattern: `^\S+$`},

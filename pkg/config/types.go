@@ -31,6 +31,8 @@ type Operator struct {
 	Metadata Metadata `json:"metadata"`
 	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
 	Mode Mode `json:"mode,omitempty"`
+	// Requires names the versions that the config needs. While one is missing, it is refused with an error that says which.
+	Requires *Requires `json:"requires,omitempty"`
 	// ServiceAccount is the account that this operator impersonates. Default: the account of the process.
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
@@ -65,6 +67,17 @@ type Operator struct {
 	Retry Retry `json:"retry,omitempty"`
 	// ResyncPeriod is how often every upstream is reconciled without an event. Default: 10h; 0s: never.
 	ResyncPeriod Duration `json:"resyncPeriod,omitempty"`
+}
+
+// Requires names the versions that a config needs.
+type Requires struct {
+	// Corollary is the oldest version of Corollary that runs the config: ">=VERSION".
+	Corollary string `json:"corollary,omitempty" form:"atLeast"`
+	// Kubernetes is the oldest version of the API server: ">=VERSION".
+	Kubernetes string `json:"kubernetes,omitempty" form:"atLeast"`
+	// CRDVersions are versions that the API server must serve, all of them, by the name of the CustomResourceDefinition
+	// (PLURAL.GROUP).
+	CRDVersions map[string][]string `json:"crdVersions,omitempty" form:"objectName"`
 }
 
 // Metadata names an operator.

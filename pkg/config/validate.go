@@ -38,6 +38,7 @@ func (f *File) validate() Errors {
 	if v.Conversion != nil {
 		v.conversion(conversionKey+".", v.Conversion)
 	}
+	v.requires()
 	return v.errs
 }
 

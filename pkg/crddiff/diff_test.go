@@ -229,7 +229,7 @@ func TestDefinitions(t *testing.T) {
 			crddiff.Breaking, "subresources.status", "was removed"},
 		{"a status subresource", one, "  versions:\n" + version("v1", a, "storage: true, subresources: {status: {}}"),
 			crddiff.Breaking, "subresources.status", "was added"},
-		{"no scale subresource any more", 
+		{"no scale subresource any more",
 			"  versions:\n" + version("v1", a, "storage: true, subresources: {scale: {specReplicasPath: .spec.a, statusReplicasPath: .spec.a}}"), one,
 			crddiff.Breaking, "subresources.scale", "autoscalers"},
 		{"a field to select by", "  versions:\n" + version("v1", a, "storage: true, selectableFields: [{jsonPath: .spec.a}]"), one,

@@ -180,6 +180,9 @@ func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
 
 func (g *generation) compileAs(f *config.File, o pipeline.Options) (*pipeline.Pipeline, reason, error) {
 	o.Kinds, o.Version, o.Live = g.engine.cluster, g.engine.version(), true
+	if needs, err := pipeline.Requirements(f, o); err == nil && !o.Deletions {
+		setRequirements(g.operator.name, needs)
+	}
 	p, problems, err := pipeline.Compile(f, o)
 	switch {
 	case err != nil:

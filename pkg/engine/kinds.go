@@ -73,7 +73,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 		case s.kindGone(live):
 			s.startOver(end)
 			return
-		case !s.schemasChanged():
+		case !s.schemasChanged() && !s.requirementsLost():
 		case s.pipeline.OnlyDeletes:
 			s.startOver(end)
 			return
@@ -184,6 +184,16 @@ func (s *session) schemasChanged() bool {
 		}
 	}
 	return false
+}
+
+// requirementsLost tells whether the API server lacks a version that the config requires, and had it when the config was compiled. The
+// config that was compiled then goes on while it is compiled anew, and refused.
+func (s *session) requirementsLost() bool {
+	if s.operator.renewing() {
+		return false
+	}
+	list, err := pipeline.Requirements(s.generation.file, pipeline.Options{Kinds: s.engine.cluster, Version: s.engine.version()})
+	return err == nil && slices.ContainsFunc(list, func(r pipeline.Requirement) bool { return r.Unmet != nil })
 }
 
 // renew has the config of g, which is at work, take over from itself, compiled anew, as a changed config does. It returns

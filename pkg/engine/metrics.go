@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -30,6 +31,11 @@ var (
 		Help: "Upstreams that a field manager wrote in a version of their kind, by operator and version; absent if this process does not " +
 			"run the operator.",
 	}, []string{"operator", "version"})
+	requirements = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_requirement_met",
+		Help: "Whether the API server has a version that the config requires: 1, or 0 while the config is refused for that; by operator, " +
+			"name (kubernetes, or a CustomResourceDefinition) and version.",
+	}, []string{"operator", "name", "version"})
 	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_operator_state",
 		Help: "1 for the current state of an operator, 0 for the others.",
@@ -67,7 +73,7 @@ var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
-	reconcileSeconds, requests, operatorState, guardChanges, guardDeletions, guardStanding, reloads, reloadsFailed,
+	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardStanding, reloads, reloadsFailed,
 }
 
 func init() {
@@ -95,6 +101,13 @@ func setGuard(operator string, c reconcile.GuardCount) {
 	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
 	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
 	guardStanding.WithLabelValues(operator).Set(float64(c.Standing))
+}
+
+func setRequirements(operator string, list []pipeline.Requirement) {
+	requirements.DeletePartialMatch(prometheus.Labels{"operator": operator})
+	for _, r := range list {
+		requirements.WithLabelValues(operator, r.Name, r.Wanted).Set(gaugeOf(r.Unmet == nil))
+	}
 }
 
 // forgetGuard drops the counts of a change that waits no more.

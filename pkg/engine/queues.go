@@ -40,7 +40,9 @@ func (g *polledGauge) Collect(metrics chan<- prometheus.Metric) {
 	defer g.mu.Unlock()
 	for operator, poll := range g.of {
 		g.DeletePartialMatch(prometheus.Labels{"operator": operator})
-		poll(func(n int, labels ...string) { g.WithLabelValues(append([]string{operator}, labels...)...).Set(float64(n)) })
+		poll(func(n int, labels ...string) {
+			g.WithLabelValues(append([]string{operator}, labels...)...).Set(float64(n))
+		})
 	}
 	g.GaugeVec.Collect(metrics)
 }
