@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 )
 
 type crdUsageOptions struct {
@@ -101,6 +102,7 @@ func (o *crdUsageOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	cfg.WarningHandler = rest.NoWarnings{} // that a version is deprecated is what is shown
 	definitions, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)

@@ -88,6 +88,9 @@ func (o *getOptions) run(ctx context.Context) error {
 		if err := o.running.note(ctx, cfg, &o.connection, line.note); err != nil {
 			return err
 		}
+		if err := noteRequirements(cfg, files, line.note); err != nil {
+			return err
+		}
 	}
 	if o.watch {
 		err = o.listAndWatch(ctx, s, files, t)

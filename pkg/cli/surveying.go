@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,6 +99,34 @@ func noteMode(file *config.File, note func(format string, args ...any)) {
 	if file.Mode == config.ModeObserve {
 		note("operator %s: mode is Observe, so run does none of this; this is what it would do with mode: Enforce", file.Metadata.Name)
 	}
+}
+
+// noteRequirements says which versions configs require. Those that the API server lacks were refused before.
+func noteRequirements(cfg *rest.Config, files []*config.File, note func(format string, args ...any)) error {
+	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Requires != nil }) {
+		return nil
+	}
+	options, err := liveKinds(cfg)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		list, err := pipeline.Requirements(f, options)
+		if err != nil {
+			return err
+		}
+		var texts []string
+		if f.Requires != nil && f.Requires.Corollary != "" {
+			texts = append(texts, "corollary "+f.Requires.Corollary)
+		}
+		for _, r := range list {
+			texts = append(texts, r.Name+" "+r.Wanted)
+		}
+		if len(texts) > 0 {
+			note("operator %s requires %s: all are there", f.Metadata.Name, strings.Join(texts, ", "))
+		}
+	}
+	return nil
 }
 
 // noteEmpty says why nothing follows about an operator.

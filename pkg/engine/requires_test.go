@@ -63,7 +63,7 @@ func TestRequires(t *testing.T) {
 	waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1")
 	waitMetric(t, 1, "corollary_requirement_met", name, "name", "kubernetes", "version", ">=1.20")
 	create("a")
-	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, but in v1: apply") {
+	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, only in v1: apply") {
 		t.Errorf("it is ready, or says: %v", err)
 	}
 

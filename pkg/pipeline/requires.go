@@ -50,7 +50,7 @@ func Requirements(f *config.File, o Options) ([]Requirement, error) {
 			if known && !slices.Contains(served, version) {
 				wanted.Unmet = f.Errorf(fmt.Sprintf("requires.crdVersions['%s'][%d]", name, i),
 					"apply the CustomResourceDefinition that this config is for, or use the config for the one that is there",
-					"%s is not served in %s, but %s", name, version, servedText(served))
+					"%s is not served in %s, %s", name, version, servedText(served))
 			}
 			list = append(list, wanted)
 		}
@@ -60,9 +60,9 @@ func Requirements(f *config.File, o Options) ([]Requirement, error) {
 
 func servedText(versions []string) string {
 	if len(versions) == 0 {
-		return "in no version"
+		return "nor in another version"
 	}
-	return "in " + strings.Join(versions, ", ")
+	return "only in " + strings.Join(versions, ", ")
 }
 
 // requires refuses a config whose requirements are not met. What deletions depend on is compiled all the same.
