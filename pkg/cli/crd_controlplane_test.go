@@ -24,8 +24,13 @@ func gauges(group, required string) string {
 	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gauges." + group + "}\nspec:\n  group: " + group +
 		"\n  scope: Namespaced\n  names: {plural: gauges, singular: gauge, kind: Gauge, listKind: GaugeList}\n  versions:\n"
 	for _, v := range []string{"v1beta1", "v1"} {
-		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
-			"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n", v, v == "v1", required)
+		text += fmt.Sprintf(
+			"    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
+				"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n",
+			v,
+			v == "v1",
+			required,
+		)
 	}
 	return text
 }
@@ -39,7 +44,18 @@ func TestCRDUsage(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Gauge",
 			"metadata": map[string]any{"name": name}, "spec": map[string]any{field: "x"}}}
 		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: "gauges"}
-		if _, err := testkit.Dynamic(t).Resource(gvr).Namespace(ns).Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager}); err != nil {
+		if _, err := testkit.Dynamic(
+			t,
+		).Resource(
+			gvr,
+		).Namespace(
+			ns,
+		).Apply(
+			t.Context(),
+			name,
+			u,
+			metav1.ApplyOptions{FieldManager: manager},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,8 +131,17 @@ func TestCRDDiffOfTheCluster(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(row.text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		_, err := testkit.Dynamic(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
-			Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: []string{metav1.DryRunAll}})
+		_, err := testkit.Dynamic(
+			t,
+		).Resource(
+			schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		).
+			Apply(
+				t.Context(),
+				u.GetName(),
+				u,
+				metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: []string{metav1.DryRunAll}},
+			)
 		if (err != nil) != row.refused {
 			t.Errorf("%s: the API server says %v", row.reason, err)
 		}

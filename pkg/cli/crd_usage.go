@@ -157,7 +157,11 @@ func usageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv
 		}
 	}
 	u.Managers = slices.SortedFunc(maps.Values(managers), func(a, b *managerOnKind) int {
-		return cmp.Or(cmp.Compare(u.index(a.Version), u.index(b.Version)), cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation))
+		return cmp.Or(
+			cmp.Compare(u.index(a.Version), u.index(b.Version)),
+			cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.Operation, b.Operation),
+		)
 	})
 	return u, nil
 }

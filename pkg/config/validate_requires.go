@@ -57,9 +57,10 @@ func (f *File) requiresProgram(program string) Errors {
 	if f.Requires == nil {
 		return nil
 	}
-	have, err := utilversion.ParseSemantic(program)
 	wanted := AtLeast(f.Requires.Corollary)
-	if err != nil || wanted == nil || have.Major()+have.Minor()+have.Patch() == 0 || have.AtLeast(wanted) {
+	have, err := utilversion.ParseSemantic(program)
+	known := err == nil && have.Major()+have.Minor()+have.Patch() > 0
+	if wanted == nil || !known || have.AtLeast(wanted) {
 		return nil
 	}
 	return Errors{f.Errorf("requires.corollary", "upgrade Corollary, or use the config for its version",

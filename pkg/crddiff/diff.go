@@ -86,10 +86,8 @@ func diff(from, to *definition) ([]Change, error) {
 	}
 	for i := range to.Spec.Versions {
 		d.lint(find(from, to.Spec.Versions[i].Name), &to.Spec.Versions[i])
-		if find(from, to.Spec.Versions[i].Name) == nil {
-			d.added(to.Spec.Versions[i].Name)
-		}
 	}
+	d.apart()
 	return d.changes, nil
 }
 
@@ -316,31 +314,57 @@ func (d *differ) loss(version string, l loss, before string) {
 	}
 }
 
-// added compares a new version with the one that is, or was, stored: without a webhook objects change nothing but apiVersion.
-func (d *differ) added(version string) {
-	other := d.schemas[true][stored(d.new)]
-	if other.Name == version {
-		other = d.schemas[false][stored(d.old)]
-	}
-	there, back := losses(other.Structural, d.schemas[true][version].Structural), losses(d.schemas[true][version].Structural, other.Structural)
-	n := len(there) + len(back)
-	switch {
-	case n == 0:
-		d.add(version, "spec.versions", Compatible, "the version is new and has the schema of "+other.Name, "")
-	case strategy(d.new) == apiextensionsv1.WebhookConverter:
-		d.add(version, "spec.versions", Compatible, fmt.Sprintf("the version is new and differs from %s; the webhook converts it", other.Name),
-			"prove that nothing is lost: corollary convert prove")
-	default:
-		const fix = "declare a conversion: corollary convert prove"
-		for _, l := range there {
-			l.level, l.fix = Conversion, fix
-			d.loss(version, l, fmt.Sprintf("the version is new, and objects of %s are served in it without a conversion: ", other.Name))
+// apart compares each version with the stored one: without a webhook nothing but apiVersion changes from one to the other. What the
+// same two versions lost before is not reported again.
+func (d *differ) apart() {
+	target := stored(d.new)
+	for _, v := range d.new.Spec.Versions {
+		isNew := find(d.old, v.Name) == nil
+		switch {
+		case v.Name == target && isNew:
+			d.add(v.Name, "storage", Compatible, "the version is new and the stored one: objects stay stored as they are until they are written",
+				"corollary migrate "+d.old.Name)
+			continue
+		case v.Name == target, !v.Served:
+			continue
+		case strategy(d.new) == apiextensionsv1.WebhookConverter:
+			if isNew {
+				d.add(
+					v.Name,
+					"spec.versions",
+					Compatible,
+					"the version is new; the webhook converts it",
+					"prove that nothing is lost: corollary convert prove",
+				)
+			}
+			continue
 		}
-		for _, l := range back {
-			l.level, l.fix = Conversion, fix
-			d.loss(version, l, fmt.Sprintf("the version is new, and its objects become %s without a conversion: ", other.Name))
+		n := d.between(v.Name, target, v.Name, "objects that are stored as "+target+" are served in this version without a conversion: ") +
+			d.between(v.Name, v.Name, target, "objects that are written in this version are stored as "+target+" without a conversion: ")
+		if isNew && n == 0 {
+			d.add(v.Name, "spec.versions", Compatible, "the version is new and has the schema of "+target, "")
 		}
 	}
+}
+
+// between reports what is lost from one version to another one, and was not before.
+func (d *differ) between(about, from, to, before string) int {
+	known := map[string]bool{}
+	if was, is := d.schemas[false][from], d.schemas[false][to]; was != nil && is != nil && strategy(d.old) == strategy(d.new) {
+		for _, l := range losses(was.Structural, is.Structural) {
+			known[l.path+l.what] = true
+		}
+	}
+	n := 0
+	for _, l := range losses(d.schemas[true][from].Structural, d.schemas[true][to].Structural) {
+		if known[l.path+l.what] {
+			continue
+		}
+		l.level, l.fix, l.ratcheted = Conversion, "make the same change in both versions, or declare a conversion and prove it: corollary convert prove", false
+		d.loss(about, l, before)
+		n++
+	}
+	return n
 }
 
 // Worst is the highest level of changes. Where goingBack counts, a change that cannot be taken back needs a version of its own.

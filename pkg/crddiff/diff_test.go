@@ -216,6 +216,8 @@ func TestDefinitions(t *testing.T) {
 		{"a new version that is the same", one, two, crddiff.Compatible, "spec.versions", "has the schema of v1"},
 		{"a new version with another schema", one, one + version("v2", ab, "storage: false"),
 			crddiff.Conversion, ".spec.b", "without a conversion"},
+		{"a field in one of two versions only", two, "  versions:\n" + version("v1", ab, "storage: true") + version("v1beta1", a, "storage: false"),
+			crddiff.Conversion, ".spec.b", "objects that are stored as v1 are served in this version without a conversion"},
 		{"a new version that is converted", webhook + one, webhook + one + version("v2", ab, "storage: false"), crddiff.Compatible,
 			"spec.versions", "the webhook converts it"},
 		{"another stored version", two, "  versions:\n" + version("v1", a, "storage: false") + version("v1beta1", a, "storage: true"),

@@ -21,7 +21,15 @@ func dated(name string, served bool) string {
 	}
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: dateds." + name + ".example.com}\nspec:\n  group: " + name +
 		".example.com\n  scope: Namespaced\n  names: {kind: Dated, plural: dateds, singular: dated, listKind: DatedList}\n  versions:" +
-		version("v1beta1", false, served) + version("v1", true, true) + "\n"
+		version(
+			"v1beta1",
+			false,
+			served,
+		) + version(
+		"v1",
+		true,
+		true,
+	) + "\n"
 }
 
 // datedConfig is widgetConfig for that kind, with what it requires.
@@ -53,7 +61,17 @@ func TestRequires(t *testing.T) {
 	}
 	create := func(name string) {
 		t.Helper()
-		if _, err := testkit.Dynamic(t).Resource(gvr).Namespace(ns).Create(t.Context(), object(name, "value"), metav1.CreateOptions{}); err != nil {
+		if _, err := testkit.Dynamic(
+			t,
+		).Resource(
+			gvr,
+		).Namespace(
+			ns,
+		).Create(
+			t.Context(),
+			object(name, "value"),
+			metav1.CreateOptions{},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +81,10 @@ func TestRequires(t *testing.T) {
 	waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1")
 	waitMetric(t, 1, "corollary_requirement_met", name, "name", "kubernetes", "version", ">=1.20")
 	create("a")
-	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, only in v1: apply") {
+	if err := r.Ready(
+		nil,
+	); err == nil ||
+		!strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, only in v1: apply") {
 		t.Errorf("it is ready, or says: %v", err)
 	}
 
@@ -105,11 +126,26 @@ func TestWrittenVersions(t *testing.T) {
 			"metadata": map[string]any{"name": w.object}, "spec": map[string]any{"data": map[string]any{w.manager: "x"}}}}
 		at := gvr
 		at.Version = w.version
-		if _, err := testkit.Dynamic(t).Resource(at).Namespace(ns).Apply(t.Context(), w.object, u, metav1.ApplyOptions{FieldManager: w.manager}); err != nil {
+		if _, err := testkit.Dynamic(
+			t,
+		).Resource(
+			at,
+		).Namespace(
+			ns,
+		).Apply(
+			t.Context(),
+			w.object,
+			u,
+			metav1.ApplyOptions{FieldManager: w.manager},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
-	start(t, testkit.Config(), strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1)).ready()
+	start(
+		t,
+		testkit.Config(),
+		strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1),
+	).ready()
 	waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1beta1")
 	waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1")
 	testkit.Delete(t, gvr, ns, "c")
