@@ -81,6 +81,7 @@ Corollary keeps the cluster that way.`,
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
 	root.AddCommand(newConvert(streams), newMigrate(streams), newCRD(streams))
 	root.AddCommand(newPlan(streams), newGet(streams), newWhy(streams), newReconcile(streams))
+	root.AddCommand(newBackup(streams), newRestore(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	nameShell(root)

@@ -1,0 +1,250 @@
+package backup
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Archive is a backup to be read, every file of which has its checksum.
+type Archive struct {
+	Manifest   *Manifest
+	dir        string
+	temporary  bool
+	identities []age.Identity
+}
+
+// Open reads a directory or a .tar.zst file, which is unpacked into a temporary directory. A truncated or altered backup is an error.
+func Open(path string, identities []age.Identity) (*Archive, error) {
+	a := &Archive{dir: path, identities: identities}
+	if err := a.open(path); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *Archive) open(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		if a.dir, err = os.MkdirTemp("", "restore-"); err != nil {
+			return err
+		}
+		a.temporary = true
+		if err := unpack(path, a.dir); err != nil {
+			return fmt.Errorf("%s is damaged, truncated, or not a backup: %w", path, err)
+		}
+	}
+	if a.Manifest, err = readManifest(a.dir); err != nil {
+		return err
+	}
+	return a.Manifest.verify(a.dir)
+}
+
+// Close removes what was unpacked.
+func (a *Archive) Close() error {
+	if !a.temporary {
+		return nil
+	}
+	return os.RemoveAll(a.dir)
+}
+
+// readable tells whether a file can be read: encrypted ones need an identity.
+func (a *Archive) readable(f *File) bool { return !f.Encrypted || len(a.identities) > 0 }
+
+// each visits the objects of a file, one at a time.
+func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) error {
+	file, err := os.Open(filepath.Join(a.dir, filepath.FromSlash(f.Path)))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := io.Reader(file)
+	if f.Encrypted {
+		if in, err = age.Decrypt(file, a.identities...); err != nil {
+			return fmt.Errorf("decrypting %s: %w", f.Path, err)
+		}
+	}
+	decoder := json.NewDecoder(in)
+	for {
+		var text json.RawMessage
+		if err := decoder.Decode(&text); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading %s: %w", f.Path, err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(text); err != nil {
+			return fmt.Errorf("reading %s: %w", f.Path, err)
+		}
+		if err := visit(u); err != nil {
+			return err
+		}
+	}
+}
+
+// replace puts a finished directory where the backup belongs. It returns false where an equal backup is there already, which stays as it
+// is, its manifest too.
+func replace(from, to string, m *Manifest) (bool, error) {
+	if isFile(to) {
+		return replaceFile(from, to, m)
+	}
+	_, err := os.Stat(to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, os.Rename(from, to)
+	}
+	entries, err := os.ReadDir(to)
+	if err != nil {
+		return false, err
+	}
+	old := to + ".old"
+	if len(entries) > 0 {
+		before, err := readManifest(to)
+		if err != nil {
+			return false, err
+		}
+		if err := before.verify(to); err == nil && before.sameContent(m) {
+			return false, nil
+		}
+	}
+	if err := errors.Join(os.Rename(to, old), os.Rename(from, to)); err != nil {
+		return false, err
+	}
+	return true, os.RemoveAll(old)
+}
+
+func replaceFile(from, to string, m *Manifest) (bool, error) {
+	if before, err := Open(to, nil); err == nil {
+		same := before.Manifest.sameContent(m)
+		if err := before.Close(); err != nil || same {
+			return false, err
+		}
+	}
+	temporary := from + ".tar.zst"
+	defer os.Remove(temporary)
+	if err := pack(from, temporary, m); err != nil {
+		return false, err
+	}
+	return true, os.Rename(temporary, to)
+}
+
+// checkOutput refuses to overwrite what is not a backup.
+func checkOutput(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case isFile(path) && info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case isFile(path):
+		return nil
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file: a backup is written to a directory or to a file NAME.tar.zst", path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains([]string{manifestName, "objects", "definitions"}, e.Name()) {
+			return fmt.Errorf("%s has %s, which is not part of a backup: name a directory of its own, such as %s", path, e.Name(),
+				filepath.Join(path, "backup"))
+		}
+	}
+	_, err = readManifest(path)
+	return err
+}
+
+func pack(dir, name string, m *Manifest) (err error) {
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	compressor, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(compressor)
+	if err := packFile(archive, dir, manifestName); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		if err := packFile(archive, dir, f.Path); err != nil {
+			return err
+		}
+	}
+	return errors.Join(archive.Close(), compressor.Close(), out.Sync())
+}
+
+func packFile(archive *tar.Writer, dir, name string) error {
+	in, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), Typeflag: tar.TypeReg}); err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, in)
+	return err
+}
+
+func unpack(name, dir string) error {
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	expander, err := zstd.NewReader(in)
+	if err != nil {
+		return err
+	}
+	defer expander.Close()
+	archive := tar.NewReader(expander)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if header.Typeflag != tar.TypeReg || !filepath.IsLocal(header.Name) {
+			return fmt.Errorf("%q is not a file of a backup", header.Name)
+		}
+		if err := unpackFile(archive, filepath.Join(dir, filepath.FromSlash(header.Name))); err != nil {
+			return err
+		}
+	}
+}
+
+func unpackFile(in io.Reader, name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,183 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	// pageSize is how many objects are held at once. An object has at most about 1.5 MB.
+	pageSize = 100
+	// tries is how often a kind is listed from the beginning where its pages have grown too old.
+	tries = 5
+)
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+)
+
+// Backup writes the objects of some kinds. Kinds are listed in their order: owners come before what they own.
+type Backup struct {
+	Client     dynamic.Interface
+	Kinds      []Selection
+	Operators  []Operator
+	Recipients []age.Recipient // for Secrets; empty: none may be among the kinds
+}
+
+// Selection is a kind, and which of its objects are wanted.
+type Selection struct {
+	GVK                   schema.GroupVersionKind
+	Resource              string
+	Namespaced, HasStatus bool
+	// Custom kinds may have a CustomResourceDefinition, which is written too.
+	Custom bool
+	// Namespaces are those that are listed; none: all at once.
+	Namespaces []string
+	// Choices: an object is wanted if one of them matches it.
+	Choices []Choice
+}
+
+// Choice matches objects.
+type Choice struct {
+	Selector labels.Selector
+	// Namespaces has those of the objects; nil: all.
+	Namespaces map[string]bool
+	// Owned asks for an owner among the objects that were written before.
+	Owned bool
+}
+
+// Run writes the backup to a directory or a .tar.zst file, under a temporary name until it is complete. It returns the manifest, and
+// false where an equal backup is there already.
+func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written bool, err error) {
+	if err := checkOutput(output); err != nil {
+		return nil, false, err
+	}
+	output = filepath.Clean(output)
+	dir, err := os.MkdirTemp(filepath.Dir(output), "."+filepath.Base(output)+".")
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	w := &writer{dir: dir, recipients: b.Recipients}
+	defer func() { err = errors.Join(err, w.end()) }()
+	m := &Manifest{Format: format, Taken: time.Now().UTC().Format(time.RFC3339), Operators: b.Operators}
+	uids := map[types.UID]bool{}
+	for i := range b.Kinds {
+		k, err := b.kind(ctx, w, &b.Kinds[i], uids)
+		if err != nil {
+			return nil, false, fmt.Errorf("listing %s: %w", k.Name(), err)
+		}
+		m.Kinds = append(m.Kinds, *k)
+	}
+	if err := w.end(); err != nil {
+		return nil, false, err
+	}
+	m.Files = w.files
+	slices.SortFunc(m.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	if err := m.write(dir); err != nil {
+		return nil, false, err
+	}
+	written, err = replace(dir, output, m)
+	return m, written, err
+}
+
+// kind writes a kind at one resourceVersion: it begins again where the API server has compacted that away.
+func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[types.UID]bool) (*Kind, error) {
+	k := &Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource, Namespaced: s.Namespaced, HasStatus: s.HasStatus}
+	if isSecret(k.gvr().GroupResource()) && len(b.Recipients) == 0 {
+		return k, errors.New("Secrets are only written encrypted, and no recipient is given")
+	}
+	if s.Custom {
+		u, err := b.Client.Resource(definitions).Get(ctx, k.Name(), metav1.GetOptions{})
+		if err == nil {
+			k.Definition, err = w.definition(u)
+		}
+		if err != nil && !apierrors.IsNotFound(err) { // an aggregated API server has none
+			return k, err
+		}
+	}
+	for try := 1; ; try++ {
+		err := b.list(ctx, w, s, k, uids)
+		if !apierrors.IsResourceExpired(err) {
+			return k, err
+		}
+		if try == tries {
+			return k, fmt.Errorf("the pages grew too old %d times; try when the API server is less busy: %w", tries, err)
+		}
+		k.ResourceVersion, k.Objects, k.Terminating = "", 0, 0
+		if err := w.discard(k); err != nil {
+			return k, err
+		}
+	}
+}
+
+// list lists the kind's namespaces one after the other, all at the resourceVersion of the first page.
+func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uids map[types.UID]bool) error {
+	where := slices.Sorted(slices.Values(s.Namespaces))
+	if len(where) == 0 || !s.Namespaced {
+		where = []string{""}
+	}
+	selector := ""
+	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {
+		selector = s.Choices[0].Selector.String()
+	}
+	for _, namespace := range where {
+		options := metav1.ListOptions{Limit: pageSize, LabelSelector: selector}
+		if k.ResourceVersion != "" {
+			options.ResourceVersion, options.ResourceVersionMatch = k.ResourceVersion, metav1.ResourceVersionMatchExact
+		}
+		for {
+			page, err := b.Client.Resource(k.gvr()).Namespace(namespace).List(ctx, options)
+			if err != nil {
+				return err
+			}
+			k.ResourceVersion = page.GetResourceVersion()
+			for i := range page.Items {
+				if err := b.object(w, s, k, &page.Items[i], uids); err != nil {
+					return err
+				}
+			}
+			if page.GetContinue() == "" {
+				break
+			}
+			options = metav1.ListOptions{Limit: pageSize, LabelSelector: selector, Continue: page.GetContinue()}
+		}
+	}
+	return nil
+}
+
+func (b *Backup) object(w *writer, s *Selection, k *Kind, u *unstructured.Unstructured, uids map[types.UID]bool) error {
+	switch {
+	case !slices.ContainsFunc(s.Choices, func(c Choice) bool { return b.matches(c, u, uids) }):
+		return nil
+	case u.GetDeletionTimestamp() != nil:
+		k.Terminating++
+		return nil
+	}
+	uids[u.GetUID()] = true
+	k.Objects++
+	return w.object(k, u)
+}
+
+func (b *Backup) matches(c Choice, u *unstructured.Unstructured, uids map[types.UID]bool) bool {
+	if c.Selector != nil && !c.Selector.Matches(labels.Set(u.GetLabels())) || c.Namespaces != nil && !c.Namespaces[u.GetNamespace()] {
+		return false
+	}
+	return !c.Owned || slices.ContainsFunc(owners(u, b.Operators), func(o owner) bool { return uids[o.uid] })
+}

@@ -1,0 +1,617 @@
+//go:build controlplane
+
+package backup_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/backup"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+const patience = time.Minute
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+const ownedBy, pausedBy = "example.com/owner", "example.com/paused"
+
+// world is a custom kind and two namespaces of one test. Things own ConfigMaps in their namespace by reference, and in the other one by
+// annotation.
+type world struct {
+	t         *testing.T
+	group     string
+	ns, other string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, group: testkit.Unique(t) + ".example.com", ns: testkit.Namespace(t), other: testkit.Namespace(t)}
+	testkit.InstallCRDs(t, w.crd("Namespaced", "v1"))
+	return w
+}
+
+func (w *world) name() string { return "things." + w.group }
+
+func (w *world) crd(scope string, versions ...string) string {
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + w.name() + "}\nspec:\n  group: " + w.group +
+		"\n  scope: " + scope + "\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
+	for i, v := range versions {
+		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, "+
+			"x-kubernetes-preserve-unknown-fields: true}}}\n", v, i == 0)
+	}
+	return text
+}
+
+func (w *world) things() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "things"}
+}
+
+// apply applies an object as an operator does.
+func (w *world) apply(gvr schema.GroupVersionResource, ns string, object map[string]any) *unstructured.Unstructured {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: object}
+	u, err := testkit.Dynamic(w.t).Resource(gvr).Namespace(ns).Apply(w.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "operator"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return u
+}
+
+// thing makes an upstream with its status and two downstreams.
+func (w *world) thing(name string) {
+	w.t.Helper()
+	u := w.apply(w.things(), w.ns, map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing",
+		"metadata": map[string]any{"name": name, "finalizers": []any{"example.com/cleanup"}},
+		"spec":     map[string]any{"big": int64(9007199254740993), "text": "\u2028<&>"}})
+	near := w.configMap(w.ns, name, map[string]any{"ownerReferences": []any{map[string]any{
+		"apiVersion": w.group + "/v1", "kind": "Thing", "name": name, "uid": string(u.GetUID()), "controller": true}}})
+	far := w.configMap(w.other, name, map[string]any{"annotations": map[string]any{ownedBy: w.ns + "/" + name + "/" + string(u.GetUID())}})
+	status, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": u.GetGeneration(), "downstreams": []any{
+		map[string]any{"name": name, "namespace": w.ns, "uid": near.GetUID()},
+		map[string]any{"name": name, "namespace": w.other, "uid": far.GetUID()}}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	testkit.Patch(w.t, w.things(), w.ns, name, "operator", string(status), "status")
+}
+
+func (w *world) configMap(ns, name string, metadata map[string]any) *unstructured.Unstructured {
+	w.t.Helper()
+	metadata["name"], metadata["labels"] = name, map[string]any{"example.com/managed-by": w.ns}
+	return w.apply(configMaps, ns, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"k": "v"}})
+}
+
+func (w *world) operators() []backup.Operator {
+	return []backup.Operator{{Name: "operator", Upstream: w.name(), Pause: pausedBy, Owners: []string{ownedBy}}}
+}
+
+func (w *world) backup(config *rest.Config) *backup.Backup {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &backup.Backup{Client: client, Operators: w.operators(), Kinds: []backup.Selection{
+		{GVK: w.things().GroupVersion().WithKind("Thing"), Resource: "things", Namespaced: true, HasStatus: true, Custom: true,
+			Choices: []backup.Choice{{}}},
+		{GVK: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true,
+			Namespaces: []string{w.other, w.ns},
+			Choices:    []backup.Choice{{Selector: labels.SelectorFromSet(labels.Set{"example.com/managed-by": w.ns}), Owned: true}}},
+	}}
+}
+
+func (w *world) save(output string) *backup.Manifest {
+	w.t.Helper()
+	m, _, err := w.backup(testkit.Config()).Run(w.t.Context(), output)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+// restore opens a backup and prepares to restore it.
+func (w *world) restore(config *rest.Config, path, onConflict string) *backup.Restore {
+	w.t.Helper()
+	a, err := backup.Open(path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = a.Close() })
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &backup.Restore{Client: client, Discovery: found, Archive: a, Operators: w.operators(), OnConflict: onConflict, FieldManager: "restorer"}
+}
+
+func run(ctx context.Context, r *backup.Restore) (*backup.Plan, *backup.Result, error) {
+	plan, err := r.Plan(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := r.Run(ctx, plan)
+	return plan, result, err
+}
+
+// deleteAll deletes the objects, and with definition the kind too.
+func (w *world) deleteAll(definition bool) {
+	w.t.Helper()
+	for _, u := range testkit.List(w.t, w.things(), w.ns, "") {
+		testkit.Patch(w.t, w.things(), w.ns, u.GetName(), "test", `{"metadata": {"finalizers": null}}`)
+		testkit.Delete(w.t, w.things(), w.ns, u.GetName())
+	}
+	for _, ns := range []string{w.ns, w.other} {
+		for _, u := range testkit.List(w.t, configMaps, ns, "example.com/managed-by") {
+			testkit.Delete(w.t, configMaps, ns, u.GetName())
+		}
+	}
+	if definition {
+		testkit.Delete(w.t, definitions, "", w.name())
+		testkit.Eventually(w.t, patience, func() (bool, string) {
+			_, err := testkit.Dynamic(w.t).Resource(w.things()).List(w.t.Context(), metav1.ListOptions{})
+			return apierrors.IsNotFound(err) && testkit.Find(w.t, definitions, "", w.name()) == nil, fmt.Sprint(err)
+		})
+	}
+}
+
+// content is what an object is, without what the API server sets, and with the fields that its managers own.
+func content(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	u = u.DeepCopy()
+	managers, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+	owned := map[string]any{}
+	for _, v := range managers {
+		entry := v.(map[string]any)
+		delete(entry, "time")
+		owned[fmt.Sprint(entry["manager"], entry["operation"], entry["subresource"])] = entry
+	}
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	text, err := json.Marshal([]any{u.Object, owned})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// contents are all objects of the test, with names in the place of their uids.
+func (w *world) contents() string {
+	w.t.Helper()
+	var all []string
+	var uids []string
+	for _, at := range []struct {
+		gvr schema.GroupVersionResource
+		ns  string
+	}{{w.things(), w.ns}, {configMaps, w.ns}, {configMaps, w.other}} {
+		for _, u := range testkit.List(w.t, at.gvr, at.ns, "") {
+			if u.GetName() == "kube-root-ca.crt" {
+				continue
+			}
+			uids = append(uids, string(u.GetUID()), "uid of "+at.gvr.Resource+" "+at.ns+"/"+u.GetName())
+			all = append(all, content(w.t, &u))
+		}
+	}
+	return strings.NewReplacer(uids...).Replace(strings.Join(all, "\n"))
+}
+
+// Everything is deleted, the kind too, and comes back as it was: status, owners and managedFields, with the uids that objects have now.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, output := range []string{"backup", "backup.tar.zst"} {
+		w := newWorld(t)
+		for i := range 3 {
+			w.thing(fmt.Sprintf("t%d", i))
+		}
+		w.configMap(w.ns, "unowned", map[string]any{})
+		testkit.Delete(t, configMaps, w.ns, "unowned")
+		path := filepath.Join(t.TempDir(), output)
+		m := w.save(path)
+		if m.Kinds[0].Objects != 3 || m.Kinds[1].Objects != 6 || m.Kinds[0].ResourceVersion == "" || len(m.Files) != 4 {
+			t.Fatalf("the manifest is %+v", m)
+		}
+		before := w.contents()
+		w.deleteAll(true)
+		plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		if err != nil || len(result.Refused)+len(result.Changed) > 0 || result.Created != 9 || result.Finished != 9 {
+			t.Fatalf("%+v %+v: %v", plan, result, err)
+		}
+		if fmt.Sprint(plan.Definitions) != "["+w.name()+"]" {
+			t.Errorf("the plan is %+v", plan)
+		}
+		if after := w.contents(); after != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+		plan, result, err = run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		if err != nil || plan.Kinds[0].Equal != 3 || plan.Kinds[1].Equal != 6 || result.Created+result.Finished > 0 {
+			t.Errorf("again: %+v %+v: %v", plan, result, err)
+		}
+		w.deleteAll(false)
+	}
+}
+
+// A second backup of unchanged objects leaves the output as it is, byte for byte; of the content the bytes depend on nothing else.
+func TestDeterministic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	for _, output := range []string{"backup", "backup.tar.zst"} {
+		path := filepath.Join(t.TempDir(), output)
+		w.save(path)
+		before := contentOf(t, path)
+		w.configMap(w.ns, "other", map[string]any{}) // a later resourceVersion
+		if _, written, err := w.backup(testkit.Config()).Run(t.Context(), path); err != nil || written || contentOf(t, path) != before {
+			t.Errorf("%s: written is %t: %v", output, written, err)
+		}
+		testkit.Patch(t, w.things(), w.ns, "a", "test", `{"spec": {"changed": "`+output+`"}}`)
+		if _, written, err := w.backup(testkit.Config()).Run(t.Context(), path); err != nil || !written || contentOf(t, path) == before {
+			t.Errorf("%s: a change: written is %t: %v", output, written, err)
+		}
+		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+			t.Errorf("temporary files are left: %v", left)
+		}
+	}
+	w.deleteAll(false)
+}
+
+func contentOf(t *testing.T, path string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(path, func(name string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			text, err := os.ReadFile(name)
+			fmt.Fprintf(&all, "%s %s\n", name, text)
+			return err
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// A backup that was cut or changed anywhere is refused before anything is asked.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	dir := t.TempDir()
+	w.save(filepath.Join(dir, "backup"))
+	w.save(filepath.Join(dir, "backup.tar.zst"))
+	refused := func(path, what string) {
+		t.Helper()
+		if a, err := backup.Open(path, nil); err == nil {
+			_ = a.Close()
+			t.Errorf("%s: it was opened", what)
+		}
+	}
+	var files []string
+	_ = filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, name)
+		}
+		return err
+	})
+	for _, name := range files {
+		path := filepath.Join(dir, "backup")
+		if strings.HasSuffix(name, ".zst") {
+			path = name
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(text)-1; i += max(1, len(text)/7) {
+			_ = os.WriteFile(name, text[:i], 0o600)
+			refused(path, fmt.Sprintf("%s cut to %d", name, i))
+			altered := append([]byte{}, text...)
+			altered[i] ^= 1
+			_ = os.WriteFile(name, altered, 0o600)
+			refused(path, fmt.Sprintf("%s changed at %d", name, i))
+		}
+		_ = os.Remove(name)
+		refused(path, name+" removed")
+		_ = os.WriteFile(name, text, 0o600)
+	}
+	_ = os.WriteFile(filepath.Join(dir, "backup", "objects", "more.json"), nil, 0o600)
+	refused(filepath.Join(dir, "backup"), "a file too many")
+	w.deleteAll(false)
+}
+
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	w.thing("b")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	before := w.contents()
+	change := func() {
+		testkit.Patch(t, w.things(), w.ns, "a", "somebody", `{"spec": {"text": "changed"}}`)
+		testkit.Patch(t, w.things(), w.ns, "a", "somebody", `{"status": {"observedGeneration": 77}}`, "status")
+		testkit.Delete(t, configMaps, w.other, "b")
+	}
+	change()
+	changed := w.contents()
+	plan, _, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	if !errors.Is(err, backup.ErrConflict) || w.contents() != changed {
+		t.Errorf("fail: %v", err)
+	}
+	want := `things.` + w.group + " " + w.ns + "/a: .spec.text is \"changed\" in the cluster and"
+	if len(plan.Differences) != 1 || !strings.HasPrefix(plan.Differences[0].String(), want) {
+		t.Errorf("differences are %v", plan.Differences)
+	}
+	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Skip))
+	if err != nil || result.Created != 1 || result.Replaced != 0 || testkit.Find(t, configMaps, w.other, "b") == nil {
+		t.Errorf("skip: %+v: %v", result, err)
+	}
+	_, result, err = run(t.Context(), w.restore(testkit.Config(), path, backup.Replace))
+	if err != nil || result.Created != 0 || result.Replaced != 1 || len(result.Refused)+len(result.Changed) > 0 {
+		t.Errorf("replace: %+v: %v", result, err)
+	}
+	after := w.contents()
+	if strings.Contains(after, "changed") || strings.Contains(after, "somebody") || strings.Contains(after, pausedBy) || strings.Contains(after, "77") {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	w.deleteAll(false)
+}
+
+// Into another namespace, references and annotations name the owners there.
+func TestAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	r := w.restore(testkit.Config(), path, backup.Fail)
+	to, other := testkit.Namespace(t), testkit.Unique(t)+"-new"
+	r.Namespaces = map[string]string{w.ns: to, w.other: other}
+	plan, result, err := run(t.Context(), r)
+	if err != nil || len(result.Refused)+len(result.Changed) > 0 || fmt.Sprint(plan.Namespaces) != "["+other+"]" {
+		t.Fatalf("%+v %+v: %v", plan, result, err)
+	}
+	there := *w
+	there.ns, there.other = to, other
+	got := strings.NewReplacer(to, w.ns, other, w.other).Replace(there.contents())
+	if want := w.contents(); got != want {
+		t.Errorf("here:\n%s\nthere:\n%s", want, got)
+	}
+	w.deleteAll(false)
+	there.deleteAll(false)
+}
+
+// A kind of another scope, or one that does not serve the version, is refused before anything is written.
+func TestAnotherDefinition(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason, scope, version, want string
+	}{
+		{"another scope", "Cluster", "v1", "is namespaced in the backup and cluster-scoped in the cluster"},
+		{"another version", "Namespaced", "v2", "are of version v1, and the CustomResourceDefinition in the cluster serves v2"},
+	} {
+		w := newWorld(t)
+		w.thing("a")
+		path := filepath.Join(t.TempDir(), "backup")
+		w.save(path)
+		w.deleteAll(true)
+		testkit.InstallCRDs(t, w.crd(test.scope, test.version))
+		counter := testkit.NewCounter()
+		_, _, err := run(t.Context(), w.restore(counter.Wrap(testkit.Config()), path, backup.Replace))
+		if err == nil || !strings.Contains(err.Error(), test.want) || counter.Mutating() > 0 {
+			t.Errorf("%s: %d writes: %v", test.reason, counter.Mutating(), err)
+		}
+	}
+	w := newWorld(t) // stored in another version by now, and the old one is served
+	w.thing("a")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	w.deleteAll(true)
+	testkit.InstallCRDs(t, w.crd("Namespaced", "v2", "v1"))
+	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	if err != nil || result.Finished != 3 || len(result.Changed) > 0 {
+		t.Errorf("another stored version: %+v: %v", result, err)
+	}
+	w.deleteAll(false)
+}
+
+// An owner that is not in the backup is looked up; without it the object is not restored, but all others are.
+func TestOwnerIsNotInTheBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	w.thing("b")
+	b := w.backup(testkit.Config())
+	b.Kinds = b.Kinds[1:]
+	b.Kinds[0].Choices[0].Owned = false
+	path := filepath.Join(t.TempDir(), "backup")
+	if _, _, err := b.Run(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	w.deleteAll(false)
+	w.apply(w.things(), w.ns, map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"}})
+	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	if err != nil || result.Finished != 1 || len(result.Refused) != 3 {
+		// The owner that an annotation names is of a kind that the backup lacks.
+		t.Fatalf("%+v: %v", result, err)
+	}
+	uid := testkit.Get(t, w.things(), w.ns, "a").GetUID()
+	if got := testkit.Get(t, configMaps, w.ns, "a").GetOwnerReferences(); got[0].UID != uid {
+		t.Errorf("owners are %v, want uid %s", got, uid)
+	}
+	for _, p := range result.Refused {
+		if !strings.Contains(p.Text, "its owner") {
+			t.Errorf("refused: %s", p)
+		}
+	}
+	w.deleteAll(false)
+}
+
+// One object that the API server refuses does not stop the others; what it changes is told.
+func TestRefusedAndChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.thing(name)
+	}
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	w.deleteAll(false)
+	lift := testkit.Policy(t, w.ns, "Validating", "CREATE", w.group, "things", `
+  validations: [{expression: "object.metadata.name != 'b'", message: not this one}]`)
+	probe := func(name string) error {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": name}}}
+		_, err := testkit.Dynamic(t).Resource(w.things()).Namespace(w.ns).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{"All"}})
+		return err
+	}
+	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") != nil, "the policy is not in force yet" })
+	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	if err != nil || result.Finished != 6 || len(result.Refused) != 3 || !strings.Contains(result.Refused[0].String(), "not this one") {
+		t.Fatalf("%+v: %v", result, err)
+	}
+	lift()
+	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") == nil, "the policy is still in force" })
+	_, result, err = run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	if err != nil || result.Finished != 3 || len(result.Refused) > 0 {
+		t.Fatalf("again: %+v: %v", result, err)
+	}
+	w.deleteAll(false)
+}
+
+// Killed at any request, a restore that is run again finishes, and upstreams are paused until then.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	before := w.contents()
+	for n := 1; ; n++ {
+		w.deleteAll(n%5 == 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		config, sent := testkit.Config(), 0
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return tripper(func(r *http.Request) (*http.Response, error) {
+				if sent++; sent > n {
+					cancel()
+					return nil, errors.New("killed")
+				}
+				answer, err := next.RoundTrip(r)
+				if sent == n {
+					cancel() // the answer does not arrive
+				}
+				return answer, err
+			})
+		})
+		_, _, err := run(ctx, w.restore(config, path, backup.Fail))
+		cancel()
+		_, result, again := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		if again != nil || len(result.Refused)+len(result.Changed) > 0 {
+			t.Fatalf("after %d requests (%v): %+v: %v", n, err, result, again)
+		}
+		if after := w.contents(); after != before {
+			t.Fatalf("after %d requests before:\n%s\nafter:\n%s", n, before, after)
+		}
+		if sent < n {
+			t.Logf("done after %d requests", n)
+			break
+		}
+	}
+	w.deleteAll(false)
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Pages that grew too old are listed again from the first, and nothing is written twice; all namespaces are at one resourceVersion.
+func TestPagesGrowOld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	for i := range 150 {
+		w.configMap(w.ns, fmt.Sprintf("c%03d", i), map[string]any{"ownerReferences": testkit.Get(t, configMaps, w.ns, "a").Object["metadata"].(map[string]any)["ownerReferences"]})
+	}
+	faults := testkit.NewFaults()
+	later := 0
+	gone := faults.Answer(http.StatusGone, func(r *http.Request) bool {
+		if strings.Contains(r.URL.RawQuery, "continue=") {
+			later++
+		}
+		return later == 1
+	})
+	m, _, err := w.backup(faults.Wrap(testkit.Config())).Run(t.Context(), filepath.Join(t.TempDir(), "backup"))
+	if err != nil || m.Kinds[1].Objects != 152 || gone.Hits() != 1 {
+		t.Errorf("%d hits: %+v: %v", gone.Hits(), m, err)
+	}
+	w.deleteAll(false)
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: tell-nobody}}")
+	b := &backup.Backup{Client: testkit.Dynamic(t), Kinds: []backup.Selection{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
+		Resource: "secrets", Namespaced: true, Namespaces: []string{ns}, Choices: []backup.Choice{{}}}}}
+	path := filepath.Join(t.TempDir(), "backup")
+	if _, _, err := b.Run(t.Context(), path); err == nil {
+		t.Error("it was written without a recipient")
+	}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Recipients = []age.Recipient{identity.Recipient()}
+	if _, _, err := b.Run(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if text := contentOf(t, path); len(testkit.Leaked(text, []byte("tell-nobody"))) > 0 {
+		t.Error("the Secret is in clear")
+	}
+	testkit.Delete(t, secrets, ns, "s")
+	w := &world{t: t}
+	r := w.restore(testkit.Config(), path, backup.Fail)
+	plan, result, err := run(t.Context(), r)
+	if err != nil || plan.Kinds[0].Unreadable != 1 || result.Created > 0 {
+		t.Errorf("without a key: %+v: %v", plan, err)
+	}
+	if r.Archive, err = backup.Open(path, []age.Identity{identity}); err != nil {
+		t.Fatal(err)
+	}
+	if _, result, err = run(t.Context(), r); err != nil || result.Finished != 1 {
+		t.Errorf("with the key: %+v: %v", result, err)
+	}
+	testkit.Patch(t, secrets, ns, "s", "test", `{"data": {"password": "b3RoZXI="}}`)
+	plan, _, err = run(t.Context(), r)
+	if !errors.Is(err, backup.ErrConflict) || plan.Differences[0].Text != ".data.password differs" {
+		t.Errorf("a difference: %+v: %v", plan, err)
+	}
+}

@@ -1,0 +1,183 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	manifestName = "manifest.json"
+	format       = 1
+)
+
+// Manifest says what a backup holds.
+type Manifest struct {
+	Format    int        `json:"format"`
+	Taken     string     `json:"taken"` // RFC 3339
+	Operators []Operator `json:"operators,omitempty"`
+	Kinds     []Kind     `json:"kinds"`
+	Files     []File     `json:"files"`
+	// SHA256 is that of the manifest without this field.
+	SHA256 string `json:"sha256"`
+}
+
+// Operator is what a restore needs to know of an operator that watches a kind.
+type Operator struct {
+	Name string `json:"name"`
+	// Upstream is the resource that it watches: RESOURCE.GROUP.
+	Upstream string `json:"upstream"`
+	// Pause is the annotation with which it leaves an upstream alone; empty if it has none.
+	Pause string `json:"pause,omitempty"`
+	// Owners are the annotations that hold NAMESPACE/NAME/UID of a downstream's owner.
+	Owners []string `json:"owners,omitempty"`
+}
+
+// Kind is a kind in a backup, with all its objects as they were at one resourceVersion.
+type Kind struct {
+	APIVersion      string `json:"apiVersion"`
+	Kind            string `json:"kind"`
+	Resource        string `json:"resource"`
+	Namespaced      bool   `json:"namespaced"`
+	HasStatus       bool   `json:"hasStatus"`
+	Definition      string `json:"definition,omitempty"` // a file
+	ResourceVersion string `json:"resourceVersion"`
+	Objects         int    `json:"objects"`
+	// Terminating is how many objects are left out, since they were being deleted.
+	Terminating int `json:"terminating,omitempty"`
+}
+
+// Name is RESOURCE.GROUP, as a CustomResourceDefinition is named.
+func (k *Kind) Name() string { return k.gvr().GroupResource().String() }
+
+func (k *Kind) gvr() schema.GroupVersionResource {
+	gv, _ := schema.ParseGroupVersion(k.APIVersion)
+	return gv.WithResource(k.Resource)
+}
+
+// isSecret tells whether the objects must neither be written in clear nor be printed.
+func isSecret(gr schema.GroupResource) bool { return gr == schema.GroupResource{Resource: "secrets"} }
+
+// File is a file of a backup.
+type File struct {
+	Path      string `json:"path"`
+	SHA256    string `json:"sha256"`
+	Kind      string `json:"kind,omitempty"` // Kind.Name
+	Namespace string `json:"namespace,omitempty"`
+	Objects   int    `json:"objects,omitempty"`
+	Encrypted bool   `json:"encrypted,omitempty"`
+}
+
+// Resource is the resource of a kind in the backup.
+func (m *Manifest) Resource(apiVersion, kind string) schema.GroupResource {
+	for _, k := range m.Kinds {
+		if k.gvr().Group == schema.FromAPIVersionAndKind(apiVersion, kind).Group && k.Kind == kind {
+			return k.gvr().GroupResource()
+		}
+	}
+	return schema.GroupResource{}
+}
+
+func (m *Manifest) digest() (string, error) {
+	clone := *m
+	clone.SHA256 = ""
+	text, err := json.Marshal(clone)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+func (m *Manifest) write(dir string) (err error) {
+	if m.SHA256, err = m.digest(); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o600)
+}
+
+// readManifest reads the manifest of a directory, and nothing else of it.
+func readManifest(dir string) (*Manifest, error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a complete backup: %w", dir, err)
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", filepath.Join(dir, manifestName), err)
+	}
+	if m.Format != format {
+		return nil, fmt.Errorf("%s has format %d, and this version of the command reads format %d: use the version that wrote it",
+			filepath.Join(dir, manifestName), m.Format, format)
+	}
+	if sum, err := m.digest(); err != nil || sum != m.SHA256 {
+		return nil, fmt.Errorf("%s was altered: its checksum is %s and not %s: use another backup", filepath.Join(dir, manifestName), sum, m.SHA256)
+	}
+	return m, nil
+}
+
+// sameContent tells whether two backups hold the same: only times, resourceVersions and such differ.
+func (m *Manifest) sameContent(other *Manifest) bool {
+	a, b := *m, *other
+	a.Kinds, b.Kinds = slices.Clone(a.Kinds), slices.Clone(b.Kinds)
+	for _, copied := range []*Manifest{&a, &b} {
+		copied.Taken = ""
+		for i := range copied.Kinds {
+			copied.Kinds[i].ResourceVersion, copied.Kinds[i].Terminating = "", 0
+		}
+	}
+	left, errLeft := a.digest()
+	right, errRight := b.digest()
+	return errLeft == nil && errRight == nil && left == right
+}
+
+// verify compares every file with its checksum.
+func (m *Manifest) verify(dir string) error {
+	listed := map[string]bool{manifestName: true}
+	for _, f := range m.Files {
+		if !filepath.IsLocal(f.Path) {
+			return fmt.Errorf("manifest.json names a file outside of the backup: %q", f.Path)
+		}
+		listed[f.Path] = true
+		sum, err := checksum(filepath.Join(dir, f.Path))
+		if err != nil {
+			return fmt.Errorf("the backup is not complete: %w", err)
+		}
+		if sum != f.SHA256 {
+			return fmt.Errorf("%s was altered or truncated: its checksum is %s and not %s: use another backup", f.Path, sum, f.SHA256)
+		}
+	}
+	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if name = filepath.ToSlash(name); err == nil && !listed[name] {
+			return fmt.Errorf("%s is not part of the backup: remove it from %s", name, dir)
+		}
+		return err
+	})
+}
+
+func checksum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// isFile tells a .tar.zst file from a directory.
+func isFile(path string) bool { return strings.HasSuffix(path, ".tar.zst") }

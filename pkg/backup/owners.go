@@ -1,0 +1,106 @@
+package backup
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// owner is an owner of an object, by reference or by an operator's annotation.
+type owner struct {
+	uid types.UID
+	// gvk is set for a reference, resource (RESOURCE.GROUP) and annotation for an annotation.
+	gvk                  schema.GroupVersionKind
+	resource, annotation string
+	namespace, name      string
+}
+
+func (o *owner) String() string {
+	what := o.resource
+	if o.annotation == "" {
+		what = o.gvk.Kind
+	}
+	if o.namespace != "" {
+		return what + " " + o.namespace + "/" + o.name
+	}
+	return what + " " + o.name
+}
+
+func owners(u *unstructured.Unstructured, operators []Operator) []owner {
+	var list []owner
+	for _, ref := range u.GetOwnerReferences() {
+		list = append(list, owner{uid: ref.UID, gvk: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: u.GetNamespace(),
+			name: ref.Name})
+	}
+	seen := map[string]bool{}
+	for _, o := range operators {
+		for _, key := range o.Owners {
+			mark := strings.Split(u.GetAnnotations()[key], "/")
+			if len(mark) == 3 && !seen[key] {
+				seen[key] = true
+				list = append(list, owner{uid: types.UID(mark[2]), resource: o.Upstream, annotation: key, namespace: mark[0], name: mark[1]})
+			}
+		}
+	}
+	return list
+}
+
+// setOwner writes the uid that an owner has now.
+func setOwner(u *unstructured.Unstructured, o owner, uid types.UID, namespace string) {
+	if o.annotation != "" {
+		annotations := u.GetAnnotations()
+		annotations[o.annotation] = namespace + "/" + o.name + "/" + string(uid)
+		u.SetAnnotations(annotations)
+		return
+	}
+	refs := u.GetOwnerReferences()
+	for i := range refs {
+		if refs[i].UID == o.uid {
+			refs[i].UID = uid
+		}
+	}
+	u.SetOwnerReferences(refs)
+}
+
+// translate gives a status the uids, namespaces and generation that objects have now. It recognizes a uid by its value, a namespace by
+// the uid beside it.
+func (t *translation) status(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		uid, _ := v["uid"].(string)
+		_, moved := t.uids[types.UID(uid)]
+		for key, item := range v {
+			namespace, isText := item.(string)
+			generation, isNumber := item.(int64)
+			switch {
+			case key == "namespace" && isText && moved:
+				out[key] = t.namespace(namespace)
+			case key == "observedGeneration" && isNumber && generation == t.oldGeneration:
+				out[key] = t.generation
+			default:
+				out[key] = t.status(item)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = t.status(v[i])
+		}
+		return out
+	case string:
+		if uid, ok := t.uids[types.UID(v)]; ok {
+			return string(uid)
+		}
+	}
+	return v
+}
+
+type translation struct {
+	uids                      map[types.UID]types.UID
+	namespace                 func(string) string
+	oldGeneration, generation int64
+}

@@ -1,0 +1,439 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// shown is how many objects that differ a plan describes.
+const shown = 10
+
+// pass goes through the objects of an archive. It holds a few bytes for each object, and one page of the cluster's.
+type pass struct {
+	*Restore
+	plan   *Plan
+	result *Result // nil: nothing is written
+	// now has the uid in the cluster of each uid in the archive.
+	now uids
+	// unfinished has the generation of the objects whose status and managedFields are to be restored, by archived uid.
+	unfinished map[types.UID]int64
+	// refused are the archived uids of objects that were given up; waiting is one that waits for its owner.
+	refused  map[types.UID]bool
+	waiting  int
+	progress bool
+	last     bool                 // what waits now is refused
+	lookups  map[string]types.UID // of owners that are not in the archive
+}
+
+func (r *Restore) newPass(plan *Plan, result *Result) *pass {
+	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, refused: map[types.UID]bool{},
+		lookups: map[string]types.UID{}}
+}
+
+// rounds goes through all files until no object waits for its owner any more, or none of them can be helped.
+func (p *pass) rounds(ctx context.Context) error {
+	for {
+		p.waiting, p.progress = 0, false
+		for i, t := range p.kinds {
+			for _, f := range p.files(t) {
+				if err := p.file(ctx, t, &p.plan.Kinds[i], f); err != nil {
+					return err
+				}
+			}
+		}
+		if p.waiting == 0 {
+			return nil
+		}
+		p.last = !p.progress
+	}
+}
+
+func (p *pass) files(t *target) (list []*File) {
+	files := p.Archive.Manifest.Files
+	for i := range files {
+		if files[i].Kind == t.Name() {
+			list = append(list, &files[i])
+		}
+	}
+	return list
+}
+
+func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error {
+	if !p.Archive.readable(f) {
+		k.Unreadable = 0
+		for _, f := range p.files(t) {
+			k.Unreadable += f.Objects
+		}
+		return nil
+	}
+	live := &cursor{objects: p.objects(t, f.Namespace), skip: p.result == nil && t.install != nil}
+	return p.Archive.each(f, func(u *unstructured.Unstructured) error {
+		if _, done := p.now[u.GetUID()]; done || p.refused[u.GetUID()] {
+			return nil
+		}
+		existing, err := live.find(ctx, u.GetName())
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", t.Name(), err)
+		}
+		err = p.object(ctx, t, k, u, existing)
+		var missing *ownerError
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &missing) && !p.last:
+			p.waiting++
+			return nil
+		case err != nil:
+			p.refuse(t, u, err)
+		default:
+			p.progress = true
+		}
+		return nil
+	})
+}
+
+func (p *pass) objects(t *target, namespace string) dynamic.ResourceInterface {
+	if !t.Namespaced {
+		return p.Client.Resource(t.gvr())
+	}
+	return p.Client.Resource(t.gvr()).Namespace(p.namespace(namespace))
+}
+
+func (p *pass) refuse(t *target, u *unstructured.Unstructured, err error) {
+	p.refused[u.GetUID()] = true
+	problem := Problem{p.describe(t, u), err.Error()}
+	if p.result != nil {
+		p.result.Refused = append(p.result.Refused, problem)
+	} else {
+		p.plan.Refused = append(p.plan.Refused, problem)
+	}
+}
+
+func (p *pass) describe(t *target, u *unstructured.Unstructured) string {
+	if !t.Namespaced {
+		return t.Name() + " " + u.GetName()
+	}
+	return t.Name() + " " + p.namespace(u.GetNamespace()) + "/" + u.GetName()
+}
+
+// object restores one object but for its status and managedFields, or counts it in the plan.
+func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *unstructured.Unstructured) error {
+	want, _, err := p.prepare(ctx, t, u)
+	if err != nil {
+		return err
+	}
+	objects := p.objects(t, u.GetNamespace())
+	if existing == nil && p.result == nil {
+		k.Created++
+		p.now[u.GetUID()] = u.GetUID()
+		return nil
+	}
+	if existing == nil {
+		created, err := objects.Create(ctx, p.paused(t, want), metav1.CreateOptions{FieldManager: p.FieldManager})
+		if err == nil {
+			p.result.Created++
+			p.wrote(t, u, p.paused(t, want), created)
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if existing, err = objects.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
+			return err
+		}
+	}
+	return p.conflict(ctx, t, k, u, want, existing)
+}
+
+// conflict decides about an object that exists.
+func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, existing *unstructured.Unstructured) error {
+	live := existing.DeepCopy()
+	strip(live, t.HasStatus)
+	unfinished := p.Restore.unfinished(existing)
+	expected := want
+	if unfinished {
+		expected = p.paused(t, want)
+	}
+	different := differences(expected.Object, live.Object, isSecret(t.gvr().GroupResource()))
+	switch {
+	case len(different) == 0 && !unfinished:
+		k.Equal++
+	case len(different) == 0:
+		k.Unfinished++
+		p.unfinished[u.GetUID()] = existing.GetGeneration()
+	case p.result == nil:
+		k.Different++
+		if len(p.plan.Differences) < shown {
+			p.plan.Differences = append(p.plan.Differences, Problem{p.describe(t, u), strings.Join(different, "; ")})
+		}
+	case p.OnConflict == Fail:
+		return fmt.Errorf("it exists by now and is not as in the backup: %s", strings.Join(different, "; "))
+	case p.OnConflict == Replace:
+		paused := p.paused(t, want)
+		paused.SetUID(existing.GetUID())
+		paused.SetResourceVersion(existing.GetResourceVersion())
+		replaced, err := p.objects(t, u.GetNamespace()).Update(ctx, paused, metav1.UpdateOptions{FieldManager: p.FieldManager})
+		if err != nil {
+			return err
+		}
+		p.result.Replaced++
+		strip(paused, false)
+		p.wrote(t, u, paused, replaced)
+		return nil
+	}
+	p.now[u.GetUID()] = existing.GetUID()
+	return nil
+}
+
+// wrote notes an object that was written, and what of it the API server changed.
+func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
+	p.now[u.GetUID()], p.unfinished[u.GetUID()] = stored.GetUID(), stored.GetGeneration()
+	strip(stored, t.HasStatus)
+	p.compare(t, u, sent.Object, stored.Object)
+}
+
+func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any) {
+	if different := differences(sent, stored, isSecret(t.gvr().GroupResource())); len(different) > 0 {
+		p.result.Changed = append(p.result.Changed, Problem{p.describe(t, u), strings.Join(different, "; ")})
+	}
+}
+
+// ownerError tells that an owner does not exist (yet).
+type ownerError struct{ owner owner }
+
+func (e *ownerError) Error() string {
+	return fmt.Sprintf("its owner %s is neither restored nor in the cluster: the garbage collector would delete the object; restore or create the "+
+		"owner first", &e.owner)
+}
+
+// prepare returns an object as it is to be created, and the pairs of its owners' old and new uids.
+func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+	want := u.DeepCopy()
+	strip(want, t.HasStatus)
+	if t.Namespaced {
+		want.SetNamespace(p.namespace(u.GetNamespace()))
+	}
+	var pairs []string
+	for _, o := range owners(u, p.Operators) {
+		uid, err := p.owner(ctx, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		pairs = append(pairs, string(o.uid), string(uid))
+		setOwner(want, o, uid, p.namespace(o.namespace))
+	}
+	return want, pairs, nil
+}
+
+// owner returns the uid of an owner: one that is in the archive, or one in the cluster.
+func (p *pass) owner(ctx context.Context, o owner) (types.UID, error) {
+	if uid, ok := p.now[o.uid]; ok {
+		return uid, nil
+	}
+	gvr, namespaced, err := p.ownerResource(o)
+	if err != nil {
+		return "", err
+	}
+	o.namespace = p.namespace(o.namespace)
+	if !namespaced {
+		o.namespace = ""
+	}
+	if uid, ok := p.lookups[o.String()]; ok {
+		return uid, nil
+	}
+	live, err := p.Client.Resource(gvr).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", &ownerError{o}
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking up its owner %s: %w", &o, err)
+	}
+	p.lookups[o.String()] = live.GetUID()
+	return live.GetUID(), nil
+}
+
+func (p *pass) ownerResource(o owner) (schema.GroupVersionResource, bool, error) {
+	for _, t := range p.kinds {
+		gvk := t.gvr().GroupVersion().WithKind(t.Kind.Kind)
+		if o.annotation != "" && t.Name() == o.resource || o.annotation == "" && gvk.GroupKind() == o.gvk.GroupKind() {
+			return t.gvr(), t.Namespaced, nil
+		}
+	}
+	if o.annotation == "" {
+		list, err := p.Discovery.ServerResourcesForGroupVersion(o.gvk.GroupVersion().String())
+		if err != nil && !apierrors.IsNotFound(err) {
+			return schema.GroupVersionResource{}, false, err
+		}
+		if err == nil {
+			for _, r := range list.APIResources {
+				if r.Kind == o.gvk.Kind && !strings.Contains(r.Name, "/") {
+					return o.gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+				}
+			}
+		}
+	}
+	return schema.GroupVersionResource{}, false, &ownerError{o}
+}
+
+// paused adds the annotations by which operators leave an upstream alone.
+func (p *pass) paused(t *target, u *unstructured.Unstructured) *unstructured.Unstructured {
+	keys := p.pauseKeys(t)
+	if len(keys) == 0 {
+		return u.DeepCopy()
+	}
+	u = u.DeepCopy()
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for _, key := range keys {
+		annotations[key] = "true"
+	}
+	u.SetAnnotations(annotations)
+	return u
+}
+
+// finish restores status and managedFields, and unpauses upstreams: what is owned comes before its owner.
+func (p *pass) finish(ctx context.Context) error {
+	for _, t := range slices.Backward(p.kinds) {
+		for _, f := range p.files(t) {
+			if !p.Archive.readable(f) {
+				continue
+			}
+			err := p.Archive.each(f, func(u *unstructured.Unstructured) error {
+				generation, ok := p.unfinished[u.GetUID()]
+				if !ok {
+					return nil
+				}
+				if err := p.finishObject(ctx, t, u, generation); err != nil {
+					p.refuse(t, u, fmt.Errorf("restoring status and managedFields: %w", err))
+					return ctx.Err()
+				}
+				p.result.Finished++
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unstructured, generation int64) error {
+	objects := p.objects(t, u.GetNamespace())
+	same := operation{"test", "/metadata/uid", p.now[u.GetUID()]}
+	if status, ok := u.Object["status"]; ok && t.HasStatus {
+		status = (&translation{p.now, p.namespace, u.GetGeneration(), generation}).status(status)
+		stored, err := p.patch(ctx, objects, u.GetName(), []operation{same, {"add", "/status", status}}, "status")
+		if err != nil {
+			return err
+		}
+		p.compare(t, u, map[string]any{"status": status}, map[string]any{"status": stored.Object["status"]})
+	}
+	want, pairs, err := p.prepare(ctx, t, u)
+	if err != nil {
+		return err
+	}
+	managers, err := p.managers(t, u, pairs)
+	if err != nil {
+		return err
+	}
+	operations := []operation{same, {"replace", "/metadata/managedFields", managers}}
+	for _, key := range p.pauseKeys(t) {
+		path := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+		if value, ok := want.GetAnnotations()[key]; ok {
+			operations = append(operations, operation{"add", path, value})
+		} else {
+			operations = append(operations, operation{"remove", path, nil})
+		}
+	}
+	_, err = p.patch(ctx, objects, u.GetName(), operations)
+	return err
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func (p *pass) patch(ctx context.Context, objects dynamic.ResourceInterface, name string, operations []operation,
+	subresources ...string) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: p.FieldManager}, subresources...)
+}
+
+// managers are the archived managedFields, with the owners' new uids, in versions that are served: the API server refuses the next apply
+// of a manager of another one.
+func (p *pass) managers(t *target, u *unstructured.Unstructured, pairs []string) (any, error) {
+	entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+	if err != nil || len(entries) == 0 {
+		return []any{map[string]any{}}, err // which clears them
+	}
+	for _, v := range entries {
+		entry, _ := v.(map[string]any)
+		version, _ := entry["apiVersion"].(string)
+		gv, err := schema.ParseGroupVersion(version)
+		if err == nil && gv.Group == t.gvr().Group && t.Definition != "" && !t.served[gv.Version] {
+			entry["apiVersion"] = t.APIVersion
+		}
+	}
+	text, err := json.Marshal(entries)
+	return json.RawMessage(strings.NewReplacer(pairs...).Replace(string(text))), err
+}
+
+// cursor finds objects of a namespace in the order of their names, a page at a time.
+type cursor struct {
+	objects dynamic.ResourceInterface
+	skip    bool // there are none: the kind does not exist yet
+	page    []unstructured.Unstructured
+	token   string
+	begun   bool
+}
+
+func (c *cursor) find(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	for !c.skip {
+		for len(c.page) > 0 && c.page[0].GetName() < name {
+			c.page = c.page[1:]
+		}
+		switch {
+		case len(c.page) > 0 && c.page[0].GetName() == name:
+			return &c.page[0], nil
+		case len(c.page) > 0 || c.begun && c.token == "":
+			return nil, nil
+		}
+		list, err := c.objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: c.token})
+		if token := continuation(err); token != "" && token != c.token {
+			c.token = token // the pages grew old: it goes on with what is there now
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.page, c.token, c.begun = list.Items, list.GetContinue(), true
+	}
+	return nil, nil
+}
+
+func continuation(err error) string {
+	var status apierrors.APIStatus
+	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
+}

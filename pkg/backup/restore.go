@@ -1,0 +1,305 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+)
+
+// What to do about an object that exists and is not as in the backup.
+const (
+	Fail    = "fail"    // write nothing at all
+	Skip    = "skip"    // leave it
+	Replace = "replace" // update it
+)
+
+// Restore brings the objects of an archive back. It can be run again after an interruption: what is as in the backup is left alone, and
+// what has this field manager is not finished.
+type Restore struct {
+	Client    dynamic.Interface
+	Discovery discovery.ServerResourcesInterface
+	Archive   *Archive
+	// Operators know the annotations of owners, and how upstreams are paused until the end.
+	Operators  []Operator
+	OnConflict string
+	// Namespaces has the target of each namespace whose objects go to another one.
+	Namespaces map[string]string
+	// FieldManager owns what is not finished, and nothing at the end: managedFields are restored.
+	FieldManager string
+
+	kinds []*target
+}
+
+// target is a kind with what the API server knows of it.
+type target struct {
+	Kind
+	served  map[string]bool // versions
+	install *unstructured.Unstructured
+}
+
+// Plan is what a restore has to do.
+type Plan struct {
+	Definitions []string // that are created
+	Namespaces  []string // that are created
+	Kinds       []KindPlan
+	// Differences are fields of objects that exist, of the first few objects.
+	Differences []Problem
+	Refused     []Problem
+	Notes       []string
+}
+
+// KindPlan counts the objects of a kind.
+type KindPlan struct {
+	Name                                              string
+	Created, Equal, Different, Unfinished, Unreadable int
+}
+
+// Problem is what is to be told of one object.
+type Problem struct{ Object, Text string }
+
+func (p Problem) String() string { return p.Object + ": " + p.Text }
+
+// Different counts the objects that exist and are not as in the backup.
+func (p *Plan) Different() (n int) {
+	for _, k := range p.Kinds {
+		n += k.Different
+	}
+	return n
+}
+
+// Result is what a restore has done.
+type Result struct {
+	Created, Replaced, Finished int
+	// Refused are objects that could not be restored, Changed those that the API server stored in another way than they were sent.
+	Refused, Changed []Problem
+}
+
+// Plan compares the archive with the cluster. It writes nothing.
+func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
+	plan := &Plan{}
+	r.kinds = nil
+	for _, k := range r.Archive.Manifest.Kinds {
+		t, err := r.target(ctx, k, plan)
+		if err != nil {
+			return nil, err
+		}
+		r.kinds = append(r.kinds, t)
+		plan.Kinds = append(plan.Kinds, KindPlan{Name: k.Name()})
+	}
+	if err := r.missingNamespaces(ctx, plan); err != nil {
+		return nil, err
+	}
+	p := r.newPass(plan, nil)
+	if err := p.rounds(ctx); err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// target holds a kind of the archive to what the API server serves.
+func (r *Restore) target(ctx context.Context, k Kind, plan *Plan) (*target, error) {
+	t := &target{Kind: k, served: map[string]bool{}}
+	if k.Definition != "" {
+		if err := r.definition(ctx, t, plan); err != nil || t.install != nil {
+			return t, err
+		}
+	}
+	list, err := r.Discovery.ServerResourcesForGroupVersion(k.APIVersion)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("asking the API server for the kinds of %s: %w", k.APIVersion, err)
+	}
+	found := false
+	if list != nil {
+		for _, resource := range list.APIResources {
+			switch resource.Name {
+			case k.Resource:
+				found = true
+				if resource.Namespaced != k.Namespaced {
+					return nil, scopeError(&k)
+				}
+			case k.Resource + "/status":
+				t.HasStatus = true
+			}
+		}
+	}
+	if !found && k.Definition == "" {
+		return nil, fmt.Errorf("%s %s is not served by the API server: install it first", k.APIVersion, k.Kind)
+	}
+	t.served[k.gvr().Version] = true
+	return t, nil
+}
+
+func scopeError(k *Kind) error {
+	scope := map[bool]string{true: "namespaced", false: "cluster-scoped"}
+	return fmt.Errorf("%s is %s in the backup and %s in the cluster: nothing can be restored into it; delete the kind or restore elsewhere",
+		k.Name(), scope[k.Namespaced], scope[!k.Namespaced])
+}
+
+// definition holds a kind to its CustomResourceDefinition in the cluster, or notes that it has to be created.
+func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
+	var archived *unstructured.Unstructured
+	err := r.Archive.each(&File{Path: t.Definition}, func(u *unstructured.Unstructured) error { archived = u; return nil })
+	if err != nil {
+		return err
+	}
+	live, err := r.Client.Resource(definitions).Get(ctx, t.Name(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		strip(archived, false)
+		t.install, live = archived, archived
+		plan.Definitions = append(plan.Definitions, t.Name())
+	} else if err != nil {
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", t.Name(), err)
+	}
+	scope, _, _ := unstructured.NestedString(live.Object, "spec", "scope")
+	if (scope == "Namespaced") != t.Namespaced {
+		return scopeError(&t.Kind)
+	}
+	versions, _, _ := unstructured.NestedSlice(live.Object, "spec", "versions")
+	var names []string
+	t.HasStatus = false
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		name, _ := version["name"].(string)
+		if version["served"] == true {
+			t.served[name] = true
+			names = append(names, name)
+		}
+		if name == t.gvr().Version {
+			_, t.HasStatus, _ = unstructured.NestedMap(version, "subresources", "status")
+		}
+	}
+	if version := t.gvr().Version; !t.served[version] {
+		return fmt.Errorf("the objects of %s are of version %s, and the CustomResourceDefinition in the cluster serves %s: "+
+			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(), version,
+			strings.Join(names, ", "), version)
+	}
+	if t.install == nil && len(differences(archived.Object["spec"], live.Object["spec"], false)) > 0 {
+		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
+	}
+	return nil
+}
+
+func (r *Restore) namespace(name string) string {
+	if to, ok := r.Namespaces[name]; ok {
+		return to
+	}
+	return name
+}
+
+func (r *Restore) missingNamespaces(ctx context.Context, plan *Plan) error {
+	for _, f := range r.Archive.Manifest.Files {
+		name := r.namespace(f.Namespace)
+		if name == "" || slices.Contains(plan.Namespaces, name) {
+			continue
+		}
+		_, err := r.Client.Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			plan.Namespaces = append(plan.Namespaces, name)
+		case err != nil && !apierrors.IsForbidden(err):
+			return fmt.Errorf("reading Namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// ErrConflict ends a restore that would have to change objects.
+var ErrConflict = errors.New("objects exist and are not as in the backup: choose --on-conflict skip or --on-conflict replace")
+
+// Run does what the plan says. It goes on past objects that are refused.
+func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
+	result := &Result{}
+	if r.OnConflict == Fail && plan.Different() > 0 {
+		return result, ErrConflict
+	}
+	for _, t := range r.kinds {
+		if err := r.install(ctx, t); err != nil {
+			return result, err
+		}
+	}
+	for _, name := range plan.Namespaces {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+		_, err := r.Client.Resource(namespaces).Create(ctx, u, metav1.CreateOptions{FieldManager: r.FieldManager})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return result, fmt.Errorf("creating Namespace %s: %w", name, err)
+		}
+	}
+	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds)}, result)
+	if err := p.rounds(ctx); err != nil {
+		return result, err
+	}
+	return result, p.finish(ctx)
+}
+
+// install creates a CustomResourceDefinition and waits until its objects can be listed.
+func (r *Restore) install(ctx context.Context, t *target) error {
+	if t.install == nil {
+		return nil
+	}
+	_, err := r.Client.Resource(definitions).Create(ctx, t.install, metav1.CreateOptions{FieldManager: r.FieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating CustomResourceDefinition %s: %w", t.Name(), err)
+	}
+	const patience = 2 * time.Minute
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		_, err := r.Client.Resource(t.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil || apierrors.IsNotFound(err) {
+			return err == nil && r.established(ctx, t), nil
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until CustomResourceDefinition %s is established (see its conditions): %w", t.Name(), err)
+	}
+	return nil
+}
+
+func (r *Restore) established(ctx context.Context, t *target) bool {
+	u, err := r.Client.Resource(definitions).Get(ctx, t.Name(), metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(v any) bool {
+		condition, _ := v.(map[string]any)
+		return condition["type"] == "Established" && condition["status"] == "True"
+	})
+}
+
+// pauseKey is the annotation by which an upstream is paused; empty for other kinds.
+func (r *Restore) pauseKeys(t *target) (keys []string) {
+	for _, o := range r.Operators {
+		if o.Upstream == t.Name() && o.Pause != "" && !slices.Contains(keys, o.Pause) {
+			keys = append(keys, o.Pause)
+		}
+	}
+	return keys
+}
+
+// strip removes what the API server sets, and the status where it has a subresource.
+func strip(u *unstructured.Unstructured, hasStatus bool) {
+	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	if hasStatus {
+		delete(u.Object, "status")
+	}
+}
+
+// unfinished tells whether a restore was interrupted before it had finished the object.
+func (r *Restore) unfinished(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == r.FieldManager })
+}
+
+type uids = map[types.UID]types.UID

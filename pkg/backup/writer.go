@@ -1,0 +1,143 @@
+package backup
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// writer writes the files of a backup into a directory, one after the other.
+type writer struct {
+	dir        string
+	recipients []age.Recipient
+	files      []File
+	open       *openFile
+}
+
+type openFile struct {
+	File
+	out  *os.File
+	buf  *bufio.Writer
+	sum  hash.Hash
+	text io.WriteCloser // age's, or nothing but the buffer
+}
+
+// object appends an object to the file of its kind and namespace. Objects come sorted by namespace.
+func (w *writer) object(k *Kind, u *unstructured.Unstructured) error {
+	name := path.Join("objects", k.Name(), "cluster.json")
+	if k.Namespaced {
+		name = path.Join("objects", k.Name(), "namespaces", u.GetNamespace()+".json")
+	}
+	encrypted := isSecret(k.gvr().GroupResource())
+	if encrypted {
+		name += ".age"
+	}
+	if w.open == nil || w.open.Path != name {
+		if err := w.begin(File{Path: name, Kind: k.Name(), Namespace: u.GetNamespace(), Encrypted: encrypted}); err != nil {
+			return err
+		}
+	}
+	tidy(u)
+	w.open.Objects++
+	return encode(w.open.text, u)
+}
+
+// definition writes a CustomResourceDefinition.
+func (w *writer) definition(u *unstructured.Unstructured) (string, error) {
+	tidy(u)
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(u.Object, "status")
+	name := path.Join("definitions", u.GetName()+".json")
+	if err := w.begin(File{Path: name}); err != nil {
+		return "", err
+	}
+	return name, encode(w.open.text, u)
+}
+
+func encode(out io.Writer, u *unstructured.Unstructured) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(u.Object)
+}
+
+func (w *writer) begin(f File) error {
+	if err := w.end(); err != nil {
+		return err
+	}
+	name := filepath.Join(w.dir, filepath.FromSlash(f.Path))
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // EXCL: the objects of a namespace come together
+	if err != nil {
+		return fmt.Errorf("writing the objects of one namespace: %w", err)
+	}
+	open := &openFile{File: f, out: out, sum: sha256.New()}
+	open.buf = bufio.NewWriterSize(io.MultiWriter(out, open.sum), 1<<16)
+	open.text = unclosed{open.buf}
+	if f.Encrypted {
+		if open.text, err = age.Encrypt(open.buf, w.recipients...); err != nil {
+			return errors.Join(fmt.Errorf("encrypting %s: %w", f.Path, err), out.Close())
+		}
+	}
+	w.open = open
+	return nil
+}
+
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// end finishes the file that is open.
+func (w *writer) end() error {
+	open := w.open
+	if open == nil {
+		return nil
+	}
+	w.open = nil
+	err := errors.Join(open.text.Close(), open.buf.Flush(), open.out.Sync(), open.out.Close())
+	open.SHA256 = hex.EncodeToString(open.sum.Sum(nil))
+	w.files = append(w.files, open.File)
+	return err
+}
+
+// discard removes the objects of a kind, which is listed again.
+func (w *writer) discard(k *Kind) error {
+	err := w.end()
+	w.files = slices.DeleteFunc(w.files, func(f File) bool { return f.Kind == k.Name() })
+	return errors.Join(err, os.RemoveAll(filepath.Join(w.dir, "objects", k.Name())))
+}
+
+// tidy removes what changes though the object does not: resourceVersion, and the times and order of managedFields.
+func tidy(u *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(u.Object, "metadata", "resourceVersion")
+	entries, ok, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+	if !ok {
+		return
+	}
+	key := func(v any) string {
+		entry, _ := v.(map[string]any)
+		return fmt.Sprint(entry["manager"], "\n", entry["operation"], "\n", entry["subresource"], "\n", entry["apiVersion"])
+	}
+	for _, v := range entries {
+		if entry, ok := v.(map[string]any); ok {
+			delete(entry, "time")
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b any) int { return strings.Compare(key(a), key(b)) })
+	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields")
+}

@@ -1,0 +1,359 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+type backupOptions struct {
+	streams              IO
+	configs              configFlags
+	connection           connection
+	crds, recipients     []string
+	output               string
+	downstreams, secrets bool
+}
+
+func newBackup(streams IO) *cobra.Command {
+	o := &backupOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "backup {-c CONFIG | --crd NAME} -o {DIRECTORY | FILE.tar.zst}",
+		Short: "Write custom resources, their status and definitions to a backup",
+		Long: `Write the upstreams of configs, or every object of custom kinds, to a directory or a
+.tar.zst file, from which "corollary restore" brings them back: with their status,
+managedFields and CustomResourceDefinitions; with --downstreams also what follows from
+them.
+
+The objects of each kind are as they were at one resourceVersion. Files of objects that
+did not change have the same bytes in the next backup, so that git or restic can keep a
+directory; if nothing changed, the output stays as it is. Objects that are being
+deleted are left out. The output appears only once it is complete.
+
+Secrets are left out unless --secrets is given, and are then encrypted with age for the
+recipients. The rights to list the kinds and to get customresourcedefinitions are
+needed.`,
+		Example: `  # The upstreams of a config and all that follows from them
+  corollary backup -c app.yaml --downstreams -o app.tar.zst
+
+  # Custom kinds, to a directory that git keeps
+  corollary backup --crd crontabs.example.com --crd widgets.example.com -o backup
+
+  # Secrets too
+  corollary backup -c app.yaml --downstreams --secrets --age-recipient age1… -o app.tar.zst`,
+		Args: noArguments("configs are named with -c, custom kinds with --crd"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx)
+		},
+	}
+	o.configs.bind(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.crds, "crd", nil, "CustomResourceDefinition whose objects are written, such as crontabs.example.com; may be repeated")
+	flags.StringVarP(&o.output, "output", "o", "", "Directory or FILE.tar.zst to write (required); an earlier backup there is replaced")
+	flags.BoolVar(&o.downstreams, "downstreams", false, "Write the downstreams of the configs too")
+	flags.BoolVar(&o.secrets, "secrets", false, "Write Secrets among the downstreams too, encrypted")
+	flags.StringArrayVar(&o.recipients, "age-recipient", nil, "age public key for which Secrets are encrypted; may be repeated")
+	o.connection.bind(cmd, "Write the objects of this namespace only, and what follows from them; by default of all that the config watches")
+	return cmd
+}
+
+func (o *backupOptions) check() error {
+	switch {
+	case len(o.configs.files) == 0 && len(o.crds) == 0:
+		return usagef("nothing to write is given: add -c FILE, or --crd NAME")
+	case o.output == "":
+		return usagef("required flag --output is not set: name a directory or a FILE.tar.zst")
+	case o.downstreams && len(o.configs.files) == 0:
+		return usagef("--downstreams needs -c FILE, which says what they are")
+	case o.secrets && len(o.recipients) == 0:
+		return usagef("--secrets needs --age-recipient: Secrets are only written encrypted; age-keygen makes a key")
+	case !o.secrets && len(o.recipients) > 0:
+		return usagef("--age-recipient has no effect without --secrets")
+	}
+	for _, name := range o.crds {
+		if !strings.Contains(name, ".") {
+			return usagef("--crd is %q: write the name of a CustomResourceDefinition, such as crontabs.example.com", name)
+		}
+	}
+	return nil
+}
+
+func (o *backupOptions) run(ctx context.Context) error {
+	b := &backup.Backup{}
+	if o.secrets {
+		recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(o.recipients, "\n")))
+		if err != nil {
+			return usagef("--age-recipient: %v", err)
+		}
+		b.Recipients = recipients
+	}
+	var files []*config.File
+	if len(o.configs.files) > 0 {
+		loaded, problems, err := o.configs.load(o.streams)
+		if err := refuse(o.streams, problems, err); err != nil {
+			return err
+		}
+		files = loaded
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return err
+	}
+	if b.Client, err = dynamic.NewForConfig(cfg); err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	if err := o.selectObjects(ctx, cfg, b, files); err != nil {
+		return err
+	}
+	m, written, err := b.Run(ctx, o.output)
+	if err != nil {
+		return err
+	}
+	for _, k := range m.Kinds {
+		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(), count(k.Objects, "object"), k.ResourceVersion)
+		if k.Terminating > 0 {
+			fmt.Fprintf(o.streams.Err, "note: %s: %s left out, being deleted\n", k.Name(), count(k.Terminating, "object"))
+		}
+	}
+	if written {
+		fmt.Fprintf(o.streams.Out, "written to %s\n", o.output)
+	} else {
+		fmt.Fprintf(o.streams.Out, "%s has the same already\n", o.output)
+	}
+	return nil
+}
+
+// selectObjects says which kinds are listed, owners first, and which of their objects are wanted.
+func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) error {
+	cluster, err := kinds.Live(cfg)
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	s := &selecting{options: o, source: cluster, client: b.Client, backup: b}
+	var errs []error
+	for _, name := range o.crds {
+		errs = append(errs, s.crd(ctx, name))
+	}
+	for _, f := range byOwnership(files) {
+		errs = append(errs, s.upstreams(ctx, f))
+		if o.downstreams {
+			errs = append(errs, s.downstreams(f))
+		}
+	}
+	if s.secrets {
+		fmt.Fprintln(o.streams.Err, "note: Secrets are left out: add --secrets and --age-recipient")
+	}
+	return errors.Join(errs...)
+}
+
+// byOwnership sorts configs so that one whose downstreams are another's upstreams comes before it, unless they form a cycle.
+func byOwnership(files []*config.File) []*config.File {
+	left, sorted := slices.Clone(files), []*config.File(nil)
+	makes := func(f *config.File, w config.Watch) bool {
+		return slices.ContainsFunc(f.Downstreams, func(d config.Downstream) bool {
+			return schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).GroupKind() == schema.FromAPIVersionAndKind(w.APIVersion, w.Kind).GroupKind()
+		})
+	}
+	for len(left) > 0 {
+		i := slices.IndexFunc(left, func(f *config.File) bool {
+			return !slices.ContainsFunc(left, func(other *config.File) bool { return other != f && makes(other, f.Watch) })
+		})
+		i = max(i, 0)
+		sorted, left = append(sorted, left[i]), slices.Delete(left, i, i+1)
+	}
+	return sorted
+}
+
+// selecting collects what a backup lists.
+type selecting struct {
+	options *backupOptions
+	source  kinds.Source
+	client  dynamic.Interface
+	backup  *backup.Backup
+	secrets bool // some were left out
+}
+
+// add chooses objects of a kind. A kind that is chosen for several reasons is listed once, wherever any of them says.
+func (s *selecting) add(kind *kinds.Kind, namespaces []string, choice backup.Choice) {
+	if (kind.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}) && !s.options.secrets {
+		s.secrets = true
+		return
+	}
+	for i := range s.backup.Kinds {
+		known := &s.backup.Kinds[i]
+		if known.GVK.GroupKind() != kind.GVK.GroupKind() {
+			continue
+		}
+		known.Choices = append(known.Choices, choice)
+		if len(namespaces) == 0 || len(known.Namespaces) == 0 {
+			known.Namespaces = nil
+		} else {
+			known.Namespaces = slices.Compact(slices.Sorted(slices.Values(append(known.Namespaces, namespaces...))))
+		}
+		return
+	}
+	s.backup.Kinds = append(s.backup.Kinds, backup.Selection{GVK: kind.GVK, Resource: kind.GVR.Resource, Namespaced: kind.Namespaced,
+		HasStatus: kind.HasStatus, Custom: kind.IsCustom(), Namespaces: namespaces, Choices: []backup.Choice{choice}})
+}
+
+// crd chooses all objects of a custom kind, in the version that is stored, or, where that is not served, in the first that is.
+func (s *selecting) crd(ctx context.Context, name string) error {
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	u, err := s.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	version := ""
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (v.Storage || version == "") {
+			version = v.Name
+		}
+	}
+	if version == "" {
+		return fmt.Errorf("CustomResourceDefinition %s serves no version: serve one", name)
+	}
+	kind, err := s.source.Kind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version, Kind: crd.Spec.Names.Kind})
+	if err != nil {
+		return err
+	}
+	var namespaces []string
+	if ns := s.namespace(); ns != "" && kind.Namespaced {
+		namespaces = []string{ns}
+	}
+	s.add(kind, namespaces, backup.Choice{Namespaces: setOf(namespaces)})
+	return nil
+}
+
+func (s *selecting) namespace() string { return s.options.connection.overrides.Context.Namespace }
+
+// upstreams chooses what a config watches.
+func (s *selecting) upstreams(ctx context.Context, f *config.File) error {
+	kind, err := s.source.Kind(schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind))
+	if err != nil {
+		return fmt.Errorf("operator %s: %w", f.Metadata.Name, err)
+	}
+	s.backup.Operators = append(s.backup.Operators, operatorOf(f, kind))
+	choice := backup.Choice{}
+	if f.Watch.LabelSelector != nil {
+		if choice.Selector, err = metav1.LabelSelectorAsSelector(f.Watch.LabelSelector); err != nil {
+			return fmt.Errorf("operator %s: watch.labelSelector: %w", f.Metadata.Name, err)
+		}
+	}
+	var namespaces []string
+	if kind.Namespaced {
+		namespaces = f.Watch.Namespaces
+	}
+	if ns := s.namespace(); ns != "" && kind.Namespaced {
+		if len(namespaces) > 0 && !slices.Contains(namespaces, ns) {
+			return fmt.Errorf("operator %s: namespace %s is not among those that it watches", f.Metadata.Name, ns)
+		}
+		namespaces = []string{ns}
+	}
+	choice.Namespaces = setOf(namespaces)
+	if f.Watch.NamespaceSelector != nil {
+		if choice.Namespaces, err = s.selected(ctx, f.Watch.NamespaceSelector, choice.Namespaces); err != nil {
+			return fmt.Errorf("operator %s: watch.namespaceSelector: %w", f.Metadata.Name, err)
+		}
+	}
+	s.add(kind, namespaces, choice)
+	return nil
+}
+
+// setOf is nil for no names.
+func setOf(names []string) map[string]bool {
+	var set map[string]bool
+	for _, name := range names {
+		if set == nil {
+			set = map[string]bool{}
+		}
+		set[name] = true
+	}
+	return set
+}
+
+// selected are the namespaces with certain labels, of those that are allowed; nil allows all.
+func (s *selecting) selected(ctx context.Context, selector *metav1.LabelSelector, allowed map[string]bool) (map[string]bool, error) {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		List(ctx, metav1.ListOptions{LabelSelector: parsed.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	}
+	set := map[string]bool{}
+	for i := range list.Items {
+		if name := list.Items[i].GetName(); allowed == nil || allowed[name] {
+			set[name] = true
+		}
+	}
+	return set, nil
+}
+
+// downstreams chooses what follows from the upstreams that are written.
+func (s *selecting) downstreams(f *config.File) error {
+	var errs []error
+	selector := labels.SelectorFromSet(constantLabels(f))
+	for _, d := range f.Downstreams {
+		kind, err := s.source.Kind(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("operator %s: downstream %s: %w", f.Metadata.Name, d.Name, err))
+			continue
+		}
+		s.add(kind, s.targets(f, &d), backup.Choice{Selector: selector, Owned: true})
+	}
+	return errors.Join(errs...)
+}
+
+// targets are the namespaces in which downstreams can be; none: any.
+func (s *selecting) targets(f *config.File, d *config.Downstream) []string {
+	switch from := d.TargetNamespaces; {
+	case from.From == config.NamespacesList:
+		return from.Names
+	case from.From == config.NamespacesAny:
+		return nil
+	case s.namespace() != "":
+		return []string{s.namespace()}
+	}
+	return f.Watch.Namespaces
+}
+
+// operatorOf is what a restore needs to know of a config.
+func operatorOf(f *config.File, kind *kinds.Kind) backup.Operator {
+	o := backup.Operator{Name: f.Metadata.Name, Upstream: kind.GVR.GroupResource().String()}
+	if f.Conventions.Pause != nil {
+		o.Pause = f.Conventions.Pause.Annotation
+	}
+	owner := []string{f.Conventions.Owner.Annotation}
+	if p := f.Conventions.Previous; p != nil && p.Owner != nil {
+		owner = append(owner, p.Owner.Annotation)
+	}
+	o.Owners = slices.DeleteFunc(owner, func(key string) bool { return key == "" })
+	return o
+}

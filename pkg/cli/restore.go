@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+type restoreOptions struct {
+	streams         IO
+	configs         configFlags
+	connection      connection
+	onConflict      choice
+	namespaces      []string
+	identity        string
+	manager         string
+	dryRun, noPause bool
+}
+
+func newRestore(streams IO) *cobra.Command {
+	o := &restoreOptions{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "restore {DIRECTORY | FILE.tar.zst}",
+		Short: "Restore custom resources from a backup",
+		Long: `Restore what "corollary backup" wrote, into the same cluster or another one. The plan is
+printed first; nothing is written before all checksums were compared.
+
+CustomResourceDefinitions and namespaces that are missing are created; those that exist
+stay as they are. Owners are restored before what they own, and references to them get
+the uids that they have now. Status and managedFields are restored as well. What the
+API server stores in another way than it was sent is reported. Objects that it refuses
+do not stop the others: they are reported at the end, and the exit code is 1. Run an
+interrupted restore again: what is restored already is left alone.
+
+A running operator does not interfere: the upstreams are created paused, by the
+annotation conventions.pause of the config that the backup was made with, or of -c, and
+unpaused at the end. Where a config has no such annotation, stop the operator and add
+--no-pause.
+
+The rights to get, list, create, update and patch the kinds, to patch their status, and
+to get owners, namespaces and customresourcedefinitions are needed, and to create the
+latter two where they are missing.`,
+		Example: `  # What there is to do
+  corollary restore app.tar.zst --dry-run
+
+  corollary restore app.tar.zst
+
+  # Into another namespace, and over what is there
+  corollary restore app.tar.zst --namespace-map team-a=team-b --on-conflict replace`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one backup: a directory or a FILE.tar.zst")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return o.run(ctx, args[0])
+		},
+	}
+	o.configs.bind(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
+	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
+	bindChoice(cmd, &o.onConflict, "on-conflict", "",
+		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
+	flags.StringArrayVar(&o.namespaces, "namespace-map", nil, "FROM=TO: restore objects of a namespace into another one; may be repeated")
+	flags.StringVar(&o.identity, "age-identity", "", "File with the age key for Secrets; without it they are left out")
+	flags.BoolVar(&o.noPause, "no-pause", false, "Do not pause upstreams: no operator is running")
+	flags.StringVar(&o.manager, "field-manager", "corollary-restore", "Field manager of what is not finished; at the end it owns no field")
+	o.connection.bind(cmd, "")
+	return cmd
+}
+
+func (o *restoreOptions) run(ctx context.Context, path string) error {
+	mapped, err := o.mapping()
+	if err != nil {
+		return err
+	}
+	identities, err := o.identities()
+	if err != nil {
+		return err
+	}
+	archive, err := backup.Open(path, identities)
+	if err != nil {
+		return fmt.Errorf("reading the backup: %w", err)
+	}
+	defer archive.Close()
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return err
+	}
+	operators, err := o.operators(cfg, archive)
+	if err != nil {
+		return err
+	}
+	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager}
+	if r.Client, err = dynamic.NewForConfig(cfg); err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	if r.Discovery, err = discovery.NewDiscoveryClientForConfig(cfg); err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	plan, err := r.Plan(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	o.printPlan(plan)
+	if o.dryRun {
+		return nil
+	}
+	result, err := r.Run(ctx, plan)
+	return o.report(result, err)
+}
+
+// mapping reads --namespace-map.
+func (o *restoreOptions) mapping() (map[string]string, error) {
+	mapped := map[string]string{}
+	for _, text := range o.namespaces {
+		from, to, ok := strings.Cut(text, "=")
+		if !ok || len(validation.IsDNS1123Label(from)) > 0 || len(validation.IsDNS1123Label(to)) > 0 {
+			return nil, usagef("--namespace-map is %q: write FROM=TO, the names of two namespaces", text)
+		}
+		if mapped[from] != "" {
+			return nil, usagef("--namespace-map names %s twice", from)
+		}
+		mapped[from] = to
+	}
+	return mapped, nil
+}
+
+func (o *restoreOptions) identities() ([]age.Identity, error) {
+	if o.identity == "" {
+		return nil, nil
+	}
+	f, err := os.Open(o.identity)
+	if err != nil {
+		return nil, fmt.Errorf("reading --age-identity: %w", err)
+	}
+	defer f.Close()
+	list, err := age.ParseIdentities(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading --age-identity: %w", err)
+	}
+	return list, nil
+}
+
+// operators are those of -c, else those that the backup was made with. One that cannot be paused is refused, unless --no-pause is given.
+func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, error) {
+	operators := slices.Clone(archive.Manifest.Operators)
+	if len(o.configs.files) > 0 {
+		files, problems, err := o.configs.load(o.streams)
+		if err := refuse(o.streams, problems, err); err != nil {
+			return nil, err
+		}
+		names, err := discoverNames(cfg, files)
+		if err != nil {
+			return nil, err
+		}
+		operators = nil
+		for _, f := range files {
+			resource := archive.Manifest.Resource(f.Watch.APIVersion, f.Watch.Kind)
+			if i := slices.IndexFunc(names.served, func(k *namedKind) bool { return k.is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
+				resource = names.served[i].gvr.GroupResource()
+			}
+			operators = append(operators, operatorOf(f, &kinds.Kind{GVR: schema.GroupVersionResource{Group: resource.Group, Resource: resource.Resource}}))
+		}
+	}
+	for i := range operators {
+		switch {
+		case o.noPause:
+			operators[i].Pause = ""
+		case operators[i].Pause == "":
+			return nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and add --no-pause, "+
+				"or add the annotation to its config and name that with -c", operators[i].Name)
+		}
+	}
+	if len(operators) == 0 && !o.noPause {
+		writeNotes(o.streams, []string{"the backup names no operator, so nothing is paused: name the configs of those that watch these kinds with -c"})
+	}
+	return operators, nil
+}
+
+func (o *restoreOptions) printPlan(plan *backup.Plan) {
+	out := o.streams.Out
+	for _, name := range plan.Definitions {
+		fmt.Fprintf(out, "create CustomResourceDefinition %s\n", name)
+	}
+	for _, name := range plan.Namespaces {
+		fmt.Fprintf(out, "create Namespace %s\n", name)
+	}
+	different := map[string]string{backup.Fail: "in conflict", backup.Skip: "to skip", backup.Replace: "to replace"}[o.onConflict.value]
+	for _, k := range plan.Kinds {
+		var parts []string
+		for _, part := range []struct {
+			n    int
+			what string
+		}{{k.Created, "to create"}, {k.Unfinished, "to finish"}, {k.Different, different}, {k.Equal, "equal"},
+			{k.Unreadable, "left out, encrypted: add --age-identity"}} {
+			if part.n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+			}
+		}
+		if len(parts) == 0 {
+			parts = []string{"nothing to do"}
+		}
+		fmt.Fprintf(out, "%s: %s\n", k.Name, strings.Join(parts, ", "))
+	}
+	for _, d := range plan.Differences {
+		fmt.Fprintln(out, "  "+d.String())
+	}
+	if more := plan.Different() - len(plan.Differences); more > 0 {
+		fmt.Fprintf(out, "  … and %d more\n", more)
+	}
+	for _, p := range plan.Refused {
+		fmt.Fprintln(out, "  cannot be restored: "+p.String())
+	}
+	writeNotes(o.streams, plan.Notes)
+}
+
+// report prints what was done. Whatever is not in the cluster as it is in the backup is an error.
+func (o *restoreOptions) report(result *backup.Result, err error) error {
+	if errors.Is(err, backup.ErrConflict) {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	fmt.Fprintf(o.streams.Out, "%d created, %d replaced, %d finished\n", result.Created, result.Replaced, result.Finished)
+	for _, p := range result.Refused {
+		fmt.Fprintln(o.streams.Err, p)
+	}
+	for _, p := range result.Changed {
+		fmt.Fprintln(o.streams.Err, "stored in another way: "+p.String())
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the restore is not complete, run it again: %w", err)
+	case len(result.Refused) > 0:
+		return fmt.Errorf("%s could not be restored: fix them and run the command again", count(len(result.Refused), "object"))
+	case len(result.Changed) > 0:
+		return fmt.Errorf("%s of the cluster differ from the backup", count(len(result.Changed), "object"))
+	}
+	return nil
+}
