@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -560,17 +561,27 @@ func TestPagesGrowOld(t *testing.T) {
 	for i := range 150 {
 		w.configMap(w.ns, fmt.Sprintf("c%03d", i), map[string]any{"ownerReferences": testkit.Get(t, configMaps, w.ns, "a").Object["metadata"].(map[string]any)["ownerReferences"]})
 	}
-	faults := testkit.NewFaults()
-	later := 0
-	gone := faults.Answer(http.StatusGone, func(r *http.Request) bool {
-		if strings.Contains(r.URL.RawQuery, "continue=") {
-			later++
-		}
-		return later == 1
+	config, later, exact := testkit.Config(), 0, 0
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.RawQuery, "resourceVersionMatch=Exact") {
+				exact++
+			}
+			if strings.Contains(r.URL.RawQuery, "continue=") {
+				later++
+			}
+			answer, err := next.RoundTrip(r)
+			if err == nil && later == 1 && strings.Contains(r.URL.RawQuery, "continue=") {
+				_ = answer.Body.Close()
+				answer.StatusCode, answer.Header = http.StatusGone, http.Header{"Content-Type": {"application/json"}}
+				answer.Body = io.NopCloser(strings.NewReader(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}`))
+			}
+			return answer, err
+		})
 	})
-	m, _, err := w.backup(faults.Wrap(testkit.Config())).Run(t.Context(), filepath.Join(t.TempDir(), "backup"))
-	if err != nil || m.Kinds[1].Objects != 152 || gone.Hits() != 1 {
-		t.Errorf("%d hits: %+v: %v", gone.Hits(), m, err)
+	m, _, err := w.backup(config).Run(t.Context(), filepath.Join(t.TempDir(), "backup"))
+	if err != nil || m.Kinds[1].Objects != 152 || later < 2 || exact == 0 {
+		t.Errorf("%d later pages, %d lists at a resourceVersion: %+v: %v", later, exact, m, err)
 	}
 	w.deleteAll(false)
 }
