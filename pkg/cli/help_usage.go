@@ -21,8 +21,8 @@ var commandGroups = []struct {
 	commands []string
 }{
 	{"Configs, without a cluster:", []string{"init", "check", "render", "test", "generate", "schema"}},
-	{"In a cluster:", []string{"plan", "run", "get", "why", "reconcile", "confirm", "release"}},
-	{"Versions of a kind:", []string{"convert", "migrate"}},
+	{"In a cluster:", []string{"plan", "run", "get", "why", "reconcile", "confirm", "release", "backup", "restore"}},
+	{"Versions of a kind:", []string{"convert", "migrate", "crd"}},
 }
 
 // usage prints what follows the description of a command in its help.
