@@ -1,0 +1,109 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// backedUp makes a config, an upstream, and what follows from it: a copy in another namespace, which an annotation says is owned, and a
+// Secret. It returns the config's file.
+func backedUp(t *testing.T, ns, other, conventions string) string {
+	t.Helper()
+	owner := testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: site, labels: {example.com/site: a}}, data: {k: v}}")
+	mark := ns + "/site/" + string(owner.GetUID())
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		testkit.Apply(t, other, "{apiVersion: v1, kind: "+kind+", metadata: {name: copy, labels: {example.com/managed-by: site}, "+
+			"annotations: {example.com/owner: "+mark+"}}, data: {k: dmFsdWU=}}")
+	}
+	testkit.Apply(t, other, "{apiVersion: v1, kind: ConfigMap, metadata: {name: another, labels: {example.com/managed-by: site}}}")
+	file := filepath.Join(t.TempDir(), "site.yaml")
+	template := "\n    template: '{metadata: {name: copy, namespace: " + other + "}}'\n    targetNamespaces: {from: List, names: [" + other + "]}\n"
+	text := "apiVersion: corollary.dev/v1alpha1\nkind: Operator\nmetadata: {name: site}\n" +
+		"watch: {apiVersion: v1, kind: ConfigMap, namespaces: [" + ns + "], labelSelector: {matchLabels: {example.com/site: a}}}\n" +
+		"downstreams:\n  - name: map\n    apiVersion: v1\n    kind: ConfigMap" + template +
+		"  - name: secret\n    apiVersion: v1\n    kind: Secret" + template +
+		"conventions:\n  fieldManager: site\n  labels: {example.com/managed-by: site}\n  hash: {annotation: example.com/hash}\n" +
+		"  owner: {annotation: example.com/owner}\n  finalizer: example.com/site\n" + conventions + "status: {enabled: false}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestBackupAndRestore: what follows from the upstreams is written and nothing else, Secrets only when asked for, and all comes back with
+// the owner's new uid.
+func TestBackupAndRestore(t *testing.T) {
+	ns, other := testkit.Namespace(t), testkit.Namespace(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	file := backedUp(t, ns, other, "  pause: {annotation: example.com/paused}\n")
+	dir := t.TempDir()
+	code, out := run(t, "backup", "-c", file, "--downstreams", "-o", dir+"/plain")
+	if code != 0 || !strings.Contains(out, "configmaps: 2 objects at resourceVersion ") || !strings.Contains(out, "note: Secrets are left out") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, all := dir+"/key", dir+"/all.tar.zst"
+	if err := os.WriteFile(key, []byte(identity.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out = run(t, "backup", "-c", file, "--downstreams", "--secrets", "--age-recipient", identity.Recipient().String(), "-o", all)
+	if code != 0 || !strings.Contains(out, "secrets: 1 object at resourceVersion ") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	testkit.Delete(t, configMaps, ns, "site")
+	testkit.Delete(t, configMaps, other, "copy")
+	testkit.Delete(t, secrets, other, "copy")
+
+	const plan = "configmaps: 2 to create\nsecrets: 1 to create\n"
+	if code, out = run(t, "restore", all, "--age-identity", key, "--dry-run"); code != 0 || out != plan {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if code, out = run(t, "restore", all, "--age-identity", key); code != 0 || out != plan+"3 created, 0 replaced, 3 finished\n" {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	site := testkit.Get(t, configMaps, ns, "site")
+	want := ns + "/site/" + string(site.GetUID())
+	for _, gvr := range []schema.GroupVersionResource{configMaps, secrets} {
+		if got := testkit.Get(t, gvr, other, "copy").GetAnnotations()["example.com/owner"]; got != want {
+			t.Errorf("%s: the owner is %s, want %s", gvr.Resource, got, want)
+		}
+	}
+	if len(site.GetAnnotations()) > 0 {
+		t.Errorf("annotations are left: %v", site.GetAnnotations())
+	}
+	if code, out = run(t, "restore", all); code != 0 || !strings.Contains(out, "secrets: 1 left out, encrypted: add --age-identity") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless somebody says that it does not run.
+func TestRestoreNeedsAPause(t *testing.T) {
+	ns, other := testkit.Namespace(t), testkit.Namespace(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	file, path := backedUp(t, ns, other, ""), t.TempDir()+"/backup"
+	if code, out := run(t, "backup", "-c", file, "-o", path); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	for _, args := range [][]string{{"restore", path}, {"restore", path, "-c", file}} {
+		if code, out := run(t, args...); code != 1 || !strings.Contains(out, "operator site has no conventions.pause.annotation") {
+			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		}
+	}
+	if code, out := run(t, "restore", path, "--no-pause"); code != 0 || !strings.Contains(out, "configmaps: 1 equal\n") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
