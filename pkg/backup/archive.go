@@ -133,9 +133,8 @@ func replaceFile(from, to string, m *Manifest) (bool, error) {
 		}
 	}
 	temporary := from + ".tar.zst"
-	defer os.Remove(temporary)
 	if err := pack(from, temporary, m); err != nil {
-		return false, err
+		return false, errors.Join(err, os.Remove(temporary))
 	}
 	return true, os.Rename(temporary, to)
 }

@@ -99,9 +99,10 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 
 // kind writes a kind at one resourceVersion: it begins again where the API server has compacted that away.
 func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[types.UID]bool) (*Kind, error) {
-	k := &Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource, Namespaced: s.Namespaced, HasStatus: s.HasStatus}
+	k := &Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource,
+		Namespaced: s.Namespaced, HasStatus: s.HasStatus}
 	if isSecret(k.gvr().GroupResource()) && len(b.Recipients) == 0 {
-		return k, errors.New("Secrets are only written encrypted, and no recipient is given")
+		return k, errors.New("objects of this kind are only written encrypted, and no recipient is given")
 	}
 	if s.Custom {
 		u, err := b.Client.Resource(definitions).Get(ctx, k.Name(), metav1.GetOptions{})

@@ -178,7 +178,8 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("replace: %+v: %v", result, err)
 	}
 	after := w.contents()
-	if strings.Contains(after, "changed") || strings.Contains(after, "somebody") || strings.Contains(after, pausedBy) || strings.Contains(after, "77") {
+	if strings.Contains(after, "changed") || strings.Contains(after, "somebody") || strings.Contains(after, pausedBy) ||
+		strings.Contains(after, "77") {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 	w.deleteAll(false)
@@ -287,7 +288,8 @@ func TestRefusedAndChanged(t *testing.T) {
 	lift := testkit.Policy(t, w.ns, "Validating", "CREATE", w.group, "things", `
   validations: [{expression: "object.metadata.name != 'b'", message: not this one}]`)
 	probe := func(name string) error {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": name}}}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing",
+			"metadata": map[string]any{"name": name}}}
 		_, err := testkit.Dynamic(t).Resource(w.things()).Namespace(w.ns).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{"All"}})
 		return err
 	}
@@ -356,8 +358,9 @@ func TestPagesGrowOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.thing("a")
+	owners, _, _ := unstructured.NestedSlice(testkit.Get(t, configMaps, w.ns, "a").Object, "metadata", "ownerReferences")
 	for i := range 150 {
-		w.configMap(w.ns, fmt.Sprintf("c%03d", i), map[string]any{"ownerReferences": testkit.Get(t, configMaps, w.ns, "a").Object["metadata"].(map[string]any)["ownerReferences"]})
+		w.configMap(w.ns, fmt.Sprintf("c%03d", i), map[string]any{"ownerReferences": owners})
 	}
 	config, later, exact := testkit.Config(), 0, 0
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -120,7 +120,8 @@ func readManifest(dir string) (*Manifest, error) {
 			filepath.Join(dir, manifestName), m.Format, format)
 	}
 	if sum, err := m.digest(); err != nil || sum != m.SHA256 {
-		return nil, fmt.Errorf("%s was altered: its checksum is %s and not %s: use another backup", filepath.Join(dir, manifestName), sum, m.SHA256)
+		return nil, fmt.Errorf("%s was altered: its checksum is %s and not %s: use another backup",
+			filepath.Join(dir, manifestName), sum, m.SHA256)
 	}
 	return m, nil
 }

@@ -67,8 +67,8 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &backup.Backup{Client: client, Kinds: []backup.Selection{{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
-		Resource: "things", Choices: []backup.Choice{{}}}}}
+	b := &backup.Backup{Client: client, Kinds: []backup.Selection{{Resource: "things", Choices: []backup.Choice{{}},
+		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}}}}
 	path := filepath.Join(t.TempDir(), "backup.tar.zst")
 	m, _, err := b.Run(t.Context(), path)
 	if err != nil || m.Kinds[0].Objects != many {
@@ -85,7 +85,7 @@ func TestMemory(t *testing.T) {
 	if r.Archive, err = backup.Open(path, nil); err != nil {
 		t.Fatal(err)
 	}
-	defer r.Archive.Close()
+	t.Cleanup(func() { _ = r.Archive.Close() })
 	plan, err := r.Plan(t.Context())
 	if err != nil || plan.Kinds[0].Equal != many {
 		t.Fatalf("%+v: %v", plan, err)

@@ -213,8 +213,8 @@ func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any
 type ownerError struct{ owner owner }
 
 func (e *ownerError) Error() string {
-	return fmt.Sprintf("its owner %s is neither restored nor in the cluster: the garbage collector would delete the object; restore or create the "+
-		"owner first", &e.owner)
+	return fmt.Sprintf("its owner %s is neither restored nor in the cluster, so the garbage collector would delete the object: "+
+		"restore or create the owner first", &e.owner)
 }
 
 // prepare returns an object as it is to be created, and the pairs of its owners' old and new uids.

@@ -53,8 +53,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) name() string { return "things." + w.group }
 
 func (w *world) crd(scope string, versions ...string) string {
-	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + w.name() + "}\nspec:\n  group: " + w.group +
-		"\n  scope: " + scope + "\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + w.name() + "}\nspec:\n  group: " +
+		w.group + "\n  scope: " + scope + "\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
 	for i, v := range versions {
 		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, "+
 			"x-kubernetes-preserve-unknown-fields: true}}}\n", v, i == 0)
@@ -70,7 +70,8 @@ func (w *world) things() schema.GroupVersionResource {
 func (w *world) apply(gvr schema.GroupVersionResource, ns string, object map[string]any) *unstructured.Unstructured {
 	w.t.Helper()
 	u := &unstructured.Unstructured{Object: object}
-	u, err := testkit.Dynamic(w.t).Resource(gvr).Namespace(ns).Apply(w.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "operator"})
+	u, err := testkit.Dynamic(w.t).Resource(gvr).Namespace(ns).
+		Apply(w.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "operator"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func (w *world) thing(name string) {
 func (w *world) configMap(ns, name string, metadata map[string]any) *unstructured.Unstructured {
 	w.t.Helper()
 	metadata["name"], metadata["labels"] = name, map[string]any{"example.com/managed-by": w.ns}
-	return w.apply(configMaps, ns, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"k": "v"}})
+	return w.apply(configMaps, ns, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+		"data": map[string]any{"k": "v"}})
 }
 
 func (w *world) operators() []backup.Operator {
@@ -144,7 +146,8 @@ func (w *world) restore(config *rest.Config, path, onConflict string) *backup.Re
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &backup.Restore{Client: client, Discovery: found, Archive: a, Operators: w.operators(), OnConflict: onConflict, FieldManager: "restorer"}
+	return &backup.Restore{Client: client, Discovery: found, Archive: a, Operators: w.operators(), OnConflict: onConflict,
+		FieldManager: "restorer"}
 }
 
 func run(ctx context.Context, r *backup.Restore) (*backup.Plan, *backup.Result, error) {

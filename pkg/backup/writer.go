@@ -98,8 +98,10 @@ func (w *writer) begin(f File) error {
 	return nil
 }
 
+// unclosed does nothing where age would write its end.
 type unclosed struct{ io.Writer }
 
+// Close does nothing.
 func (unclosed) Close() error { return nil }
 
 // end finishes the file that is open.

@@ -69,7 +69,8 @@ needed.`,
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.crds, "crd", nil, "CustomResourceDefinition whose objects are written, such as crontabs.example.com; may be repeated")
+	flags.StringArrayVar(&o.crds, "crd", nil,
+		"CustomResourceDefinition whose objects are written, such as crontabs.example.com; may be repeated")
 	flags.StringVarP(&o.output, "output", "o", "", "Directory or FILE.tar.zst to write (required); an earlier backup there is replaced")
 	flags.BoolVar(&o.downstreams, "downstreams", false, "Write the downstreams of the configs too")
 	flags.BoolVar(&o.secrets, "secrets", false, "Write Secrets among the downstreams too, encrypted")

@@ -10,7 +10,6 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -87,7 +86,7 @@ latter two where they are missing.`,
 	return cmd
 }
 
-func (o *restoreOptions) run(ctx context.Context, path string) error {
+func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	mapped, err := o.mapping()
 	if err != nil {
 		return err
@@ -100,7 +99,7 @@ func (o *restoreOptions) run(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("reading the backup: %w", err)
 	}
-	defer archive.Close()
+	defer func() { err = errors.Join(err, archive.Close()) }()
 	cfg, err := o.connection.rest()
 	if err != nil {
 		return err
@@ -178,7 +177,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 			if i := slices.IndexFunc(names.served, func(k *namedKind) bool { return k.is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
 				resource = names.served[i].gvr.GroupResource()
 			}
-			operators = append(operators, operatorOf(f, &kinds.Kind{GVR: schema.GroupVersionResource{Group: resource.Group, Resource: resource.Resource}}))
+			operators = append(operators, operatorOf(f, &kinds.Kind{GVR: resource.WithVersion("")}))
 		}
 	}
 	for i := range operators {
