@@ -26,7 +26,8 @@ func backedUp(t *testing.T, ns, other, conventions string) string {
 	}
 	testkit.Apply(t, other, "{apiVersion: v1, kind: ConfigMap, metadata: {name: another, labels: {example.com/managed-by: site}}}")
 	file := filepath.Join(t.TempDir(), "site.yaml")
-	template := "\n    template: '{metadata: {name: copy, namespace: " + other + "}}'\n    targetNamespaces: {from: List, names: [" + other + "]}\n"
+	template := "\n    template: '{metadata: {name: copy, namespace: " + other + "}}'\n" +
+		"    targetNamespaces: {from: List, names: [" + other + "]}\n"
 	text := "apiVersion: corollary.dev/v1alpha1\nkind: Operator\nmetadata: {name: site}\n" +
 		"watch: {apiVersion: v1, kind: ConfigMap, namespaces: [" + ns + "], labelSelector: {matchLabels: {example.com/site: a}}}\n" +
 		"downstreams:\n  - name: map\n    apiVersion: v1\n    kind: ConfigMap" + template +
@@ -47,7 +48,8 @@ func TestBackupAndRestore(t *testing.T) {
 	file := backedUp(t, ns, other, "  pause: {annotation: example.com/paused}\n")
 	dir := t.TempDir()
 	code, out := run(t, "backup", "-c", file, "--downstreams", "-o", dir+"/plain")
-	if code != 0 || !strings.Contains(out, "configmaps: 2 objects at resourceVersion ") || !strings.Contains(out, "note: Secrets are left out") {
+	if code != 0 || !strings.Contains(out, "configmaps: 2 objects at resourceVersion ") ||
+		!strings.Contains(out, "note: Secrets are left out") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	identity, err := age.GenerateX25519Identity()

@@ -21,7 +21,8 @@ import (
 
 // gauges is a CustomResourceDefinition with two versions, of a group of the test's own.
 func gauges(group, required string) string {
-	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gauges." + group + "}\nspec:\n  group: " + group +
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gauges." + group + "}\nspec:\n" +
+		"  group: " + group +
 		"\n  scope: Namespaced\n  names: {plural: gauges, singular: gauge, kind: Gauge, listKind: GaugeList}\n  versions:\n"
 	for _, v := range []string{"v1beta1", "v1"} {
 		text += fmt.Sprintf(

@@ -226,7 +226,8 @@ func (v *versionUsage) state() string {
 	for _, w := range []struct {
 		is   bool
 		word string
-	}{{v.Storage, "storage"}, {v.Stored && !v.Storage, "stored"}, {v.Served, "served"}, {!v.Served, "not served"}, {v.Deprecated, "deprecated"}} {
+	}{{v.Storage, "storage"}, {v.Stored && !v.Storage, "stored"}, {v.Served, "served"},
+		{!v.Served, "not served"}, {v.Deprecated, "deprecated"}} {
 		if w.is {
 			words = append(words, w.word)
 		}

@@ -110,7 +110,8 @@ func (o *generateRBACOptions) run() error {
 		return err
 	}
 	writeNotes(o.streams, rights.Notes)
-	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+": made of the configs by corollary generate rbac.",
+	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+
+		": made of the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
 	if err != nil {
 		return err

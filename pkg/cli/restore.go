@@ -190,7 +190,9 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 		}
 	}
 	if len(operators) == 0 && !o.noPause {
-		writeNotes(o.streams, []string{"the backup names no operator, so nothing is paused: name the configs of those that watch these kinds with -c"})
+		writeNotes(o.streams, []string{
+			"the backup names no operator, so nothing is paused: name the configs of those that watch these kinds with -c",
+		})
 	}
 	return operators, nil
 }

@@ -360,7 +360,8 @@ func (d *differ) between(about, from, to, before string) int {
 		if known[l.path+l.what] {
 			continue
 		}
-		l.level, l.fix, l.ratcheted = Conversion, "make the same change in both versions, or declare a conversion and prove it: corollary convert prove", false
+		l.level, l.ratcheted = Conversion, false
+		l.fix = "make the same change in both versions, or declare a conversion and prove it: corollary convert prove"
 		d.loss(about, l, before)
 		n++
 	}
