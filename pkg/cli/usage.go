@@ -78,7 +78,7 @@ func unknownCommand(root *cobra.Command, args []string) string {
 	if name := spelling.Closest(word, names); name != "" {
 		return fmt.Sprintf("unknown command %q: did you mean %s?", word, name)
 	}
-	return fmt.Sprintf("unknown command %q: there are %s", word, strings.Join(names, ", "))
+	return fmt.Sprintf("unknown command %q: valid commands are %s", word, strings.Join(names, ", "))
 }
 
 // noArguments refuses words that are neither a flag nor a flag's value. instead says what they were probably meant for.
