@@ -22,14 +22,7 @@ import (
 // compile compiles the conversion of a case against its CRD.
 func compile(t testing.TB, crd, conversion []byte) (*convert.Converter, []*convert.Problem) {
 	t.Helper()
-	var definition apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(crd, &definition); err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(&definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	definition, versions := define(t, crd)
 	var conf config.Conversion
 	if err := yaml.UnmarshalStrict(conversion, &conf); err != nil {
 		t.Fatal(err)
@@ -37,6 +30,19 @@ func compile(t testing.TB, crd, conversion []byte) (*convert.Converter, []*conve
 	return convert.Compile(&conf, convert.Options{
 		Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions,
 	})
+}
+
+func define(t testing.TB, crd []byte) (*apiextensionsv1.CustomResourceDefinition, []*kinds.Version) {
+	t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(crd, definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kinds.Versions(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition, versions
 }
 
 func object(t *testing.T, text []byte) map[string]any {

@@ -1,0 +1,56 @@
+package convert_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/convert"
+)
+
+func TestSuggest(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, spoke, hub string
+		want               string
+	}{
+		{"what both have needs no rule", `{a: {type: string}}`, `{a: {type: string}}`, `{}`},
+		{"another name, the only one of its type", `{size: {type: integer}, a: {type: string}}`, `{replicas: {type: integer}, a: {type: string}}`, `{}`},
+		{"a name that is near", `{replicaCount: {type: integer}}`, `{replicas: {type: integer}, other: {type: integer}}`, `{}`},
+		{"the same name elsewhere", `{image: {type: string}}`, `{container: {type: object, properties: {image: {type: string}, tag: {type: string}}}}`,
+			`rules: [{move: .spec.image, to: .spec.container.image}]`},
+		{"an object that moves as a whole", `{limits: {type: object, properties: {cpu: {type: string}, memory: {type: string}}}}`,
+			`{resources: {type: object, properties: {limits: {type: object, properties: {cpu: {type: string}, memory: {type: string}}}}}}`,
+			`rules: [{move: .spec.limits, to: .spec.resources.limits}]`},
+		{"one that becomes a list", `{host: {type: string}}`, `{hosts: {type: array, items: {type: string}}}`,
+			`rules: [{wrap: .spec.host, to: .spec.hosts}]`},
+		{"a list that becomes one", `{hosts: {type: array, items: {type: string}}}`, `{host: {type: string}}`,
+			`rules: [{unwrap: .spec.hosts, to: .spec.host}]`},
+		{"a name inside the items of a list", `{l: {type: array, items: {type: object, properties: {path: {type: string}, n: {type: integer}}}}}`,
+			`{l: {type: array, items: {type: object, properties: {mountPath: {type: string}, n: {type: integer}}}}}`,
+			`rules: [{forEach: .spec.l, rules: [{move: .path, to: .mountPath}]}]`},
+		{"words of an enum", `{mode: {type: string, enum: [enable, disable]}}`, `{mode: {type: string, enum: [Enabled, Disabled]}}`,
+			`rules: [{move: .spec.mode, values: {enable: Enabled, disable: Disabled}}]`},
+		{"another type", `{port: {type: string}}`, `{port: {type: integer}}`,
+			`{toHub: [{set: .spec.port, expression: int(self.spec.port)}], fromHub: [{set: .spec.port, expression: string(self.spec.port)}]}`},
+		{"nothing alike", `{a: {type: string}, b: {type: string}}`, `{x: {type: string}, y: {type: string}}`, `{}`},
+		{"each field once", `{name: {type: string}}`, `{names: {type: array, items: {type: string}}, nam: {type: string}}`,
+			`rules: [{wrap: .spec.name, to: .spec.names}]`},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			_, versions := define(t, crdOf(row.spoke, row.hub))
+			got, _ := convert.Suggest(versions[0], versions[1])
+			var want config.Spoke
+			if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			want.Version = "v1beta1"
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
