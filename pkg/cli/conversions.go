@@ -128,7 +128,7 @@ func (s *conversionSource) take(files []*config.ConversionFile, errs config.Erro
 	s.loaded.Store(&loadedConversions{files, errs})
 }
 
-// find returns what is proven, and what is wrong with the others.
+// find returns the conversions of kinds that are defined, and what is wrong with any.
 func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 	loaded := s.loaded.Load()
 	var served []webhook.Served
@@ -146,9 +146,7 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 		for _, e := range found {
 			errs = append(errs, e)
 		}
-		if c != nil {
-			served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd})
-		}
+		served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd})
 	}
 	return served, errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -220,7 +221,21 @@ func TestRunServesConversions(t *testing.T) {
 	})
 	second.interrupt(t)
 	second.wait(t)
-	c.serve(t, address, address)
+	third := c.serve(t, address, address)
+	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
+
+	// What replaces a process that answers is not ready as long as it cannot.
+	bad := strings.ReplaceAll(strings.ReplaceAll(cronTabConversion, "GROUP", c.group), "split(':')[0]", "split(':')[1]")
+	if err := os.WriteFile(c.file("conversion.yaml"), []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventuallySays(t, third, "the conversion has changed since it was proven")
+	health := testkit.FreeAddress(t)
+	fourth := c.serve(t, address, testkit.FreeAddress(t), "--health-probe-bind-address", health)
+	eventuallySays(t, fourth, "the conversion has changed since it was proven")
+	if response, err := http.Get("http://" + health + "/readyz/conversions"); err != nil || response.StatusCode == http.StatusOK {
+		t.Errorf("readyz: %v, %v", response, err)
+	}
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
 }
 

@@ -59,6 +59,19 @@ func (e Endpoint) conversion(trust []byte) map[string]any {
 	}
 }
 
+// isIn tells whether a definition names the endpoint.
+func (e Endpoint) isIn(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c := crd.Spec.Conversion
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return false
+	}
+	if e.URL != "" {
+		return c.Webhook.ClientConfig.URL != nil && *c.Webhook.ClientConfig.URL == e.URL+Path
+	}
+	s := c.Webhook.ClientConfig.Service
+	return s != nil && s.Namespace == e.Namespace && s.Name == e.Name
+}
+
 // answers has the endpoint convert objects by a real review, as an API server that trusts a caBundle does.
 func (e Endpoint) answers(ctx context.Context, trust []byte, to string, objects ...map[string]any) error {
 	address := e.URL + Path

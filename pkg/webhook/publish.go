@@ -23,9 +23,10 @@ import (
 // Definitions are the CustomResourceDefinitions of an API server.
 var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Served is a conversion that is proven for a definition as it is now.
+// Served is a conversion, with the definition as it is now.
 type Served struct {
-	Kind      schema.GroupKind
+	Kind schema.GroupKind
+	// Converter is nil where the conversion is not proven for that definition.
 	Converter *convert.Converter
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
@@ -40,17 +41,15 @@ type Publisher struct {
 	Client       dynamic.Interface
 	Endpoint     Endpoint
 	Certificates *Certificates
-	// VerifyOnly: whoever owns the definitions publishes the endpoint.
-	VerifyOnly bool
 	// Leads tells whether this process may write.
 	Leads func() bool
 	// Interval is how often everything is looked at; 10 seconds by default.
 	Interval time.Duration
 	Log      logr.Logger
 
-	converters sync.Map // by schema.GroupKind: what was once proven is served to the end of the process
-	looked     atomic.Bool
-	logged     *string // what was wrong when it was last logged; nil before
+	converters sync.Map               // by schema.GroupKind: what was once proven is served to the end of the process
+	unready    atomic.Pointer[string] // why reviews cannot be answered; nil before the first look
+	logged     *string                // what was wrong when it was last logged; nil before
 }
 
 // Converter returns the converter of a kind; nil for one that is not converted here.
@@ -80,14 +79,16 @@ func (p *Publisher) Start(ctx context.Context) error {
 // NeedLeaderElection is false: a standby serves too.
 func (p *Publisher) NeedLeaderElection() bool { return false }
 
-// Ready returns nil once reviews can be answered. That a definition cannot be read or written just now is no reason to take this process
-// out of the Service: then nobody would answer.
+// Ready returns nil once the reviews can be answered that the API server may send: in a rollout, processes that cannot are not to replace
+// those that can. That a definition cannot be read or written just now is no reason to take this process out of the Service.
 func (p *Publisher) Ready() error {
 	switch {
 	case p.Certificates.Trust() == nil:
 		return errNoCertificate
-	case !p.looked.Load():
+	case p.unready.Load() == nil:
 		return errors.New("the conversions are not loaded yet")
+	case *p.unready.Load() != "":
+		return errors.New(*p.unready.Load())
 	}
 	return nil
 }
@@ -96,15 +97,24 @@ func (p *Publisher) Ready() error {
 func (p *Publisher) tick(ctx context.Context) error {
 	served, err := p.Find(ctx)
 	errs := []error{err}
+	unanswered := ""
 	for _, s := range served {
-		p.converters.Store(s.Kind, s.Converter)
+		if s.Converter != nil {
+			p.converters.Store(s.Kind, s.Converter)
+		} else if p.Converter(s.Kind) == nil && p.Endpoint.isIn(s.CRD) {
+			unanswered = fmt.Sprintf("CustomResourceDefinition %s names this webhook, and its conversion cannot be served: see the log", s.CRD.Name)
+		}
 	}
 	leads := p.Leads()
 	if err := p.certificate(ctx, leads, served); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	p.looked.Store(true)
+	p.unready.Store(&unanswered)
 	for _, s := range served {
+		if s.Converter == nil {
+			published.WithLabelValues(s.CRD.Name).Set(0)
+			continue
+		}
 		err := p.publish(ctx, s, leads)
 		published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
 		errs = append(errs, err)
@@ -114,7 +124,7 @@ func (p *Publisher) tick(ctx context.Context) error {
 
 // certificate reads the certificate; the process that may write replaces it in good time.
 func (p *Publisher) certificate(ctx context.Context, leads bool, served []Served) error {
-	if leads && len(served) > 0 {
+	if leads {
 		return p.Certificates.Keep(ctx, trusted(served))
 	}
 	return p.Certificates.Read(ctx)
@@ -146,10 +156,6 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	}
 	if same(s.CRD.Spec.Conversion, wanted) {
 		return nil
-	}
-	if p.VerifyOnly {
-		return fmt.Errorf("spec.conversion of CustomResourceDefinition %s does not name this webhook: apply what "+
-			"corollary generate crd-conversion prints", s.CRD.Name)
 	}
 	if !leads {
 		return nil
