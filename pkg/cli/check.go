@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -37,7 +41,10 @@ to fix it. It also reports:
     every path through the template sets one, else a warning;
   - the holes through which structure enters a downstream: there a custom
     resource can put a whole map or list, everywhere else only text or a number;
-  - what the upstream's schema lacks to store the status, as lines to paste.
+  - what the upstream's schema lacks to store the status, as lines to paste;
+  - of conversions, what "corollary convert prove" reports before it proves, and that
+    the certificate is for these rules. Where only schemas have changed, the proof is
+    repeated.
 
 Without --live no API server is asked. The exit code is 1 if there is an error.`,
 		Example: `  # Rules and status typed by the CustomResourceDefinition
@@ -49,7 +56,7 @@ Without --live no API server is asked. The exit code is 1 if there is an error.`
   # With an override
   corollary check -c app.yaml --set 'appoperator:.retry.minDelay=10s'`,
 		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.configs.bind(cmd)
 	bindCRDs(cmd, &o.crds)
@@ -64,16 +71,21 @@ func bindCRDs(cmd *cobra.Command, crds *[]string) {
 	completeFiles(cmd, "crds", "yaml", "yml", "json")
 }
 
-func (o *checkOptions) run() error {
+func (o *checkOptions) run(ctx context.Context) error {
 	options, err := o.kinds()
 	if err != nil {
 		return err
 	}
-	files, problems, err := o.configs.load(o.streams)
+	again, err := o.configs.repeatable(o.streams)
 	if err != nil {
 		return err
 	}
-	list, problems, err := pipeline.CompileAll(files, problems, options)
+	files, problems, err := o.configs.load(again())
+	if err != nil {
+		return err
+	}
+	conversions, wrong := o.configs.conversionsBeside(files, again())
+	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
 	warnings := 0
 	for _, c := range list {
 		r := reportOf(c, options.Kinds)
@@ -83,11 +95,70 @@ func (o *checkOptions) run() error {
 			problems = append(problems, &c.Pipeline.Refusals[i])
 		}
 	}
+	if err == nil {
+		wrong, err = o.conversions(ctx, conversions)
+		problems = append(problems, wrong...)
+	}
 	if err := refuse(o.streams, problems, err); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.streams.Out, "%s: no errors, %s\n", count(len(list), "operator"), count(warnings, "warning"))
+	checked := count(len(list), "operator")
+	if len(conversions) > 0 {
+		checked += ", " + count(len(conversions), "conversion")
+	}
+	fmt.Fprintf(o.streams.Out, "%s: no errors, %s\n", checked, count(warnings, "warning"))
 	return nil
+}
+
+// conversions checks conversions against the definitions of their kinds, and that they are proven.
+func (o *checkOptions) conversions(ctx context.Context, files []*config.ConversionFile) (config.Errors, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	find, err := o.definitions()
+	if err != nil {
+		return nil, err
+	}
+	var problems config.Errors
+	for _, f := range files {
+		crd, err := find(ctx, f)
+		if err != nil {
+			return problems, err
+		}
+		if crd == nil {
+			fmt.Fprintf(o.streams.Out, "conversion %s: not checked: give the CustomResourceDefinition of %s with --crds\n", f.Name, f.For)
+			continue
+		}
+		c, found := compileConversion(f, crd, false)
+		if len(found) == 0 {
+			if unproven := c.proven(ctx); unproven != nil {
+				found = config.Errors{unproven}
+			}
+		}
+		if problems = append(problems, found...); len(found) == 0 {
+			fmt.Fprintf(o.streams.Out, "conversion %s: %s between %s and %s, proven\n",
+				f.Name, f.For, strings.Join(c.converter.Versions(), ", "), f.Hub)
+		}
+	}
+	return problems, nil
+}
+
+// definitions finds the definition of a conversion's kind; nil for one that no file has.
+func (o *checkOptions) definitions() (
+	find func(context.Context, *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error), err error,
+) {
+	if !o.live {
+		list, err := kinds.CRDs(o.crds...)
+		return func(_ context.Context, f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+			return definitionFor(list, f), nil
+		}, err
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return nil, err
+	}
+	s := &conversionSource{}
+	return s.definition, s.connect(cfg)
 }
 
 // kinds decides where kinds come from. Only with --live is there a client at all.

@@ -9,10 +9,10 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
@@ -91,6 +91,17 @@ func (c *conversion) proven(ctx context.Context) *config.Error {
 	return nil
 }
 
+// definitionFor is the definition of a conversion's kind; nil where it is not among them.
+func definitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *config.ConversionFile) *apiextensionsv1.CustomResourceDefinition {
+	i := slices.IndexFunc(list, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return d.Spec.Group == f.For.Group && d.Spec.Names.Kind == f.For.Kind
+	})
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
 func stored(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
@@ -121,6 +132,24 @@ type compiledConversion struct {
 	state     string // what it was compiled from
 	converter *convert.Converter
 	errs      config.Errors
+}
+
+// connect prepares the clients.
+func (s *conversionSource) connect(cfg *rest.Config) error {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	http, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, http)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	s.client, s.mapper = client, mapper
+	return nil
 }
 
 // take notes what is to be served from now on.
@@ -185,13 +214,5 @@ func (s *conversionSource) definition(ctx context.Context, f *config.ConversionF
 		return nil, f.Errorf("", "install its CustomResourceDefinition", "%s is not known to the API server: %v", f.For, err)
 	}
 	name := mapping.Resource.GroupResource().String()
-	u, err := s.client.Resource(webhook.Definitions).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-	}
-	return crd, nil
+	return definitionOf(ctx, s.client, name)
 }

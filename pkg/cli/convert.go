@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -78,14 +77,12 @@ func (o *convertOptions) compile() ([]*conversion, error) {
 	}
 	var list []*conversion
 	for _, f := range files {
-		i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
-			return d.Spec.Group == f.For.Group && d.Spec.Names.Kind == f.For.Kind
-		})
-		if i < 0 {
+		crd := definitionFor(definitions, f)
+		if crd == nil {
 			problems = append(problems, f.Errorf("", "give the file of its CustomResourceDefinition with --crds", "%s is not defined", f.For))
 			continue
 		}
-		c, found := compileConversion(f, definitions[i], false)
+		c, found := compileConversion(f, crd, false)
 		problems, list = append(problems, found...), append(list, c)
 	}
 	if err := refuse(o.streams, problems, nil); err != nil {

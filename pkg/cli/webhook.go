@@ -11,10 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -87,17 +85,11 @@ func (o *runOptions) serveConversions(
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
+	if err := source.connect(cfg); err != nil {
+		return err
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(cfg, mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("preparing the client: %w", err)
-	}
-	source.client, source.mapper = client, mapper
 	publisher := &webhook.Publisher{
-		Find: source.find, Client: client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
+		Find: source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log},
 	}
 	server, err := o.webhook.server(publisher)
