@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -29,6 +31,9 @@ validates. What comes back must be what it was.
 
 Objects are made at the bounds of every two fields, and at random. Where one does not
 survive, the smallest such object that was found is printed, and the exit code is 1.
+
+Fields that survive in the annotation of preserve only are listed: there should be none
+that both versions have, since what is read in the other version would be wrong.
 
 With --output a certificate is written. "corollary run" serves a conversion only with
 a certificate for its very rules and schemas: keep it beside the config.`,
@@ -105,6 +110,9 @@ func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
 		}
 		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s, of which %d at the bounds of two fields; %d more were not valid)\n",
 			pair.From, pair.Via, pair.From, result, count(pair.Objects, "object"), pair.Combinations, pair.Refused)
+		for _, field := range slices.Sorted(maps.Keys(pair.Kept)) {
+			fmt.Fprintf(o.streams.Out, "    by the annotation: %s (in %s)\n", field, count(pair.Kept[field], "object"))
+		}
 		if pair.Counterexample == nil {
 			continue
 		}

@@ -35,6 +35,8 @@ type CertifiedPair struct {
 	ByConstruction bool   `json:"byConstruction,omitempty"`
 	Objects        int    `json:"objects"`
 	Combinations   int    `json:"combinations"`
+	// Kept are the fields that survive by the annotation of preserve only, with how many of the objects.
+	Kept map[string]int `json:"kept,omitempty"`
 }
 
 // CertifiedLoss is an acknowledged loss.
@@ -52,6 +54,7 @@ func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) 
 	for _, pair := range proof.Pairs {
 		made.Pairs = append(made.Pairs, CertifiedPair{
 			From: pair.From, Via: pair.Via, ByConstruction: pair.ByConstruction, Objects: pair.Objects, Combinations: pair.Combinations,
+			Kept: pair.Kept,
 		})
 	}
 	for _, s := range conf.Spokes {

@@ -33,6 +33,8 @@ type ProofPair struct {
 	// Objects were valid and went there and back; Combinations of them have every two fields at all of their bounds. Refused were made
 	// and are not valid.
 	Objects, Combinations, Refused int
+	// Kept counts, by field, the objects that the rules alone would have changed, and that survived by what travels in the annotation.
+	Kept map[string]int
 	// Counterexample is the smallest object found that does not survive; nil where all do.
 	Counterexample *Counterexample
 }
@@ -77,11 +79,13 @@ type prover struct {
 	*Converter
 	from, via *kinds.Version
 	generator *generator
+	kept      map[string]int
 }
 
 // run makes combinations and random objects until one does not survive.
 func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
-	result := ProofPair{From: p.from.Name, Via: p.via.Name}
+	p.kept = map[string]int{}
+	result := ProofPair{From: p.from.Name, Via: p.via.Name, Kept: p.kept}
 	try := func(chosen map[string]int) (done bool, err error) {
 		if err := ctx.Err(); err != nil {
 			return true, err
@@ -198,6 +202,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 		return found
 	}
 	p.via.Coerce(there)
+	p.count(there)
 	found.There = runtime.DeepCopyJSON(there)
 	if errs := p.via.Validate(ctx, there); len(errs) > 0 {
 		found.Problem = fmt.Sprintf("what it is converted to is not valid in %s: %v", p.via.Name, errs.ToAggregate())
@@ -221,6 +226,22 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 		return found
 	}
 	return nil
+}
+
+// count notes the fields of an object that travel in the annotation: each once, whatever items of lists they are in.
+func (p *prover) count(there map[string]any) {
+	text, ok := annotationsOf(there)[p.preserve].(string)
+	var all map[string]*kept
+	if !ok || json.Unmarshal([]byte(text), &all) != nil || all[p.from.Name] == nil {
+		return
+	}
+	fields := map[string]bool{}
+	for _, f := range all[p.from.Name].Fields {
+		fields[f.Path.field()] = true
+	}
+	for name := range fields {
+		p.kept[name]++
+	}
 }
 
 // differ lists in what two objects of the version differ, less the losses that are acknowledged.
