@@ -235,7 +235,10 @@ func member(s *structuralschema.Structural, key string) *structuralschema.Struct
 
 // field is the place without the keys of items: .spec.workers.image.
 func (p place) field() string {
-	return place(slices.DeleteFunc(slices.Clone(p), func(step any) bool { _, isField := step.(string); return !isField })).String()
+	return slices.DeleteFunc(slices.Clone(p), func(step any) bool {
+		_, isField := step.(string)
+		return !isField
+	}).String()
 }
 
 // String is the place as people write it: .spec.workers[name=a].image.
