@@ -103,12 +103,12 @@ func (r *reference) block(path string, d definition, value reflect.Value) {
 			}
 		}
 		kind, inner := r.kind(f, p, at)
+		if inner == value.Type() { // a type that holds itself has one table
+			kind, inner = "list of "+linkTo(path), nil
+		}
 		fmt.Fprintf(&r.text, "| %s | %s | %s | %s |\n", shown, kind, r.standard(key, value.FieldByIndex(f.Index)),
 			sentence(p.Description, f.Name, key))
 		if inner != nil {
-			if inner == value.Type() {
-				continue // a type that holds itself
-			}
 			if strings.HasPrefix(kind, "list") {
 				at += "[]"
 			}

@@ -95,25 +95,31 @@ func (b *sandbox) delete() {
 
 // course is what a story comes to: how the objects are after each step, and how often each object has been created. Until the
 // news of its upstream's deletion has arrived, what the garbage collector takes may be made again (engine.Options.AfterDelete);
-// so the last step counts what is created for it only.
+// so what is gone after a step counts as often as it was created before.
 type course struct {
 	pictures []string
 	created  map[string]int
 	before   map[string]int // the last step
 }
 
-// count counts how often a client has created each object, after each step but the last, and after that.
-func (c *course) count(b *sandbox, counter *testkit.Counter, last bool) {
+// count counts how often a client has created each object, once after each step.
+func (c *course) count(b *sandbox, counter *testkit.Counter) {
 	created := map[string]int{}
 	theirs := b.replacer()
+	gone := maps.Clone(c.created)
+	for _, u := range b.objects() {
+		k, err := b.cluster.Kind(u.GroupVersionKind())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		delete(gone, theirs.Replace(k.GVR.Resource+" "+u.GetNamespace()+"/"+u.GetName()))
+	}
 	for _, r := range counter.Requests(testkit.Request.Mutating) {
 		if r.Code == http.StatusCreated && r.Group != "events.k8s.io" {
 			created[theirs.Replace(r.Resource+" "+r.Namespace+"/"+r.Name)]++
 		}
 	}
-	if last {
-		maps.Copy(created, c.created)
-	}
+	maps.Copy(created, gone)
 	c.created = created
 }
 
@@ -129,7 +135,7 @@ func (b *sandbox) undisturbed(strike *testkit.Strike) *course {
 		b.waitReady(i == 0, i == len(steps)-1)
 		o.idle()
 		c.pictures = append(c.pictures, b.picture())
-		if c.count(b, o.Counter, i == len(steps)-1); i == len(steps)-2 {
+		if c.count(b, o.Counter); i == len(steps)-2 {
 			c.before = c.created
 		}
 	}
@@ -172,11 +178,11 @@ func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
 		})
 		if i == len(want.pictures)-2 { // the last answer may not have been counted yet
 			life.Eventually(patience, func() (bool, string) {
-				c.count(b, counter, false)
+				c.count(b, counter)
 				return maps.Equal(c.created, want.before), "what was created differs from an undisturbed story:\n" + cmp.Diff(want.before, c.created)
 			})
 		} else {
-			c.count(b, counter, i == len(want.pictures)-1)
+			c.count(b, counter)
 		}
 	}
 	life.Stop()

@@ -222,7 +222,8 @@ func unpack(name, dir string) error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			_, err := io.Copy(io.Discard, expander) // its checksum comes last
+			return err
 		}
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -98,11 +99,16 @@ func (m *Manifest) write(dir string) (err error) {
 	if m.SHA256, err = m.digest(); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.text()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o600)
+	return os.WriteFile(filepath.Join(dir, manifestName), text, 0o600)
+}
+
+func (m *Manifest) text() ([]byte, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	return append(text, '\n'), err
 }
 
 // readManifest reads the manifest of a directory, and nothing else of it.
@@ -122,6 +128,9 @@ func readManifest(dir string) (*Manifest, error) {
 	if sum, err := m.digest(); err != nil || sum != m.SHA256 {
 		return nil, fmt.Errorf("%s was altered: its checksum is %s and not %s: use another backup",
 			filepath.Join(dir, manifestName), sum, m.SHA256)
+	}
+	if same, err := m.text(); err != nil || !bytes.Equal(same, text) { // keys that are not read are not in the digest
+		return nil, fmt.Errorf("%s was altered: it is not as it was written: use another backup", filepath.Join(dir, manifestName))
 	}
 	return m, nil
 }
