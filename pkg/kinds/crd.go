@@ -43,20 +43,28 @@ func Defined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 // crdSchema converts the schema of one version by way of the structural schema, which is what the API server itself
 // prunes, defaults and validates by; what has no structural schema the API server would not accept either.
 func crdSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*spec.Schema, error) {
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-		return nil, fmt.Errorf("schema.openAPIV3Schema must be set")
-	}
-	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
-		v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
-		return nil, err
-	}
-	structural, err := structuralschema.NewStructural(&internal)
+	_, structural, err := structuralOf(v)
 	if err != nil {
 		return nil, err
 	}
-	if errs := structuralschema.ValidateStructural(field.NewPath("openAPIV3Schema"), structural); len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
 	return tidy(structural.ToKubeOpenAPI()), nil
+}
+
+// structuralOf returns the schema of one version in the form of the API server, and as a structural schema.
+func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return nil, nil, fmt.Errorf("schema.openAPIV3Schema must be set")
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		return nil, nil, err
+	}
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		return nil, nil, err
+	}
+	if errs := structuralschema.ValidateStructural(field.NewPath("openAPIV3Schema"), structural); len(errs) > 0 {
+		return nil, nil, errs.ToAggregate()
+	}
+	return internal, structural, nil
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -15,6 +15,7 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -26,8 +27,9 @@ type Version struct {
 	Schema    *spec.Schema
 	HasStatus bool
 
-	validator crdvalidation.SchemaValidator
-	rules     *cel.Validator // nil without x-kubernetes-validations
+	validator       crdvalidation.SchemaValidator
+	statusValidator crdvalidation.SchemaValidator // nil if the schema has no status
+	rules           *cel.Validator                // nil without x-kubernetes-validations
 }
 
 // Versions are the versions that a CustomResourceDefinition serves.
@@ -48,33 +50,25 @@ func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error)
 }
 
 func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, error) {
-	schema, err := crdSchema(v)
+	internal, s, err := structuralOf(v)
 	if err != nil {
 		return nil, err
 	}
-	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
-		v.Schema.OpenAPIV3Schema,
-		internal,
-		nil,
-	); err != nil {
-		return nil, err
-	}
-	s, err := structuralschema.NewStructural(internal)
-	if err != nil {
-		return nil, err
-	}
+	read := &Version{Name: v.Name, Structural: s, HasStatus: v.Subresources != nil && v.Subresources.Status != nil,
+		Schema: tidy(s.DeepCopy().ToKubeOpenAPI())} // of a copy: pruning changes the defaults in place
 	if err := defaulting.PruneDefaults(s); err != nil {
 		return nil, err
 	}
-	validator, _, err := crdvalidation.NewSchemaValidator(internal)
-	if err != nil {
+	if read.validator, _, err = crdvalidation.NewSchemaValidator(internal); err != nil {
 		return nil, err
 	}
-	return &Version{
-		Name: v.Name, Structural: s, Schema: schema, HasStatus: v.Subresources != nil && v.Subresources.Status != nil,
-		validator: validator, rules: cel.NewValidator(s, true, celconfig.PerCallLimit),
-	}, nil
+	if status, ok := internal.Properties["status"]; ok {
+		if read.statusValidator, _, err = crdvalidation.NewSchemaValidator(&status); err != nil {
+			return nil, err
+		}
+	}
+	read.rules = cel.NewValidator(s, true, celconfig.PerCallLimit)
+	return read, nil
 }
 
 // Coerce brings an object's content into the form in which the API server serves it: fields that are not declared are dropped, and
@@ -88,12 +82,51 @@ func (v *Version) Coerce(obj map[string]any) (unknown []string) {
 
 // Validate returns what is wrong with a new object by its schema, its lists and its rules.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
-	errs := crdvalidation.ValidateCustomResource(nil, obj, v.validator)
-	errs = append(errs, objectmeta.Validate(ctx, nil, obj, v.Structural, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.Structural, obj)...)
-	if v.rules == nil || len(errs) > 0 {
+	return v.ValidateWrite(ctx, obj, nil, "", nil)
+}
+
+// ValidateWrite adds to errs, what is wrong with the object's metadata, what is wrong with the rest of it. old is the object that the
+// write changes, nil for a new object: what was wrong in it and has not changed is accepted. subresource is "status" or "".
+func (v *Version) ValidateWrite(ctx context.Context, obj, old map[string]any, subresource string, errs field.ErrorList) field.ErrorList {
+	var before any
+	var options []cel.Option
+	if old == nil {
+		errs = append(errs, crdvalidation.ValidateCustomResource(nil, obj, v.validator)...)
+	} else {
+		before = old
+		correlated := common.NewCorrelatedObject(obj, old, &model.Structural{Structural: v.Structural})
+		options = append(options, cel.WithRatcheting(correlated))
+		errs = append(errs, v.validateUpdate(obj, old, subresource, correlated)...)
+	}
+	if subresource == "" {
+		errs = append(errs, objectmeta.Validate(ctx, nil, obj, v.Structural, false)...)
+	}
+	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, v.Structural, old)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.Structural, obj)...)
+	}
+	if v.rules == nil {
 		return errs
 	}
-	ruled, _ := v.rules.Validate(ctx, nil, v.Structural, obj, nil, celconfig.RuntimeCELCostBudget)
+	for _, e := range errs {
+		switch e.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return append(errs, field.Invalid(nil, nil,
+				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		}
+	}
+	ruled, _ := v.rules.Validate(ctx, nil, v.Structural, obj, before, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, ruled...)
+}
+
+// validateUpdate validates a changed object, or its status, by the schema.
+func (v *Version) validateUpdate(obj, old map[string]any, subresource string, correlated *common.CorrelatedObject) field.ErrorList {
+	if subresource == "" {
+		return crdvalidation.ValidateCustomResourceUpdate(nil, obj, old, v.validator, crdvalidation.WithRatcheting(correlated))
+	}
+	status, ok := obj["status"]
+	if !ok || v.statusValidator == nil {
+		return nil
+	}
+	return crdvalidation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], v.statusValidator,
+		crdvalidation.WithRatcheting(correlated.Key("status")))
 }

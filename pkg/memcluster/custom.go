@@ -1,41 +1,96 @@
 package memcluster
 
 import (
-	"context"
 	"fmt"
 
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// coerce brings a custom resource into the form of its schema as the API server does when it reads one: metadata is what
-// metav1.ObjectMeta can hold, fields that are not declared are dropped, and defaults are filled in. It returns the paths of
-// what was dropped.
+// readDefinition returns a CustomResourceDefinition as it is stored once its kinds are served, and the kinds.
+func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructured.Unstructured, []*resource, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+		return nil, nil, err
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	if err := checkSupported(crd); err != nil {
+		return nil, nil, err
+	}
+	served, err := kinds.Defined(crd)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(served) == 0 {
+		return nil, nil, fmt.Errorf("it serves no version")
+	}
+	versions, err := kinds.Versions(crd)
+	if err != nil {
+		return nil, nil, err
+	}
+	var resources []*resource
+	for i, k := range served {
+		resources = append(resources, &resource{Kind: *k, singular: crd.Spec.Names.Singular, list: crd.Spec.Names.ListKind,
+			custom: versions[i], versions: versions, managers: map[string]*managedfields.FieldManager{}})
+	}
+	setEstablished(crd, now)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		return nil, nil, err
+	}
+	stored := &unstructured.Unstructured{Object: content}
+	stored.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return stored, resources, nil
+}
+
+func checkSupported(crd *apiextensionsv1.CustomResourceDefinition) error {
+	if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensionsv1.NoneConverter {
+		return unsupported("conversion by webhooks")
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Served && len(v.SelectableFields) > 0 {
+			return fmt.Errorf("version %s: %w", v.Name, unsupported("selectableFields"))
+		}
+	}
+	return nil
+}
+
+// setEstablished gives a definition the status that it has once its kinds are served.
+func setEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			crd.Status.StoredVersions = []string{v.Name}
+		}
+	}
+	for condition, reason := range map[apiextensionsv1.CustomResourceDefinitionConditionType]string{
+		apiextensionsv1.NamesAccepted: "NoConflicts", apiextensionsv1.Established: "InitialNamesAccepted"} {
+		crd.Status.Conditions = append(crd.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: condition, Status: apiextensionsv1.ConditionTrue, Reason: reason, LastTransitionTime: now})
+	}
+}
+
+// coerce brings a custom resource into the form of its schema, as the API server does when it reads one: metadata is what
+// metav1.ObjectMeta can hold, undeclared fields are dropped, and defaults are filled in. It returns the paths of what was dropped.
 func (r *resource) coerce(u *unstructured.Unstructured) (unknown []string, err error) {
 	apiVersion, kind := u.Object["apiVersion"], u.Object["kind"]
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return nil, err
 	}
-	s := r.custom.structural[r.GVK.Version]
-	unknown = append(
-		unknown,
-		pruning.PruneWithOptions(u.Object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
-	defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, s)
-	coerced, paths := objectmeta.CoerceWithOptions(nil, u.Object, s, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
-	if coerced != nil {
-		return nil, coerced
+	unknown = append(unknown, r.custom.Coerce(u.Object)...)
+	invalid, paths := objectmeta.CoerceWithOptions(nil, u.Object, r.custom.Structural, false,
+		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	if invalid != nil {
+		return nil, invalid
 	}
 	u.Object["apiVersion"], u.Object["kind"] = apiVersion, kind
 	if found {
@@ -43,60 +98,23 @@ func (r *resource) coerce(u *unstructured.Unstructured) (unknown []string, err e
 			return nil, err
 		}
 	}
-	defaulting.Default(u.Object, s)
 	return append(unknown, paths...), nil
 }
 
-// validate adds to errs what is wrong with a custom resource by its schema, its lists and its rules. old is nil for a new one.
-func (r *resource) validate(ctx context.Context, u, old *unstructured.Unstructured, sub string, errs field.ErrorList) field.ErrorList {
-	s := r.custom.structural[r.GVK.Version]
-	var before any
-	var options []cel.Option
+// validate adds to errs what is wrong with a custom resource. old is nil for a new one.
+func (c *call) validate(u, old *unstructured.Unstructured, errs field.ErrorList) field.ErrorList {
+	r := c.resource
 	if u.GetAPIVersion() != r.GVK.GroupVersion().String() {
 		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), u.GetAPIVersion(), "must be "+r.GVK.GroupVersion().String())}
 	}
 	if u.GetKind() != r.GVK.Kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), u.GetKind(), "must be "+r.GVK.Kind)}
 	}
-	if old == nil {
-		errs = append(errs, crdvalidation.ValidateCustomResource(nil, u.Object, r.custom.validator)...)
-	} else {
+	var before map[string]any
+	if old != nil {
 		before = old.Object
-		correlated := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: s})
-		options = append(options, cel.WithRatcheting(correlated))
-		errs = append(errs, r.validateUpdate(u, old, sub, correlated)...)
 	}
-	if sub == "" {
-		errs = append(errs, objectmeta.Validate(ctx, nil, u.Object, s, false)...)
-	}
-	if old == nil || len(listtype.ValidateListSetsAndMaps(nil, s, old.Object)) == 0 {
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s, u.Object)...)
-	}
-	if r.custom.rules == nil {
-		return errs
-	}
-	for _, e := range errs {
-		switch e.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return append(errs, field.Invalid(nil, nil,
-				"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
-		}
-	}
-	ruled, _ := r.custom.rules.Validate(ctx, nil, s, u.Object, before, celconfig.RuntimeCELCostBudget, options...)
-	return append(errs, ruled...)
-}
-
-// validateUpdate passes over what was wrong before and has not been changed.
-func (r *resource) validateUpdate(u, old *unstructured.Unstructured, sub string, correlated *common.CorrelatedObject) field.ErrorList {
-	if sub == "" {
-		return crdvalidation.ValidateCustomResourceUpdate(nil, u.Object, old.Object, r.custom.validator, crdvalidation.WithRatcheting(correlated))
-	}
-	state, ok := u.Object["status"]
-	if !ok || r.custom.ofState == nil {
-		return nil
-	}
-	return crdvalidation.ValidateCustomResourceUpdate(field.NewPath("status"), state, old.Object["status"], r.custom.ofState,
-		crdvalidation.WithRatcheting(correlated.Key("status")))
+	return r.custom.ValidateWrite(c.http.Context(), u.Object, before, c.sub, errs)
 }
 
 // view returns an object as a resource shows it, which may be of another version than the one that it was written at. The

@@ -95,13 +95,7 @@ func validateNew(call *call, u *unstructured.Unstructured) field.ErrorList {
 	var errs field.ErrorList
 	meta := field.NewPath("metadata")
 	if r := call.resource; r.custom != nil {
-		errs = r.validate(
-			call.http.Context(),
-			u,
-			nil,
-			"",
-			validation.ValidateObjectMetaAccessor(u, r.Namespaced, validation.NameIsDNSSubdomain, meta),
-		)
+		errs = call.validate(u, nil, validation.ValidateObjectMetaAccessor(u, r.Namespaced, validation.NameIsDNSSubdomain, meta))
 	} else {
 		errs = validation.ValidateObjectMetaAccessor(u, r.Namespaced, r.nameRule(), meta)
 		errs = append(errs, validateFinalizers(u, meta)...)
@@ -132,7 +126,7 @@ func validateUpdate(call *call, u, live *unstructured.Unstructured) field.ErrorL
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(u, live, meta)...)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(u, live, meta)...) // each kind's strategy does it again
 	if r.custom != nil {
-		return r.validate(call.http.Context(), u, live, call.sub, errs)
+		return call.validate(u, live, errs)
 	}
 	errs = append(errs, validation.ValidateObjectMetaAccessor(u, r.Namespaced, r.nameRule(), meta)...)
 	return append(errs, validateFinalizers(u, meta)...)

@@ -1,9 +1,6 @@
 package memcluster
 
 import (
-	"maps"
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +16,8 @@ import (
 type resource struct {
 	kinds.Kind
 	singular, list string
-	custom         *custom // nil for a built-in kind
+	custom         *kinds.Version   // nil for a built-in kind
+	versions       []*kinds.Version // those that are served of a custom kind
 	// managers are by subresource, made when the first is needed.
 	managers map[string]*managedfields.FieldManager
 }
@@ -134,19 +132,11 @@ func (r *resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Fi
 	default:
 		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels"), fieldpath.MakePathOrDie("spec"))
 	}
-	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
-	for _, version := range r.versions() {
-		sets[fieldpath.APIVersion(schema.GroupVersion{Group: r.GVK.Group, Version: version}.String())] = reset
+	sets := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(r.GVK.GroupVersion().String()): reset}
+	for _, v := range r.versions {
+		sets[fieldpath.APIVersion(schema.GroupVersion{Group: r.GVK.Group, Version: v.Name}.String())] = reset
 	}
 	return fieldpath.NewExcludeFilterSetMap(sets)
-}
-
-// versions are those at which objects of the kind can have been written.
-func (r *resource) versions() []string {
-	if r.custom == nil {
-		return []string{r.GVK.Version}
-	}
-	return slices.Sorted(maps.Keys(r.custom.structural))
 }
 
 func (r *resource) typeMeta() metav1.TypeMeta {

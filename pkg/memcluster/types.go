@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,19 +14,25 @@ import (
 
 // types say which lists of a kind are keyed and which maps atomic, at every version of the kind.
 func (r *resource) types() (managedfields.TypeConverter, error) {
-	if r.custom != nil {
-		models := map[string]*spec.Schema{}
-		for version, s := range r.custom.schemas {
-			models[version] = modelOf(schema.GroupVersionKind{Group: r.GVK.Group, Version: version, Kind: r.GVK.Kind}, s)
-			models[version].Properties["metadata"] = metadataSchema()
-		}
-		return managedfields.NewTypeConverter(models, false)
-	}
 	s, err := r.schema()
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", r.GVK.Kind, err)
 	}
-	return managedfields.NewTypeConverter(map[string]*spec.Schema{"": modelOf(r.GVK, s)}, false)
+	models := map[string]*spec.Schema{r.GVK.Version: modelOf(r.GVK, s)}
+	if r.custom == nil {
+		return managedfields.NewTypeConverter(models, false)
+	}
+	// A CustomResourceDefinition says nothing about metadata, which is that of every other kind.
+	namespace, err := builtinSchema(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of metadata: %w", err)
+	}
+	for _, v := range r.versions {
+		model := modelOf(schema.GroupVersionKind{Group: r.GVK.Group, Version: v.Name, Kind: r.GVK.Kind}, v.Schema)
+		model.Properties["metadata"] = namespace.Properties["metadata"]
+		models[v.Name] = model
+	}
+	return managedfields.NewTypeConverter(models, false)
 }
 
 // modelOf is a copy of a schema that says which kind it is of.
@@ -43,35 +50,6 @@ func modelOf(gvk schema.GroupVersionKind, s *spec.Schema) *spec.Schema {
 		map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind},
 	})
 	return &whole
-}
-
-// metadataSchema is the schema of metadata, which a CustomResourceDefinition does not have, as far as server-side apply asks
-// for it.
-func metadataSchema() spec.Schema {
-	text := spec.StringProperty
-	owner := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
-		"apiVersion": *text(), "kind": *text(), "name": *text(), "uid": *text(),
-		"controller": *spec.BooleanProperty(), "blockOwnerDeletion": *spec.BooleanProperty(),
-	}}}
-	owner.AddExtension("x-kubernetes-map-type", "atomic")
-	keyed := spec.ArrayProperty(owner)
-	keyed.AddExtension("x-kubernetes-list-type", "map")
-	keyed.AddExtension("x-kubernetes-list-map-keys", []any{"uid"})
-	set := spec.ArrayProperty(text())
-	set.AddExtension("x-kubernetes-list-type", "set")
-	m := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
-		"labels": *spec.MapProperty(text()), "annotations": *spec.MapProperty(text()),
-		"ownerReferences": *keyed, "finalizers": *set,
-		"generation": *spec.Int64Property(), "deletionGracePeriodSeconds": *spec.Int64Property(),
-	}}}
-	for _, name := range []string{"name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
-		"selfLink"} {
-		m.Properties[name] = *text()
-	}
-	anything := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
-	anything.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	m.Properties["managedFields"] = *spec.ArrayProperty(anything)
-	return m
 }
 
 func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
