@@ -20,7 +20,6 @@ import (
 // the goroutine that makes it, one at a time.
 type Cluster struct {
 	deliver      func(Watch, Event) Delivery
-	collect      bool
 	anyNamespace bool
 	clock        func() time.Time
 
@@ -31,29 +30,24 @@ type Cluster struct {
 	version, forgotten uint64
 	history            []change
 	watches            map[*stream]struct{}
-	made               int
+	lastID             int // of the uids and generated names
 }
 
-// Option changes a Cluster at its making.
+// Option is an option of New.
 type Option func(*Cluster)
 
-// WithDelivery has f asked how each watch delivers each event; without it every event is delivered at once. f is called while
-// the cluster is locked: it must not make requests.
+// WithDelivery makes f decide when each watch delivers each event; without it, every event is delivered at once. f is called
+// while the cluster is locked: it must not make requests.
 func WithDelivery(f func(Watch, Event) Delivery) Option {
 	return func(c *Cluster) { c.deliver = f }
 }
 
-// WithGarbageCollection has CollectGarbage run after each write.
-func WithGarbageCollection() Option {
-	return func(c *Cluster) { c.collect = true }
-}
-
-// WithAnyNamespace has every namespace be there, but for one that was made and is gone again.
+// WithAnyNamespace lets objects be created in namespaces that do not exist.
 func WithAnyNamespace() Option {
 	return func(c *Cluster) { c.anyNamespace = true }
 }
 
-// WithClock has objects be made and deleted at the time that now tells, not at that of time.Now.
+// WithClock makes creationTimestamp and deletionTimestamp the time of now, not of time.Now.
 func WithClock(now func() time.Time) Option {
 	return func(c *Cluster) { c.clock = now }
 }
@@ -85,8 +79,8 @@ func (c *Cluster) Config() *rest.Config {
 		ContentConfig: rest.ContentConfig{ContentType: asJSON, AcceptContentTypes: asJSON}} // typed clients send protobuf
 }
 
-// Define serves the kinds of CustomResourceDefinitions, and keeps the definitions as objects. A definition that is there
-// already is replaced.
+// Define serves the kinds of CustomResourceDefinitions, and stores the definitions as objects. A definition that exists is
+// replaced.
 func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +102,8 @@ func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
 	return nil
 }
 
-// Put stores an object as it is, whatever stands in its place: no validation, no defaults, no managedFields. uid,
-// resourceVersion, generation and creationTimestamp are filled in where they are missing. It returns the object as stored.
+// Put creates or replaces an object as it is: no validation, no defaults, no managedFields. A missing uid, resourceVersion,
+// generation and creationTimestamp are filled in. It returns the object as stored.
 func (c *Cluster) Put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +114,7 @@ func (c *Cluster) Put(object *unstructured.Unstructured) (*unstructured.Unstruct
 	return c.put(r, object).DeepCopy(), nil
 }
 
-// Objects returns the objects of a resource as it shows them, in the order of their names. They must not be changed.
+// Objects returns the objects of a resource, ordered by namespace and name. They must not be changed.
 func (c *Cluster) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +128,9 @@ func (c *Cluster) Objects(gvr schema.GroupVersionResource) []*unstructured.Unstr
 			list = append(list, u)
 		}
 	}
-	slices.SortFunc(list, func(a, b *unstructured.Unstructured) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	slices.SortFunc(list, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(nameOf(a).String(), nameOf(b).String())
+	})
 	return list
 }
 
@@ -175,7 +171,7 @@ func (c *Cluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.serve(request, body), nil
 }
 
-// resourceOf finds a kind that is served; nil for none.
+// resourceOf returns the resource of a kind; nil if it is not served.
 func (c *Cluster) resourceOf(gvk schema.GroupVersionKind) *resource {
 	for _, r := range c.resources {
 		if r.GVK == gvk {
@@ -191,6 +187,6 @@ func nameOf(u *unstructured.Unstructured) types.NamespacedName {
 
 // newUID counts, so that every run has the same uids.
 func (c *Cluster) newUID() types.UID {
-	c.made++
-	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", c.made))
+	c.lastID++
+	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", c.lastID))
 }

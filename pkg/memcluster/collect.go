@@ -15,21 +15,17 @@ import (
 // collector is the field manager of what the garbage collector writes.
 const collector = "kube-controller-manager"
 
-// CollectGarbage does what the garbage collector and the namespace controller of kube-controller-manager do, until nothing is
-// left to do, and returns what it did, a line for each write.
+// CollectGarbage does the work of kube-controller-manager's garbage collector and namespace controller until nothing is left to
+// do, and returns what it did, a line for each write.
 func (c *Cluster) CollectGarbage() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.collectGarbage()
-}
-
-func (c *Cluster) collectGarbage() []string {
 	var done []string
 	for {
 		before := len(done)
 		for _, at := range c.all() {
 			if did := c.collectOne(at); did != "" {
-				done = append(done, did+" "+at.resource.GVR.GroupResource().String()+" "+strings.TrimPrefix(keyOf(at.object), "/"))
+				done = append(done, did+" "+at.resource.GVR.GroupResource().String()+" "+strings.TrimPrefix(nameOf(at.object).String(), "/"))
 			}
 		}
 		if len(done) == before {
@@ -44,7 +40,7 @@ type placed struct {
 	object   *unstructured.Unstructured
 }
 
-// all returns every object, in an order that is the same in every run.
+// all returns every object, in the same order in every run.
 func (c *Cluster) all() []placed {
 	var out []placed
 	for _, objects := range c.objects {
@@ -56,14 +52,14 @@ func (c *Cluster) all() []placed {
 	}
 	slices.SortStableFunc(out, func(a, b placed) int {
 		return strings.Compare(
-			a.resource.GVR.GroupResource().String()+" "+keyOf(a.object),
-			b.resource.GVR.GroupResource().String()+" "+keyOf(b.object),
+			a.resource.GVR.GroupResource().String()+" "+nameOf(a.object).String(),
+			b.resource.GVR.GroupResource().String()+" "+nameOf(b.object).String(),
 		)
 	})
 	return out
 }
 
-// collectOne does the next thing to one object, and says what; "" for nothing.
+// collectOne does the next step for one object, and returns what it did; "" for nothing.
 func (c *Cluster) collectOne(at placed) string {
 	u := c.objects[at.resource.GVR.GroupResource()][nameOf(at.object)]
 	if u == nil || u.GetUID() != at.object.GetUID() {
@@ -77,14 +73,14 @@ func (c *Cluster) collectOne(at placed) string {
 	default:
 		return c.collectOwner(at)
 	}
-	if namespace := c.objects[corev1.Resource("namespaces")][nameKey{Name: u.GetNamespace()}]; namespace != nil &&
+	if namespace := c.objects[corev1.Resource("namespaces")][types.NamespacedName{Name: u.GetNamespace()}]; namespace != nil &&
 		namespace.GetDeletionTimestamp() != nil {
 		return c.collectDelete(at, metav1.DeletePropagationBackground, "deleted with its namespace")
 	}
 	return c.collectDependent(at)
 }
 
-// collectOwner does for an owner that is being deleted what its finalizers ask for.
+// collectOwner handles the finalizers of an owner that is being deleted.
 func (c *Cluster) collectOwner(at placed) string {
 	dependents := c.dependents(at.object.GetUID())
 	switch {
@@ -92,7 +88,7 @@ func (c *Cluster) collectOwner(at placed) string {
 		if len(dependents) > 0 {
 			return c.collectWrite(
 				dependents[0],
-				"removed an owner that leaves its dependents from "+keyOf(dependents[0].object)+", for",
+				"removed an owner that leaves its dependents from "+nameOf(dependents[0].object).String()+", for",
 				func(u *unstructured.Unstructured) {
 					dropOwners(u, at.object.GetUID())
 				},
@@ -112,7 +108,7 @@ func (c *Cluster) collectOwner(at placed) string {
 	return ""
 }
 
-// collectDependent deletes an object whose owners are gone, or takes the owners that are gone off it.
+// collectDependent deletes an object without a living owner, or removes the references to owners that are gone.
 func (c *Cluster) collectDependent(at placed) string {
 	var solid, dangling, waiting []types.UID
 	for _, reference := range at.object.GetOwnerReferences() {
@@ -146,14 +142,14 @@ func (c *Cluster) collectDependent(at placed) string {
 	return c.collectDelete(at, policy, "deleted")
 }
 
-// owner finds the object that a reference is about; resolvable is false where it cannot be told: the kind is not served, or the
-// owner would have to be in a namespace and the dependent is in none.
+// owner returns the object that a reference names, nil if it is gone. resolvable is false if that is unknown: its kind is not served,
+// or it is namespaced and the dependent is not.
 func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unstructured.Unstructured, resolvable bool) {
 	r := c.resourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
 	if r == nil || r.Namespaced && !at.resource.Namespaced {
 		return nil, false
 	}
-	name := nameKey{Name: reference.Name}
+	name := types.NamespacedName{Name: reference.Name}
 	if r.Namespaced {
 		name.Namespace = at.object.GetNamespace()
 	}
@@ -170,7 +166,7 @@ func (c *Cluster) dependents(uid types.UID) []placed {
 	})
 }
 
-// collectNamespace removes a namespace that is being deleted once nothing is in it.
+// collectNamespace removes a terminating namespace once it is empty.
 func (c *Cluster) collectNamespace(at placed) string {
 	if len(at.object.GetFinalizers()) > 0 ||
 		slices.ContainsFunc(c.all(), func(other placed) bool { return other.object.GetNamespace() == at.object.GetName() }) {
@@ -192,7 +188,7 @@ func (c *Cluster) collectDelete(at placed, policy metav1.DeletionPropagation, di
 	return did + " (finalizers hold it)"
 }
 
-// collectWrite changes an object as the collector's patches do.
+// collectWrite changes an object as a patch of the collector does.
 func (c *Cluster) collectWrite(at placed, did string, mutate func(*unstructured.Unstructured)) string {
 	u := at.object.DeepCopy()
 	mutate(u)
@@ -215,7 +211,7 @@ func dropOwners(u *unstructured.Unstructured, uids ...types.UID) {
 	)
 }
 
-// orNil has an empty list not be written.
+// orNil makes the setters remove the field if the list is empty.
 func orNil[T any](list []T) []T {
 	if len(list) == 0 {
 		return nil
@@ -228,9 +224,9 @@ const nameSuffixes = "bcdfghjklmnpqrstvwxz2456789"
 
 // generateName counts, so that every run has the same names.
 func (c *Cluster) generateName(prefix string) string {
-	c.made++
+	c.lastID++
 	suffix := ""
-	for n := c.made; len(suffix) < 5; n /= len(nameSuffixes) {
+	for n := c.lastID; len(suffix) < 5; n /= len(nameSuffixes) {
 		suffix = string(nameSuffixes[n%len(nameSuffixes)]) + suffix
 	}
 	return fmt.Sprintf("%.58s%s", prefix, suffix)

@@ -117,8 +117,8 @@ func (c *call) validate(u, old *unstructured.Unstructured, errs field.ErrorList)
 	return r.custom.ValidateWrite(c.http.Context(), u.Object, before, c.sub, errs)
 }
 
-// view returns an object as a resource shows it, which may be of another version than the one that it was written at. The
-// result must not be changed.
+// view returns an object at the version of the resource, which may not be the one that it was written at. The result must not
+// be changed.
 func (r *resource) view(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u == nil || u.GetAPIVersion() == r.GVK.GroupVersion().String() {
 		return u, nil

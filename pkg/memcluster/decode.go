@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -19,26 +20,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
-// untyped has custom resources read as they are.
-type untyped struct{ runtime.ObjectTyper }
-
-// New implements runtime.ObjectCreater.
-func (untyped) New(gvk schema.GroupVersionKind) (runtime.Object, error) { return blank(gvk), nil }
-
-// ObjectKinds implements runtime.ObjectTyper.
-func (untyped) ObjectKinds(in runtime.Object) ([]schema.GroupVersionKind, bool, error) {
-	return []schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()}, false, nil
-}
-
+// serializers are by whether they are for custom kinds, and by media type.
 var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	out := map[bool]map[string]runtime.Serializer{}
 	for _, custom := range []bool{false, true} {
 		maker, typer := runtime.ObjectCreater(clientscheme.Scheme), runtime.ObjectTyper(clientscheme.Scheme)
 		if custom {
-			maker, typer = untyped{}, untyped{}
+			maker, typer = unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
 		}
 		out[custom] = map[string]runtime.Serializer{}
-		for _, mediaType := range []string{"application/json", "application/yaml"} {
+		for _, mediaType := range []string{asJSON, "application/yaml"} {
 			out[custom][mediaType] = json.NewSerializerWithOptions(json.DefaultMetaFactory, maker, typer,
 				json.SerializerOptions{Strict: true, Yaml: mediaType == "application/yaml"})
 		}
@@ -46,12 +37,21 @@ var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	return out
 })
 
-// decode reads an object of the resource as the API server does: in the form that it is stored in, with defaults. The strict
-// errors are about fields that the kind does not have, or that are there twice.
-func (r *resource) decode(body []byte, mediaType string) (u *unstructured.Unstructured, strict []error, err error) {
+// decode reads an object of the resource as the API server does: in the form that it is stored in, with defaults. Unknown and
+// duplicate fields are an error if the request validates fields strictly.
+func (r *resource) decode(body []byte, mediaType string, o options) (*unstructured.Unstructured, error) {
+	u, strict, err := r.decodeStrict(body, mediaType)
+	if err == nil && len(strict) > 0 && o.validation == metav1.FieldValidationStrict {
+		err = runtime.NewStrictDecodingError(strict)
+	}
+	return u, err
+}
+
+// decodeStrict is decode; strict are the errors about unknown and duplicate fields.
+func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.Unstructured, strict []error, err error) {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	if mediaType == "" {
-		mediaType = "application/json"
+		mediaType = asJSON
 	}
 	serializer := serializers()[r.custom != nil][mediaType]
 	if serializer == nil {
@@ -71,7 +71,7 @@ func (r *resource) decode(body []byte, mediaType string) (u *unstructured.Unstru
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s", gvk.Kind, r.GVK.Version, r.GVK.Kind))
 	}
 	if r.custom == nil {
-		u, err = r.untype(object)
+		u, err = r.toUnstructured(object)
 		return u, strict, err
 	}
 	u = object.(*unstructured.Unstructured)
@@ -82,27 +82,19 @@ func (r *resource) decode(body []byte, mediaType string) (u *unstructured.Unstru
 	return u, strict, err
 }
 
-// read is decode for the body of a request, which is an object.
+// read decodes the body of a request.
 func (c *call) read(o options) (*unstructured.Unstructured, error) {
-	u, strict, err := c.resource.decode(c.body, c.http.Header.Get("Content-Type"))
-	if err == nil && len(strict) > 0 && o.validation == metav1.FieldValidationStrict {
-		err = runtime.NewStrictDecodingError(strict)
-	}
-	if err == nil {
-		return u, nil
-	}
+	u, err := c.resource.decode(c.body, c.http.Header.Get("Content-Type"), o)
 	var known apierrors.APIStatus
-	if errors.As(err, &known) {
-		return nil, err
+	if err == nil || errors.As(err, &known) {
+		return u, err
 	}
-	return nil, apierrors.NewBadRequest(
-		fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", c.resource.GVK.Kind, c.resource.GVK.Version,
-			c.resource.GVK.Kind, err),
-	)
+	gvk := c.resource.GVK
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
 }
 
-// normal brings an object that was merged from an apply into the form that it is stored in.
-func (r *resource) normal(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// normalize brings an object that an apply has merged into the form that it is stored in.
+func (r *resource) normalize(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if r.custom != nil {
 		_, err := r.coerce(u)
 		return u, err
@@ -114,10 +106,10 @@ func (r *resource) normal(u *unstructured.Unstructured) (*unstructured.Unstructu
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
 		return nil, err
 	}
-	return r.untype(object)
+	return r.toUnstructured(object)
 }
 
-// blank is an object without content, as the Go type of a built-in kind has it.
+// blank is an object without content; that of a built-in kind has the fields that its Go type never omits.
 func (r *resource) blank() (*unstructured.Unstructured, error) {
 	if r.custom != nil {
 		return blank(r.GVK), nil
@@ -135,8 +127,8 @@ func (r *resource) blank() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// untype returns a built-in object as JSON has it, with the defaults that its schema names.
-func (r *resource) untype(object runtime.Object) (*unstructured.Unstructured, error) {
+// toUnstructured returns a built-in object with the defaults in its schema.
+func (r *resource) toUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
@@ -150,7 +142,7 @@ func (r *resource) untype(object runtime.Object) (*unstructured.Unstructured, er
 	u.SetGroupVersionKind(r.GVK)
 	switch r.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}:
-		normalSecret(content)
+		normalizeSecret(content)
 	case schema.GroupKind{Kind: "Namespace"}:
 		labels := u.GetLabels()
 		if labels == nil {
@@ -164,8 +156,8 @@ func (r *resource) untype(object runtime.Object) (*unstructured.Unstructured, er
 	return u, nil
 }
 
-// normalSecret has a Secret's stringData become data, and gives it a type.
-func normalSecret(content map[string]any) {
+// normalizeSecret moves stringData to data, and sets the default type.
+func normalizeSecret(content map[string]any) {
 	if texts, ok := content["stringData"].(map[string]any); ok {
 		data, _ := content["data"].(map[string]any)
 		if data == nil {

@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
-// delete answers a DELETE of one object. Nothing is deleted gracefully: where no finalizer holds the object, it is gone at
-// once, as a Pod that runs on no node.
+// delete answers a DELETE of one object. Nothing is deleted gracefully: an object without finalizers is gone at once, as a Pod
+// without a node is.
 func (c *Cluster) delete(call *call) (any, int, error) {
 	o, err := call.deleteOptions()
 	if err != nil {
@@ -37,7 +38,7 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 		if len(o.DryRun) == 0 {
 			c.remove(r, live)
 		}
-		if returned.Has(r.GVK.Kind) && r.custom == nil {
+		if returnedOnDelete.Has(r.GVK.Kind) && r.custom == nil {
 			return live, http.StatusOK, nil
 		}
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
@@ -83,8 +84,8 @@ func checkPreconditions(r *resource, live *unstructured.Unstructured, p *metav1.
 	return nil
 }
 
-// deletionFinalizers are the finalizers of an object whose deletion begins: those of the garbage collector say what becomes of
-// its dependents.
+// deletionFinalizers are the finalizers of an object whose deletion begins: its own, and the one by which the garbage collector
+// orphans its dependents or deletes them first.
 func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []string {
 	const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
 	if r.isNamespace() {
@@ -103,7 +104,7 @@ func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []
 		add = orphan
 	case slices.Contains(have, foreground):
 		add = foreground
-	case r.orphans():
+	case r.orphansByDefault():
 		add = orphan
 	}
 	var out []string
@@ -121,7 +122,7 @@ func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []
 	return out
 }
 
-// markDeleted has an object be terminating.
+// markDeleted makes an object terminating.
 func (c *Cluster) markDeleted(r *resource, u *unstructured.Unstructured) {
 	if u.GetDeletionTimestamp() != nil {
 		return
@@ -138,19 +139,19 @@ func (c *Cluster) markDeleted(r *resource, u *unstructured.Unstructured) {
 	u.SetDeletionGracePeriodSeconds(&seconds)
 }
 
-// commit stores u under a new resourceVersion and tells the watches. old is nil for a new object.
+// commit stores u under a new resourceVersion and notifies the watches. old is nil for a new object.
 func (c *Cluster) commit(r *resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
 	c.version++
 	u.SetResourceVersion(strconv.FormatUint(c.version, 10))
 	if c.objects[r.GVR.GroupResource()] == nil {
-		c.objects[r.GVR.GroupResource()] = map[nameKey]*unstructured.Unstructured{}
+		c.objects[r.GVR.GroupResource()] = map[types.NamespacedName]*unstructured.Unstructured{}
 	}
 	c.objects[r.GVR.GroupResource()][nameOf(u)] = u
 	c.record(change{version: c.version, resource: r.GVR.GroupResource(), old: old, new: u})
 	return u
 }
 
-// commitChange is commit where anything is changed.
+// commitChange is commit if anything has changed.
 func (c *Cluster) commitChange(r *resource, old, u *unstructured.Unstructured) *unstructured.Unstructured {
 	if equal(old, u) {
 		return old
@@ -158,7 +159,7 @@ func (c *Cluster) commitChange(r *resource, old, u *unstructured.Unstructured) *
 	return c.commit(r, old, u)
 }
 
-// remove takes an object away and tells the watches.
+// remove removes an object and notifies the watches.
 func (c *Cluster) remove(r *resource, u *unstructured.Unstructured) {
 	c.version++
 	delete(c.objects[r.GVR.GroupResource()], nameOf(u))

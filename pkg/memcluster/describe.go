@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -22,43 +23,45 @@ const (
 	asAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// describe answers what is about the API and not about objects: discovery, OpenAPI and the version. It returns nil for any
-// other path.
+// describe answers requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other path.
 func (c *Cluster) describe(path, accept string) (document []byte, contentType string) {
 	parts := strings.Split(path, "/")
 	switch {
 	case path == "version":
-		return encode(
-			apiversion.Info{Major: "1", Minor: strings.TrimPrefix(kinds.BuiltinVersion(), "1."), GitVersion: "v" + kinds.BuiltinVersion() + ".0"},
-		), asJSON
+		built := kinds.BuiltinVersion()
+		return encode(apiversion.Info{Major: "1", Minor: strings.TrimPrefix(built, "1."), GitVersion: "v" + built + ".0"}), asJSON
 	case path == "openapi/v3":
 		return c.openapiPaths(), asJSON
 	case strings.HasPrefix(path, "openapi/v3/"):
 		return c.document(groupVersion(parts[2:]), true).text, asJSON
 	case parts[0] == "api" || parts[0] == "apis":
-		return c.discovery(path, parts, accept)
+		return c.discovery(parts, accept)
 	}
 	return nil, ""
 }
 
-func (c *Cluster) discovery(path string, parts []string, accept string) (document []byte, contentType string) {
+func (c *Cluster) discovery(parts []string, accept string) (document []byte, contentType string) {
+	isCore := parts[0] == "api"
+	aggregated := c.aggregated(isCore)
+	groups, resources, _ := discovery.SplitGroupsAndResources(aggregated) // the errors are about stale versions
 	switch {
 	case len(parts) == 1 && strings.Contains(accept, asAggregated):
-		return c.aggregated(path == "api"), asAggregated
-	case path == "api":
+		return encode(aggregated), asAggregated
+	case len(parts) == 1 && isCore:
 		return encode(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}), asJSON
-	case path == "apis":
-		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-		for _, name := range c.groups() {
-			list.Groups = append(list.Groups, *c.group(name))
+	case len(parts) == 1:
+		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
+		return encode(groups), asJSON
+	case len(parts) == 2 && !isCore:
+		for _, group := range groups.Groups {
+			if group.Name == parts[1] {
+				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+				return encode(group), asJSON
+			}
 		}
-		return encode(list), asJSON
-	case len(parts) == 2 && parts[0] == "apis":
-		if group := c.group(parts[1]); len(group.Versions) > 0 {
-			return encode(group), asJSON
-		}
-	case len(parts) == 2 && parts[0] == "api", len(parts) == 3 && parts[0] == "apis":
-		if list := c.apiResources(groupVersion(parts)); len(list.APIResources) > 0 {
+	case len(parts) == 2, len(parts) == 3 && !isCore:
+		if list := resources[groupVersion(parts)]; list != nil {
+			list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
 			return encode(list), asJSON
 		}
 	}
@@ -73,33 +76,7 @@ func groupVersion(parts []string) schema.GroupVersion {
 	return schema.GroupVersion{Version: parts[len(parts)-1]}
 }
 
-// groups are the names of the groups besides the core's.
-func (c *Cluster) groups() []string {
-	var names []string
-	for gvr := range c.resources {
-		if gvr.Group != "" {
-			names = append(names, gvr.Group)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func (c *Cluster) group(name string) *metav1.APIGroup {
-	group := &metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
-	for _, r := range c.sorted() {
-		gv := metav1.GroupVersionForDiscovery{GroupVersion: r.GVK.GroupVersion().String(), Version: r.GVK.Version}
-		if r.GVK.Group == name && !slices.Contains(group.Versions, gv) {
-			group.Versions = append(group.Versions, gv)
-		}
-	}
-	if len(group.Versions) > 0 {
-		group.PreferredVersion = group.Versions[0]
-	}
-	return group
-}
-
-// sorted are the resources in the order in which discovery shows them: the newest stable version of a group first.
+// sorted are the resources in the order of discovery: the newest stable version of a group first.
 func (c *Cluster) sorted() []*resource {
 	out := make([]*resource, 0, len(c.resources))
 	for _, r := range c.resources {
@@ -122,22 +99,6 @@ var (
 	statusVerbs = []string{"get", "patch", "update"}
 )
 
-func (c *Cluster) apiResources(gv schema.GroupVersion) *metav1.APIResourceList {
-	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
-	for _, r := range c.sorted() {
-		if r.GVK.GroupVersion() != gv {
-			continue
-		}
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.GVR.Resource, SingularName: r.singularName(),
-			Namespaced: r.Namespaced, Kind: r.GVK.Kind, Verbs: verbs})
-		if r.HasStatus {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.GVR.Resource + "/status", Namespaced: r.Namespaced,
-				Kind: r.GVK.Kind, Verbs: statusVerbs})
-		}
-	}
-	return list
-}
-
 func (r *resource) singularName() string {
 	if r.singular != "" {
 		return r.singular
@@ -145,27 +106,25 @@ func (r *resource) singularName() string {
 	return strings.ToLower(r.GVK.Kind)
 }
 
-// aggregated is discovery in one document: of the core, or of all other groups.
-func (c *Cluster) aggregated(core bool) []byte {
+// aggregated is discovery in one document, of the core group or of all others.
+func (c *Cluster) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
-	names := c.groups()
-	if core {
-		names = []string{""}
-	}
-	for _, name := range names {
-		group := discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		for _, v := range c.group(name).Versions {
-			at := discoveryv2.APIVersionDiscovery{Version: v.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent}
-			for _, r := range c.sorted() {
-				if r.GVK.GroupVersion() == (schema.GroupVersion{Group: name, Version: v.Version}) {
-					at.Resources = append(at.Resources, r.discovery())
-				}
-			}
-			group.Versions = append(group.Versions, at)
+	for _, r := range c.sorted() {
+		if core != (r.GVK.Group == "") {
+			continue
 		}
-		list.Items = append(list.Items, group)
+		if n := len(list.Items); n == 0 || list.Items[n-1].Name != r.GVK.Group {
+			list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: r.GVK.Group}})
+		}
+		group := &list.Items[len(list.Items)-1]
+		if n := len(group.Versions); n == 0 || group.Versions[n-1].Version != r.GVK.Version {
+			group.Versions = append(group.Versions,
+				discoveryv2.APIVersionDiscovery{Version: r.GVK.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent})
+		}
+		version := &group.Versions[len(group.Versions)-1]
+		version.Resources = append(version.Resources, r.discovery())
 	}
-	return encode(list)
+	return list
 }
 
 func (r *resource) discovery() discoveryv2.APIResourceDiscovery {
@@ -197,16 +156,16 @@ func (c *Cluster) openapiPaths() []byte {
 	return encode(map[string]any{"paths": paths})
 }
 
-// document is what OpenAPI says of a group and version.
+// document is the OpenAPI document of a group and version.
 type document struct {
 	text []byte
 	hash string
 }
 
-// builtinDocuments are those without custom kinds, which are the same in every cluster: *document by GroupVersion.
+// builtinDocuments are the documents without custom kinds, which are the same in every cluster: *document by GroupVersion.
 var builtinDocuments sync.Map
 
-// document returns that of a group and version. One of built-in kinds is large: it is made when it is needed, else nil.
+// document returns the document of a group and version. One of built-in kinds is large: nil if it is neither made nor needed yet.
 func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
 	custom := slices.ContainsFunc(slices.Collect(maps.Values(c.resources)), func(r *resource) bool {
 		return r.custom != nil && r.GVK.GroupVersion() == gv
@@ -225,7 +184,7 @@ func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
 	return d
 }
 
-// openapi has the schemas of the kinds of a group and version, references resolved, and no paths.
+// openapi is a document with the schemas of the kinds of a group and version, references resolved, and no paths.
 func (c *Cluster) openapi(gv schema.GroupVersion) []byte {
 	schemas := map[string]*spec.Schema{}
 	for _, r := range c.resources {

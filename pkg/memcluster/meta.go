@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// clearSystem takes off what only the server sets.
+// clearSystem removes the metadata that only the server sets.
 func clearSystem(u *unstructured.Unstructured) {
 	u.SetUID("")
 	u.SetCreationTimestamp(metav1.Time{})
@@ -23,7 +23,7 @@ func clearSystem(u *unstructured.Unstructured) {
 	u.SetSelfLink("")
 }
 
-// prepareUpdate returns u with what a write to the object, or to its status, leaves as it is in the live object.
+// prepareUpdate returns u with the fields of the live object that a write to the object, or to its status, does not change.
 func (r *resource) prepareUpdate(u, live *unstructured.Unstructured, sub string) *unstructured.Unstructured {
 	u.SetGeneration(live.GetGeneration())
 	kept := "status"
@@ -36,7 +36,7 @@ func (r *resource) prepareUpdate(u, live *unstructured.Unstructured, sub string)
 	if r.isNamespace() {
 		copyField(u.Object, live.Object, "spec")
 	}
-	if r.hasGeneration() && !equality.Semantic.DeepEqual(r.specified(u), r.specified(live)) {
+	if r.hasGeneration() && !equality.Semantic.DeepEqual(r.counted(u), r.counted(live)) {
 		u.SetGeneration(live.GetGeneration() + 1)
 	}
 	if u.GetUID() == "" {
@@ -64,8 +64,8 @@ func (r *resource) statusOnly(u, live *unstructured.Unstructured) *unstructured.
 	return out
 }
 
-// specified is what of an object a new generation counts changes of.
-func (r *resource) specified(u *unstructured.Unstructured) map[string]any {
+// counted is the part of an object whose changes increase metadata.generation.
+func (r *resource) counted(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		if key != "metadata" && (key != "status" || r.custom != nil && !r.HasStatus) {
@@ -83,7 +83,7 @@ func copyField(to, from map[string]any, field string) {
 	delete(to, field)
 }
 
-// pathSegment is what every name must be.
+// pathSegment is the rule for the names of all kinds.
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -106,7 +106,7 @@ func validateNew(call *call, u *unstructured.Unstructured) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(u, call.resource.Namespaced, pathSegment, meta)
 }
 
-// nameRule is the rule of the names of a built-in kind. Other rules than the usual one are listed here.
+// nameRule is the rule for the names of a built-in kind: a DNS subdomain, apart from the exceptions listed here.
 func (r *resource) nameRule() validation.ValidateNameFunc {
 	switch r.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
@@ -150,7 +150,7 @@ func validateFinalizers(u *unstructured.Unstructured, meta *field.Path) field.Er
 	return errs
 }
 
-// keepTimes leaves the times of managedFields as they were where nothing else of the object is changed.
+// keepTimes keeps the times in managedFields if nothing else of the object has changed.
 func keepTimes(u, live *unstructured.Unstructured) {
 	before, after := live.GetManagedFields(), u.GetManagedFields()
 	if len(before) != len(after) || !equality.Semantic.DeepEqual(timeless(before), timeless(after)) {
@@ -171,7 +171,7 @@ func timeless(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return entries
 }
 
-// dedupOwners takes out owner references that are there twice, word for word.
+// dedupOwners removes duplicate owner references.
 func dedupOwners(u *unstructured.Unstructured) {
 	owners := u.GetOwnerReferences()
 	var once []metav1.OwnerReference
@@ -183,8 +183,4 @@ func dedupOwners(u *unstructured.Unstructured) {
 	if len(once) < len(owners) {
 		u.SetOwnerReferences(once)
 	}
-}
-
-func groupKind(gr schema.GroupResource) schema.GroupKind {
-	return schema.GroupKind{Group: gr.Group, Kind: gr.Resource}
 }

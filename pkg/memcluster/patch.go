@@ -10,14 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// patch answers a PATCH of each type.
+// patch answers a PATCH.
 func (c *Cluster) patch(call *call) (any, int, error) {
 	kind, err := call.patchType()
 	if err != nil {
@@ -57,7 +56,7 @@ func (c *Cluster) patch(call *call) (any, int, error) {
 	return out, http.StatusOK, err
 }
 
-// patchType is what kind of patch the body is.
+// patchType is the type of the patch in the body.
 func (c *call) patchType() (types.PatchType, error) {
 	mediaType, _, _ := strings.Cut(c.http.Header.Get("Content-Type"), ";")
 	kind := types.PatchType(mediaType)
@@ -70,7 +69,7 @@ func (c *call) patchType() (types.PatchType, error) {
 	return kind, nil
 }
 
-// changeByApply merges the document of a server-side apply.
+// changeByApply merges the document of a server-side apply into the live object, nil for none.
 func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType, o options) (*unstructured.Unstructured, error) {
 	document := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(c.body, &document.Object); err != nil {
@@ -95,7 +94,7 @@ func (c *call) changeByApply(live *unstructured.Unstructured, _ types.PatchType,
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
 		}
 	}
-	return c.resource.normal(merged.(*unstructured.Unstructured))
+	return c.resource.normalize(merged.(*unstructured.Unstructured))
 }
 
 // changeByPatch changes the live object by a JSON patch or a merge patch.
@@ -119,16 +118,10 @@ func (c *call) changeByPatch(live *unstructured.Unstructured, kind types.PatchTy
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	u, strict, err := c.resource.decode(after, "application/json")
-	if err == nil && len(strict) > 0 && o.validation == metav1.FieldValidationStrict {
-		err = runtime.NewStrictDecodingError(strict)
-	}
+	u, err := c.resource.decode(after, asJSON, o)
 	if err != nil {
-		return nil, apierrors.NewInvalid(
-			schema.GroupKind{},
-			"",
-			field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())},
-		)
+		errs := field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())}
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", errs)
 	}
-	return c.own(live, u, o)
+	return c.updateManagedFields(live, u, o)
 }

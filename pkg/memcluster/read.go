@@ -10,6 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,8 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-type nameKey = types.NamespacedName
 
 func equal(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(a.Object, b.Object)
@@ -30,7 +31,7 @@ func (c *Cluster) get(call *call) (any, int, error) {
 	return u, http.StatusOK, err
 }
 
-// selection is what of a resource a list or a watch asks for.
+// selection is the part of a resource that a list or a watch selects.
 type selection struct {
 	resource  *resource
 	namespace string // "" for all
@@ -46,98 +47,53 @@ func (s *selection) has(u *unstructured.Unstructured) bool {
 	return s.labels.Matches(labels.Set(u.GetLabels())) && s.fields.Matches(place)
 }
 
-func (c *call) selection() (*selection, error) {
-	s := &selection{resource: c.resource, namespace: c.namespace}
-	var err error
-	if s.labels, err = labels.Parse(c.query.Get("labelSelector")); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+// listOptions reads the parameters of a list or a watch, and what they select.
+func (c *call) listOptions() (*internalversion.ListOptions, *selection, error) {
+	o := &internalversion.ListOptions{}
+	if err := scheme.ParameterCodec.DecodeParameters(c.query, metav1.SchemeGroupVersion, o); err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	if s.fields, err = fields.ParseSelector(c.query.Get("fieldSelector")); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	if errs := listvalidation.ValidateListOptions(o, true); len(errs) > 0 {
+		return nil, nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	s := &selection{resource: c.resource, namespace: c.namespace, labels: labels.Everything(), fields: fields.Everything()}
+	if o.LabelSelector != nil {
+		s.labels = o.LabelSelector
+	}
+	if o.FieldSelector != nil {
+		s.fields = o.FieldSelector
 	}
 	for _, required := range s.fields.Requirements() {
 		switch {
 		case required.Field == "metadata.name" || required.Field == "metadata.namespace" && c.resource.Namespaced:
 		case c.resource.custom == nil:
-			return nil, unsupported("the field selector " + required.Field)
+			return nil, nil, unsupported("the field selector " + required.Field)
 		default:
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", required.Field))
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", required.Field))
 		}
 	}
-	return s, nil
+	return o, s, nil
 }
 
-// listOptions are the parameters of a list and a watch that are about versions.
-type listOptions struct {
-	watch, initialEvents, bookmarks bool
-	version                         string
-	exact                           bool
-	limit                           int
-	next                            string // the key that the page begins after
-}
-
-func (c *call) listOptions() (*listOptions, error) {
-	q := c.query
-	o := &listOptions{watch: isTrue(q.Get("watch")), bookmarks: isTrue(q.Get("allowWatchBookmarks")), version: q.Get("resourceVersion")}
-	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
-	o.initialEvents, o.exact = isTrue(q.Get("sendInitialEvents")), match == metav1.ResourceVersionMatchExact
-	o.limit, _ = strconv.Atoi(q.Get("limit")) // as that of an API server: what is not a number is no limit
-	if errs := o.validate(match, q.Has("sendInitialEvents")); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
-	}
-	return o, o.proceed(q.Get("continue"))
-}
-
-// validate says which options do not go together. said: sendInitialEvents is among them, true or false.
-func (o *listOptions) validate(match metav1.ResourceVersionMatch, said bool) field.ErrorList {
-	path := field.NewPath("resourceVersionMatch")
-	var errs field.ErrorList
-	switch {
-	case said && !o.watch:
-		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	case said && match == "":
-		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-	case said && match != metav1.ResourceVersionMatchNotOlderThan:
-		errs = append(errs, field.Forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
-			field.NotSupported(path, match, []string{string(metav1.ResourceVersionMatchNotOlderThan)}))
-	case o.watch && !said && match != "":
-		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
-	case !o.watch && match != "" && o.version == "":
-		errs = append(errs, field.Forbidden(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-	case !o.watch && o.exact && o.version == "0":
-		errs = append(errs, field.Forbidden(path, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
-	}
-	return errs
-}
-
-// proceed reads where the last page of a list ended.
-func (o *listOptions) proceed(token string) error {
-	if token == "" {
-		return nil
-	}
+// nextPage reads a continue token: the resourceVersion of the list and the last object of the page before.
+func nextPage(token string) (version, after string, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	version, next, ok := strings.Cut(string(text), " ")
+	version, after, ok := strings.Cut(string(text), " ")
 	if err != nil || !ok {
-		return apierrors.NewBadRequest("continue key is not valid")
+		return "", "", apierrors.NewBadRequest("continue key is not valid")
 	}
-	o.version, o.exact, o.next = version, true, next
-	return nil
+	return version, after, nil
 }
 
-func isTrue(text string) bool {
-	b, err := strconv.ParseBool(text)
-	return err == nil && b
-}
-
-// wanted reads the resourceVersion of a list or a watch: 0 for any.
-func (c *Cluster) wanted(o *listOptions) (uint64, error) {
-	if o.version == "" {
+// parseVersion reads the resourceVersion of a list or a watch: 0 for any.
+func (c *Cluster) parseVersion(text string) (uint64, error) {
+	if text == "" {
 		return 0, nil
 	}
-	version, err := strconv.ParseUint(o.version, 10, 64)
+	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0, apierrors.NewBadRequest(
-			"invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), o.version, err.Error()).Error(),
+			"invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), text, err.Error()).Error(),
 		)
 	}
 	if version > c.version {
@@ -150,25 +106,28 @@ func (c *Cluster) wanted(o *listOptions) (uint64, error) {
 	return version, nil
 }
 
-// list answers a list, or begins a watch.
+// list answers a list, or starts a watch.
 func (c *Cluster) list(call *call) (any, int, error) {
-	s, err := call.selection()
+	o, s, err := call.listOptions()
 	if err != nil {
 		return nil, 0, err
 	}
-	o, err := call.listOptions()
-	if err != nil {
-		return nil, 0, err
-	}
-	if o.watch {
+	if o.Watch {
 		watch, err := c.watch(call, s, o)
 		return watch, http.StatusOK, err
 	}
-	version, err := c.wanted(o)
+	exact, after := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact, ""
+	if o.Continue != "" {
+		if o.ResourceVersion, after, err = nextPage(o.Continue); err != nil {
+			return nil, 0, err
+		}
+		exact = true
+	}
+	version, err := c.parseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, 0, err
 	}
-	if !o.exact {
+	if !exact {
 		version = c.version
 	}
 	objects, err := c.at(s, version)
@@ -185,12 +144,12 @@ func (c *Cluster) list(call *call) (any, int, error) {
 		out.Metadata.Continue = new(string)
 	}
 	for i, u := range objects {
-		if keyOf(u) <= o.next {
+		if nameOf(u).String() <= after {
 			continue
 		}
-		if o.limit > 0 && len(out.Items) == o.limit {
+		if o.Limit > 0 && len(out.Items) == int(o.Limit) {
 			left := int64(len(objects) - i)
-			next := base64.RawURLEncoding.EncodeToString([]byte(out.Metadata.ResourceVersion + " " + keyOf(objects[i-1])))
+			next := base64.RawURLEncoding.EncodeToString([]byte(out.Metadata.ResourceVersion + " " + nameOf(objects[i-1]).String()))
 			out.Metadata.Continue = &next
 			if s.labels.Empty() && s.fields.Empty() {
 				out.Metadata.RemainingItemCount = &left
@@ -202,7 +161,7 @@ func (c *Cluster) list(call *call) (any, int, error) {
 	return out, http.StatusOK, nil
 }
 
-// item is an object in a list: those of built-in kinds do not say what they are.
+// item is an object in a list: those of built-in kinds have no apiVersion and kind.
 func (r *resource) item(u *unstructured.Unstructured) map[string]any {
 	if r.custom != nil || r.GVR == definitionsResource {
 		return u.Object
@@ -216,12 +175,12 @@ func (r *resource) item(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// at returns what was selected at a version, in the order of namespace and name.
+// at returns the selected objects at a resourceVersion, ordered by namespace and name.
 func (c *Cluster) at(s *selection, version uint64) ([]*unstructured.Unstructured, error) {
 	if version < c.forgotten && version < c.version {
 		return nil, apierrors.NewResourceExpired("The provided continue parameter or resourceVersion is too old")
 	}
-	then := map[nameKey]*unstructured.Unstructured{}
+	then := map[types.NamespacedName]*unstructured.Unstructured{}
 	for at, u := range c.objects[s.resource.GVR.GroupResource()] {
 		then[at] = u
 	}
@@ -245,8 +204,8 @@ func (c *Cluster) at(s *selection, version uint64) ([]*unstructured.Unstructured
 		}
 		out = append(out, u)
 	}
-	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(nameOf(a).String(), nameOf(b).String())
+	})
 	return out, nil
 }
-
-func keyOf(u *unstructured.Unstructured) string { return u.GetNamespace() + "/" + u.GetName() }

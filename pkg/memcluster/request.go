@@ -52,16 +52,13 @@ func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 	if err != nil {
 		return failure(request, err)
 	}
-	if c.collect && request.Method != http.MethodGet {
-		c.collectGarbage()
-	}
 	if watch, ok := answer.(*stream); ok {
 		return watchResponse(request, watch)
 	}
-	return response(request, code, "application/json", encode(shown(request, answer)))
+	return response(request, code, asJSON, encode(inRequestedForm(request, answer)))
 }
 
-// parse finds out what a request is for: nil for nothing that is served.
+// parse reads the path of a request; nil if nothing is served there.
 func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
 	gv, parts := splitPath(request.URL.Path)
 	if len(parts) == 0 {
@@ -90,7 +87,7 @@ func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
 	return call, nil
 }
 
-// splitPath returns the group and version that a path begins with, and what follows; nothing for other paths.
+// splitPath returns the group and version at the start of a path, and the rest; nothing for other paths.
 func splitPath(path string) (schema.GroupVersion, []string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -102,12 +99,12 @@ func splitPath(path string) (schema.GroupVersion, []string) {
 	return schema.GroupVersion{}, nil
 }
 
-// subresources are those of a Namespace, which a path could take for a resource in it.
+// subresources are those of a Namespace: in /api/v1/namespaces/NAME/status, status is not a resource in the namespace.
 var subresources = map[string]bool{"status": true, "finalize": true}
 
-// dispatch does what a request asks, and returns an object, a list, or a stream.
+// dispatch carries out a request, and returns an object, a list, or a stream.
 func (c *Cluster) dispatch(call *call) (any, int, error) {
-	if err := call.refuse(); err != nil {
+	if err := call.checkServed(); err != nil {
 		return nil, 0, err
 	}
 	what := "object " + call.http.Method
@@ -138,8 +135,8 @@ func (c *Cluster) dispatch(call *call) (any, int, error) {
 		"the server does not allow this method on the requested resource", &metav1.StatusDetails{})
 }
 
-// refuse says why a request is answered by nobody.
-func (c *call) refuse() error {
+// checkServed returns an error for a request that is not supported here, or that no API server serves.
+func (c *call) checkServed() error {
 	switch {
 	case c.resource.isReview():
 		return unsupported("authentication and authorization")
@@ -153,17 +150,12 @@ func (c *call) refuse() error {
 	return nil
 }
 
-// notServed is what an API server says of a subresource that a kind does not have.
+// notServed is the error for a subresource that a kind does not have.
 func (c *call) notServed() error {
 	if c.resource.custom != nil {
 		return apierrors.NewNotFound(c.groupResource(), c.name)
 	}
-	return refusal(
-		http.StatusNotFound,
-		metav1.StatusReasonNotFound,
-		"the server could not find the requested resource",
-		&metav1.StatusDetails{},
-	)
+	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
 }
 
 // options are those of a write.
@@ -201,7 +193,7 @@ func (c *call) options(kind string, patch types.PatchType) (options, error) {
 	return o, nil
 }
 
-// checkNames has the body be for the object that the path names.
+// checkNames checks that the body has the name and the namespace in the path.
 func (c *call) checkNames(name, namespace string) error {
 	switch {
 	case namespace != c.namespace && c.resource.Namespaced:

@@ -12,13 +12,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// resource is a kind at one version, as it is served.
+// resource is one version of a kind that is served.
 type resource struct {
 	kinds.Kind
 	singular, list string
 	custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // those that are served of a custom kind
-	// managers are by subresource, made when the first is needed.
+	// managers are by subresource, made at their first use.
 	managers map[string]*managedfields.FieldManager
 }
 
@@ -36,7 +36,7 @@ func builtinResources() map[schema.GroupVersionResource]*resource {
 	return served
 }
 
-// notStored are kinds that are only sent to subresources, or that no request makes.
+// notStored are kinds that are only sent to subresources, or that are in no request.
 var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation", "Scale", "SerializedReference",
 	"TokenRequest")
 
@@ -44,7 +44,7 @@ func (r *resource) isReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
 }
 
-// schema returns the kind's OpenAPI schema, that of a built-in kind when it is first asked for.
+// schema returns the kind's OpenAPI schema. That of a built-in kind is read at its first use.
 func (r *resource) schema() (*spec.Schema, error) {
 	if r.Schema == nil {
 		k, err := builtinSchema(r.GVK)
@@ -68,34 +68,34 @@ func builtinSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	return k.Schema, k.SchemaErr
 }
 
-// generations are the built-in kinds whose objects have a metadata.generation.
-var generations = sets.New("CronJob", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule", "EndpointSlice",
+// withGeneration are the built-in kinds whose objects have a metadata.generation.
+var withGeneration = sets.New("CronJob", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule", "EndpointSlice",
 	"FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
 	"MutatingWebhookConfiguration", "NetworkPolicy", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass",
 	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
 
-func (r *resource) hasGeneration() bool { return r.custom != nil || generations.Has(r.GVK.Kind) }
+func (r *resource) hasGeneration() bool { return r.custom != nil || withGeneration.Has(r.GVK.Kind) }
 
-// conditional are the built-in kinds whose updates must say which resourceVersion they change.
-var conditional = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "Lease", "LeaseCandidate",
+// updatedByVersion are the built-in kinds whose updates must contain a resourceVersion.
+var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "Lease", "LeaseCandidate",
 	"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget", "RuntimeClass",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
 
-func (r *resource) mustNameVersion() bool { return r.custom != nil || conditional.Has(r.GVK.Kind) }
+func (r *resource) requiresVersion() bool { return r.custom != nil || updatedByVersion.Has(r.GVK.Kind) }
 
-// returned are the kinds of which a deletion answers with the object.
-var returned = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume", "PersistentVolumeClaim",
+// returnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
+var returnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume", "PersistentVolumeClaim",
 	"Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Service", "ServiceAccount",
 	"StorageClass", "VolumeAttachment", "VolumeAttributesClass")
 
-// orphans tells whether a deletion that does not say what becomes of the dependents leaves them.
-func (r *resource) orphans() bool {
+// orphansByDefault reports whether a deletion without a propagation policy orphans the dependents.
+func (r *resource) orphansByDefault() bool {
 	return r.GVK == schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"} ||
 		r.GVK == schema.GroupVersionKind{Version: "v1", Kind: "ReplicationController"}
 }
 
-// fieldManager returns what keeps managedFields for writes to the object or to a subresource.
+// fieldManager returns the field manager for writes to the object or to a subresource.
 func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error) {
 	if m := r.managers[sub]; m != nil {
 		return m, nil
@@ -108,7 +108,7 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 	if r.custom != nil {
 		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	m, err := newManager(types, asIs{}, asIs{}, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
+	m, err := newManager(types, unconverted{}, unconverted{}, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 // New implements runtime.ObjectCreater.
 func (r *resource) New(schema.GroupVersionKind) (runtime.Object, error) { return r.blank() }
 
-// resetFields are the fields that a write to the object, or to its status, leaves as they are, so that it owns none of them.
+// resetFields are the fields that a write to the object, or to its status, does not change, so that it owns none of them.
 func (r *resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	var reset *fieldpath.Set
 	switch {

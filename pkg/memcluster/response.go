@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unsupported refuses what a cluster in memory does not do.
+// unsupported is the error for a request that the in-memory cluster does not support.
 func unsupported(what string) error {
 	return refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
 }
@@ -31,7 +31,7 @@ func mediaTypeRefused(accepted string) error {
 		"the body of the request was in an unknown format - accepted media types include: "+accepted, nil)
 }
 
-// statusOf is what an API server answers for an error: one of no kind is a reasonless 500.
+// statusOf is the Status that an API server returns for an error: 500 without a reason for any that is not an APIStatus.
 func statusOf(err error) metav1.Status {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	var known apierrors.APIStatus
@@ -44,7 +44,7 @@ func statusOf(err error) metav1.Status {
 
 func failure(request *http.Request, err error) *http.Response {
 	status := statusOf(err)
-	answer := response(request, int(status.Code), "application/json", encode(status))
+	answer := response(request, int(status.Code), asJSON, encode(status))
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		answer.Header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
@@ -59,7 +59,7 @@ func response(request *http.Request, code int, contentType string, body []byte) 
 	}
 }
 
-// encode writes what came from JSON, or the API's own types: neither can fail.
+// encode writes what came from JSON, or types of the Kubernetes API: neither can fail.
 func encode(v any) []byte {
 	if u, ok := v.(*unstructured.Unstructured); ok {
 		v = u.Object
@@ -71,22 +71,22 @@ func encode(v any) []byte {
 	return out
 }
 
-// list is the answer to a list.
+// list is the response to a list.
 type list struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        listMeta         `json:"metadata"`
 	Items           []map[string]any `json:"items"`
 }
 
-// listMeta is metav1.ListMeta; lists of custom resources always say how they go on.
+// listMeta is metav1.ListMeta; lists of custom resources have continue even if it is empty.
 type listMeta struct {
 	ResourceVersion    string  `json:"resourceVersion"`
 	Continue           *string `json:"continue,omitempty"`
 	RemainingItemCount *int64  `json:"remainingItemCount,omitempty"`
 }
 
-// shown is an answer in the form that was asked for: whole, or its metadata alone.
-func shown(request *http.Request, answer any) any {
+// inRequestedForm returns the whole answer, or only its metadata if the client accepts only that.
+func inRequestedForm(request *http.Request, answer any) any {
 	if !metadataOnly(request) {
 		return answer
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// types say which lists of a kind are keyed and which maps atomic, at every version of the kind.
+// types are the schemas by which field managers merge, of every version of the kind.
 func (r *resource) types() (managedfields.TypeConverter, error) {
 	s, err := r.schema()
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *resource) types() (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(models, false)
 }
 
-// modelOf is a copy of a schema that says which kind it is of.
+// modelOf is a copy of a schema with the x-kubernetes-group-version-kind of the kind.
 func modelOf(gvk schema.GroupVersionKind, s *spec.Schema) *spec.Schema {
 	whole := *s
 	whole.Properties = maps.Clone(s.Properties)
@@ -58,17 +58,17 @@ func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// asIs is what the field managers convert and default by. A conversion changes the version alone, as that of a
-// CustomResourceDefinition without a webhook; defaults are filled in elsewhere.
-type asIs struct{}
+// unconverted converts and defaults objects for the field managers. A conversion changes the apiVersion only, as conversion strategy
+// None does; defaults are filled in elsewhere.
+type unconverted struct{}
 
 // Convert implements runtime.ObjectConvertor.
-func (asIs) Convert(any, any, any) error {
+func (unconverted) Convert(any, any, any) error {
 	return fmt.Errorf("not supported")
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
-func (asIs) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+func (unconverted) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	u := in.(*unstructured.Unstructured)
 	gv, ok := to.(schema.GroupVersion)
 	if !ok || gv.String() == u.GetAPIVersion() {
@@ -80,9 +80,9 @@ func (asIs) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runt
 }
 
 // ConvertFieldLabel implements runtime.ObjectConvertor.
-func (asIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+func (unconverted) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
 // Default implements runtime.ObjectDefaulter.
-func (asIs) Default(runtime.Object) {}
+func (unconverted) Default(runtime.Object) {}

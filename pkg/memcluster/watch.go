@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -16,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Watch is a watch that a client has open.
+// Watch describes an open watch.
 type Watch struct {
 	GVR       schema.GroupVersionResource
 	Namespace string // "" for all
@@ -25,7 +26,7 @@ type Watch struct {
 	UserAgent string
 }
 
-// Event is what a watch tells. The object must not be changed.
+// Event is an event of a watch. The object must not be changed.
 type Event struct {
 	Type   watch.EventType
 	Object *unstructured.Unstructured
@@ -38,36 +39,36 @@ type Delivery struct {
 	Held  <-chan struct{}
 }
 
-// change is a write. old is nil where it made an object, and new where it removed one.
+// change is a write. old is nil if it created the object, new is nil if it deleted it.
 type change struct {
 	version  uint64
 	resource schema.GroupResource
 	old, new *unstructured.Unstructured
 }
 
-// record remembers a change and tells the watches of it.
+// record adds a change to the history and notifies the watches.
 func (c *Cluster) record(ch change) {
 	c.history = append(c.history, ch)
 	for s := range c.watches {
-		c.tell(s, ch)
+		c.notify(s, ch)
 	}
 }
 
-// Compact forgets what has happened: a watch or a list at an earlier resourceVersion is answered 410 from now on.
+// Compact drops the history: a watch or a list at an earlier resourceVersion gets 410 Expired from now on.
 func (c *Cluster) Compact() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.history, c.forgotten = nil, c.version
 }
 
-// stream is the body of a watch. It is a reader that waits on channels.
+// stream is the body of the response to a watch: Read waits for the next event.
 type stream struct {
 	cluster   *Cluster
 	selection *selection
-	about     Watch
-	slim      bool // metadata alone
+	info      Watch // for WithDelivery
+	slim      bool  // only metadata
 	ctx       context.Context
-	ended     chan struct{} // closed by Close
+	closed    chan struct{} // by Close
 	deadline  <-chan time.Time
 	woken     chan struct{} // has room for one: something was queued
 
@@ -82,20 +83,21 @@ type queued struct {
 	held <-chan struct{}
 }
 
-// watch begins a watch.
-func (c *Cluster) watch(call *call, s *selection, o *listOptions) (*stream, error) {
-	version, err := c.wanted(o)
+// watch starts a watch.
+func (c *Cluster) watch(call *call, s *selection, o *internalversion.ListOptions) (*stream, error) {
+	version, err := c.parseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
 	w := &stream{cluster: c, selection: s, slim: metadataOnly(call.http), ctx: call.http.Context(),
-		ended: make(chan struct{}), woken: make(chan struct{}, 1),
-		about: Watch{GVR: s.resource.GVR, Namespace: s.namespace, Labels: s.labels, Fields: s.fields, UserAgent: call.http.UserAgent()}}
-	if seconds, err := strconv.Atoi(call.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
-		w.deadline = time.After(time.Duration(seconds) * time.Second)
+		closed: make(chan struct{}), woken: make(chan struct{}, 1),
+		info: Watch{GVR: s.resource.GVR, Namespace: s.namespace, Labels: s.labels, Fields: s.fields, UserAgent: call.http.UserAgent()}}
+	if seconds := o.TimeoutSeconds; seconds != nil && *seconds > 0 {
+		w.deadline = time.After(time.Duration(*seconds) * time.Second)
 	}
+	sendInitial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	switch {
-	case version == 0 || o.initialEvents:
+	case version == 0 || sendInitial:
 		objects, err := c.at(s, c.version)
 		if err != nil {
 			return nil, err
@@ -103,12 +105,12 @@ func (c *Cluster) watch(call *call, s *selection, o *listOptions) (*stream, erro
 		for _, u := range objects {
 			c.queue(w, watch.Added, u)
 		}
-		if o.initialEvents && o.bookmarks {
+		if sendInitial && o.AllowWatchBookmarks {
 			c.queue(w, watch.Bookmark, s.resource.bookmark(c.version))
 		}
 	case version < c.forgotten:
 		status := statusOf(
-			apierrors.NewResourceExpired("too old resource version: " + o.version + " (" + strconv.FormatUint(c.forgotten, 10) + ")"),
+			apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" + strconv.FormatUint(c.forgotten, 10) + ")"),
 		)
 		w.queued = []queued{{line: line(watch.Error, status)}}
 		w.wake()
@@ -116,7 +118,7 @@ func (c *Cluster) watch(call *call, s *selection, o *listOptions) (*stream, erro
 	default:
 		for _, ch := range c.history {
 			if ch.version > version {
-				c.tell(w, ch)
+				c.notify(w, ch)
 			}
 		}
 	}
@@ -124,7 +126,7 @@ func (c *Cluster) watch(call *call, s *selection, o *listOptions) (*stream, erro
 	return w, nil
 }
 
-// bookmark tells that the initial events have ended.
+// bookmark marks the end of the initial events.
 func (r *resource) bookmark(version uint64) *unstructured.Unstructured {
 	u := blank(r.GVK)
 	u.SetResourceVersion(strconv.FormatUint(version, 10))
@@ -132,8 +134,9 @@ func (r *resource) bookmark(version uint64) *unstructured.Unstructured {
 	return u
 }
 
-// tell queues what a change is for one watch: an object that begins to be selected is added, one that no longer is deleted.
-func (c *Cluster) tell(w *stream, ch change) {
+// notify queues the event that a change is for one watch: an object that begins to be selected is ADDED, one that is no longer
+// selected DELETED.
+func (c *Cluster) notify(w *stream, ch change) {
 	if ch.resource != w.selection.resource.GVR.GroupResource() {
 		return
 	}
@@ -158,7 +161,7 @@ func (c *Cluster) tell(w *stream, ch change) {
 }
 
 func (c *Cluster) queue(w *stream, kind watch.EventType, u *unstructured.Unstructured) {
-	delivery := c.deliver(w.about, Event{Type: kind, Object: u})
+	delivery := c.deliver(w.info, Event{Type: kind, Object: u})
 	q := queued{held: delivery.Held}
 	if delivery.After > 0 {
 		q.due = time.Now().Add(delivery.After)
@@ -184,12 +187,12 @@ func (w *stream) wake() {
 }
 
 func watchResponse(request *http.Request, w *stream) *http.Response {
-	answer := response(request, http.StatusOK, "application/json", nil)
+	answer := response(request, http.StatusOK, asJSON, nil)
 	answer.Body, answer.ContentLength = w, -1
 	return answer
 }
 
-// Read implements io.Reader: it waits for the next event and for its time.
+// Read implements io.Reader: it waits for the next event and for its delivery.
 func (w *stream) Read(p []byte) (int, error) {
 	for len(w.rest) == 0 {
 		next, ok := w.first()
@@ -220,7 +223,7 @@ func (w *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wait returns when one of the two is ready, or with an error when the watch has ended.
+// wait returns when one of the channels is ready, or with an error when the watch has ended.
 func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
 	select {
 	case <-ready:
@@ -229,7 +232,7 @@ func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
 		return nil
 	case <-w.deadline:
 		return io.EOF
-	case <-w.ended:
+	case <-w.closed:
 		return io.EOF
 	case <-w.ctx.Done():
 		return w.ctx.Err()
@@ -257,7 +260,7 @@ func (w *stream) Close() error {
 	defer w.cluster.mu.Unlock()
 	if _, open := w.cluster.watches[w]; open {
 		delete(w.cluster.watches, w)
-		close(w.ended)
+		close(w.closed)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -31,7 +32,7 @@ func (c *Cluster) create(call *call) (any, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if u, err = call.own(none, u, o); err != nil {
+	if u, err = call.updateManagedFields(none, u, o); err != nil {
 		return nil, 0, err
 	}
 	call.name = u.GetName()
@@ -46,8 +47,8 @@ func (c *Cluster) create(call *call) (any, int, error) {
 	return out, http.StatusCreated, err
 }
 
-// own has the field manager own what differs from the live object.
-func (c *call) own(live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
+// updateManagedFields makes the field manager the owner of what differs from the live object.
+func (c *call) updateManagedFields(live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
 	fields, err := c.resource.fieldManager(c.sub)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (c *call) own(live, u *unstructured.Unstructured, o options) (*unstructured
 	return fields.UpdateNoErrors(live, u, o.manager).(*unstructured.Unstructured), nil
 }
 
-// insert stores an object that is not there.
+// insert stores a new object.
 func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
 	if err := c.checkNamespace(call); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 	if r.hasGeneration() {
 		u.SetGeneration(1)
 	}
-	beNamespace(r, u)
+	initNamespace(r, u)
 	if errs := validateNew(call, u); len(errs) > 0 {
 		return nil, invalid(u, errs)
 	}
@@ -90,7 +91,7 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 	return c.commit(r, nil, u), nil
 }
 
-// clearStatus takes off a status that only the subresource may write. The Go types of built-in kinds have an empty one.
+// clearStatus removes a status that only the subresource may write; the Go types of built-in kinds keep an empty one.
 func (r *resource) clearStatus(u *unstructured.Unstructured) {
 	if _, ok := u.Object["status"]; ok && r.custom == nil {
 		u.Object["status"] = map[string]any{}
@@ -99,8 +100,8 @@ func (r *resource) clearStatus(u *unstructured.Unstructured) {
 	delete(u.Object, "status")
 }
 
-// beNamespace gives a new Namespace what only namespaces have.
-func beNamespace(r *resource, u *unstructured.Unstructured) {
+// initNamespace sets the finalizer and the phase of a new Namespace.
+func initNamespace(r *resource, u *unstructured.Unstructured) {
 	if !r.isNamespace() {
 		return
 	}
@@ -112,7 +113,7 @@ func (r *resource) isNamespace() bool {
 	return r.GVK == corev1.SchemeGroupVersion.WithKind("Namespace")
 }
 
-// checkNamespace refuses new objects in a namespace that is not there, or is going.
+// checkNamespace refuses new objects in a namespace that does not exist or is terminating.
 func (c *Cluster) checkNamespace(call *call) error {
 	if !call.resource.Namespaced {
 		return nil
@@ -160,14 +161,14 @@ func (c *Cluster) update(call *call) (any, int, error) {
 		return nil, 0, apierrors.NewConflict(call.groupResource(), call.name,
 			fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", uid, live.GetUID()))
 	}
-	if u, err = call.own(live, u, o); err != nil {
+	if u, err = call.updateManagedFields(live, u, o); err != nil {
 		return nil, 0, err
 	}
 	out, err := c.replace(call, live, u, o)
 	return out, http.StatusOK, err
 }
 
-// live returns the object that a call is for, as its resource shows it.
+// live returns the object that a call is for, at the version of the call.
 func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
 	stored := c.objects[call.groupResource()][call.at()]
 	if stored == nil {
@@ -176,12 +177,12 @@ func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
 	return call.resource.view(stored)
 }
 
-// replace stores u in the place of the live object, where nothing speaks against it.
+// replace replaces the live object by u, if u is valid.
 func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
 	r := call.resource
 	if version := u.GetResourceVersion(); version == "" || version == "0" {
-		if r.mustNameVersion() {
-			return nil, apierrors.NewInvalid(groupKind(call.groupResource()), call.name, field.ErrorList{
+		if r.requiresVersion() {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.GVR.Group, Kind: r.GVR.Resource}, call.name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
 		u.SetResourceVersion(live.GetResourceVersion())
@@ -203,13 +204,12 @@ func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o opti
 	return c.finish(r, live, u), nil
 }
 
-// finish stores a change. An object that is being deleted goes with its last finalizer.
+// finish stores a change. An object that is being deleted is removed with its last finalizer.
 func (c *Cluster) finish(r *resource, live, u *unstructured.Unstructured) *unstructured.Unstructured {
-	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && isZero(u.GetDeletionGracePeriodSeconds()) && !r.isNamespace() {
+	seconds := u.GetDeletionGracePeriodSeconds()
+	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 && (seconds == nil || *seconds == 0) && !r.isNamespace() {
 		c.remove(r, live)
 		return u
 	}
 	return c.commitChange(r, live, u)
 }
-
-func isZero(n *int64) bool { return n == nil || *n == 0 }
