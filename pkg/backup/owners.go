@@ -64,7 +64,7 @@ func setOwner(u *unstructured.Unstructured, o owner, uid types.UID, namespace st
 	u.SetOwnerReferences(refs)
 }
 
-// translate gives a status the uids, namespaces and generation that objects have now. It recognizes a uid by its value, a namespace by
+// status gives a status the uids, namespaces and generation that objects have now. It recognizes a uid by its value, a namespace by
 // the uid beside it.
 func (t *translation) status(v any) any {
 	switch v := v.(type) {

@@ -277,7 +277,7 @@ func (r *Restore) established(ctx context.Context, t *target) bool {
 	})
 }
 
-// pauseKey is the annotation by which an upstream is paused; empty for other kinds.
+// pauseKeys are the annotations by which an upstream is paused; none for other kinds.
 func (r *Restore) pauseKeys(t *target) (keys []string) {
 	for _, o := range r.Operators {
 		if o.Upstream == t.Name() && o.Pause != "" && !slices.Contains(keys, o.Pause) {

@@ -114,7 +114,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	return err
 }
 
-// watching lists the objects of all operators, and then what changes, all at a time.
+// listAndWatch lists the objects of all operators, and then what changes, all at a time.
 func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, t *getTable) error {
 	t.printed = map[string]row{}
 	var surveys []*survey.Survey

@@ -34,7 +34,7 @@ type traffic struct {
 	mu sync.Mutex
 	// waiting is what has not been acted on yet, by ConfigMap: since when, by the number of the change.
 	waiting map[string]map[int]time.Time
-	// oldDocument is how many changes there were of a ConfigMap's content, written how many versions of it were stored.
+	// asked is how many changes there were of a ConfigMap's content, written how many versions of it were stored.
 	asked, written map[string]int
 	acted          int
 	longest        time.Duration
@@ -55,7 +55,7 @@ func startTraffic(t *testing.T, ns string) *traffic {
 	return w
 }
 
-// watching tells of every version that objects of a namespace have from now on, until the test ends.
+// follow calls saw with every version that objects of a namespace have from now on, until the test ends.
 func follow(t *testing.T, gvr schema.GroupVersionResource, ns string, saw func(*unstructured.Unstructured)) {
 	t.Helper()
 	client := testkit.Dynamic(t).Resource(gvr).Namespace(ns)
@@ -192,7 +192,7 @@ func (w *traffic) saw(cm *unstructured.Unstructured) {
 	}
 }
 
-// mayRetry waits until some more has been acted on.
+// goesOn waits until some more has been acted on.
 func (w *traffic) goesOn(t *testing.T) {
 	t.Helper()
 	acted := func() int {

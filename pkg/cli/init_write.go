@@ -58,7 +58,7 @@ func (o *initOptions) check(d *scaffold.Draft) error {
 	return refuse(o.streams, problems, err)
 }
 
-// printVerdict says what was made, what to mind, and how to go on.
+// printSummary says what was made, what to mind, and how to go on.
 func (o *initOptions) printSummary(d *scaffold.Draft, files []string) {
 	out := o.streams.Out
 	d.Describe(out)

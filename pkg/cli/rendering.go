@@ -51,7 +51,7 @@ func (r *rendering) add(u upstream) {
 	}
 }
 
-// watching asks the pipeline what follows from an upstream in a cluster where nothing stands yet.
+// addDownstreams renders the downstreams of an upstream, as in an empty cluster.
 func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 	p := c.Pipeline
 	if why := offline.Unselected(p, u.object); why != "" {

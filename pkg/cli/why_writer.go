@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// newWriter takes down an explanation as it is found: upstreams, about each of them texts and objects, about an object texts and
+// explanationWriter takes down an explanation as it is found: upstreams, about each of them texts and objects, about an object texts and
 // the fields of its next write.
 type explanationWriter interface {
 	upstream(operator string, up objectRef)

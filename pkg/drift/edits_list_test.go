@@ -242,7 +242,7 @@ func valueIn(at any, path []any) (any, bool) {
 	return at, true
 }
 
-// set gives the place a value. Maps on the way are made, items are not.
+// setIn gives the place a value. Maps on the way are made, items are not.
 func setIn(at any, path []any, value any) bool {
 	switch step := path[0].(type) {
 	case string:

@@ -56,7 +56,7 @@ type Live struct {
 	Extra bool
 	// StatusWritten: somebody has written the object's status.
 	StatusWritten bool
-	// TakeoverManagers: a manager of View.Former has an entry for the object itself, which is to become ours before the next apply.
+	// NeedsTakeover: a manager of View.TakeoverManagers has an entry for the object itself, which is to become ours before the next apply.
 	NeedsTakeover bool
 	// HasPreviousNames: the object uses a name of View.Previous.
 	HasPreviousNames bool

@@ -130,7 +130,7 @@ func named(held []*items, our int) *items {
 	return fields(nil).items()
 }
 
-// finder finds the items of a list by the keys of others.
+// itemFinder finds the items of a list by the keys of others.
 type itemFinder struct {
 	names *items
 	list  []any

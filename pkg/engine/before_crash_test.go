@@ -119,7 +119,7 @@ type story struct {
 	broken   []string
 }
 
-// inheritLeaving watches everything that happens in a namespace until the test ends.
+// follow watches everything that happens in a namespace until the test ends.
 func follow(t *testing.T, ns string) *story {
 	t.Helper()
 	s := &story{before: map[string]map[types.UID]bool{}, outcomes: map[string]uint64{}, gone: map[string]uint64{},
@@ -202,7 +202,7 @@ func watching(ctx context.Context, t *testing.T, client dynamic.Interface, gvr s
 	return events
 }
 
-// report keeps what was seen of a Widget or of what is its own.
+// tell keeps what was seen of a Widget or of what is its own.
 func (s *story) tell(uid string, kind watch.EventType, u *unstructured.Unstructured) {
 	s.events[uid] = append(s.events[uid], fmt.Sprintf("%s %s %s %s: finalizers %v, deleting %t, before %v", u.GetResourceVersion(), kind,
 		u.GetKind(), u.GetName(), u.GetFinalizers(), u.GetDeletionTimestamp() != nil, beforeItem(u)["state"]))

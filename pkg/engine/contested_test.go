@@ -33,9 +33,9 @@ type loop struct {
 	before func(o opponent)
 	// silent: nothing is written to the status.
 	silent bool
-	// confirms are parts of what is said of it.
+	// says are parts of its report.
 	says []string
-	// where the report is: the reason of Ready, or "" where only metric, event and log say it.
+	// inStatus: the status reports it, too, not only metric, event and log.
 	inStatus bool
 }
 
@@ -83,7 +83,7 @@ func statusOff(text string) string {
 	return head + withoutStatus + "events:" + tail
 }
 
-// withOwn is widgetConfig whose template may read the ConfigMap that it makes, as input own.
+// ownInput is widgetConfig whose template may read the ConfigMap that it makes, as input own.
 const ownInput = `inputs:
   - {name: own, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name, missing: Allow}
 downstreams:

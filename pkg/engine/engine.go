@@ -65,7 +65,7 @@ type Engine struct {
 	strays []string
 	// missing are the errors of files whose operators could not start.
 	missing []missingConfigError
-	// allInPlace is true from when all was ready for the first time.
+	// wasReady is true once all operators were ready at the same time.
 	wasReady atomic.Bool
 }
 

@@ -230,10 +230,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// onWatchResult is told how each list and watch went. Most failures pass and the informer tries again by itself. Without the
-// upstream's kind there is nothing to do: its end makes the operator start over. Any other kind that may have gone or changed
-// is asked for.
-func (s *session) onWatchEvent(key informers.Key, err error, gone context.CancelCauseFunc) {
+// onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the upstream's
+// kind is gone, the operator starts over; any other kind that may have gone or changed is checked.
+func (s *session) onWatchResult(key informers.Key, err error, gone context.CancelCauseFunc) {
 	if key.GVR == s.pipeline.Upstream.GVR {
 		s.reconciler.NoteWatchResult(key, err)
 	}

@@ -102,8 +102,8 @@ func (o *operator) withdrawNext() {
 	o.next = nil
 }
 
-// startElectionTest makes g the config that the operator works by. The one before is withdrawn, and has finished what it was
-// working on when before is closed; it is nil where there was none. ok is false where g is no longer wanted.
+// makeCurrent makes g the current config. The one before, nil for none, is withdrawn, and may still finish what it is working on.
+// ok is false if g is no longer wanted.
 func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,8 +123,8 @@ func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
 	return before, true
 }
 
-// startElectionTest waits for its turn: the config that worked before finishes what it is working on, while this one's watches have
-// added, so that those which both need go on. What the one before remembers of its own writes is kept.
+// becomeCurrent takes over from the config before, once that has finished what it is working on. Watches that both need go on,
+// since this session has joined them. What the one before remembers of its own writes is kept.
 func (s *session) becomeCurrent() bool {
 	before, ok := s.operator.makeCurrent(s.generation)
 	if before == nil {

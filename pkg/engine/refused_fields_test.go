@@ -44,7 +44,7 @@ type refusedRow struct {
 	fields [][2]string
 	// bad are values some of which are refused, good others that are not.
 	bad, good string
-	// confirms are, by path, the causes that the condition names; these fields are left out. All others are written.
+	// says are, by path, the causes that the condition names; these fields are left out. All others are written.
 	says map[string]string
 	// stays: what is refused stays as it was, since the kind requires it. It needs good values first.
 	stays bool
@@ -309,7 +309,7 @@ func (c refusedCase) field(path string) any {
 	return v
 }
 
-// reported waits for a condition about the upstream as it is; names tells whether its message names what was refused.
+// told waits for a condition about the upstream as it is; names tells whether its message names what was refused.
 func (c refusedCase) told(kind, status, reason string, names bool) {
 	c.Helper()
 	var message string

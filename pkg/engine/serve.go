@@ -114,7 +114,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 func (s *session) open(gone context.CancelCauseFunc) error {
 	return s.cache.Open(s.engine.informers, s.generation.acting, informers.Feed{
 		Reconciler: s.reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
-		OnWatchResult: func(key informers.Key, err error) { s.onWatchEvent(key, err, gone) },
+		OnWatchResult: func(key informers.Key, err error) { s.onWatchResult(key, err, gone) },
 	})
 }
 

@@ -199,7 +199,7 @@ func strickenStories() []strickenStory {
 	}
 }
 
-// report tells a story with one write gone wrong.
+// tell plays a story with one write gone wrong.
 func (story strickenStory) tell(t *testing.T, stage *strickenStage, strike *testkit.Strike) {
 	t.Helper()
 	s := &stricken{strickenStage: stage, t: t, ns: testkit.Namespace(t), other: testkit.Namespace(t), name: testkit.Unique(t)}

@@ -64,7 +64,7 @@ func makeDeployment(t *testing.T, ns, manager, ports string, apply bool) {
 	}
 }
 
-// changes is an object less its status and what the API server keeps of it.
+// asked is an object less its status and what the API server keeps of it.
 func asked(u *unstructured.Unstructured) map[string]any {
 	u = u.DeepCopy()
 	unstructured.RemoveNestedField(u.Object, "status")

@@ -68,7 +68,7 @@ func surveyAll(t testing.TB, cfg *rest.Config, o survey.Options, text string) su
 	return found
 }
 
-// confirms returns the changes of an upstream, each as "action target", with the failure's reason where there is one.
+// says returns the changes of an upstream, each as "action target", with the failure's reason where there is one.
 func (s surveyed) says(name string) string {
 	f := s[name]
 	if f == nil {

@@ -155,7 +155,8 @@ func (c *call) notServed() error {
 	if c.resource.custom != nil {
 		return apierrors.NewNotFound(c.groupResource(), c.name)
 	}
-	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{})
+	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource",
+		&metav1.StatusDetails{})
 }
 
 // options are those of a write.

@@ -85,8 +85,8 @@ var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "C
 func (r *resource) requiresVersion() bool { return r.custom != nil || updatedByVersion.Has(r.GVK.Kind) }
 
 // returnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
-var returnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume", "PersistentVolumeClaim",
-	"Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Service", "ServiceAccount",
+var returnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume",
+	"PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Service", "ServiceAccount",
 	"StorageClass", "VolumeAttachment", "VolumeAttributesClass")
 
 // orphansByDefault reports whether a deletion without a propagation policy orphans the dependents.

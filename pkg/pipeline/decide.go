@@ -25,7 +25,7 @@ type Input struct {
 	Leftovers []Owned
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
-	// PreviousFinalizer reports whether it has the one that the config named before.
+	// HasPreviousFinalizer reports whether it has the finalizer in conventions.previous.
 	HasPreviousFinalizer bool
 	// FinalizerSpaced is how long the next change of the finalizer must wait, since those before did not settle; zero: not
 	// at all.

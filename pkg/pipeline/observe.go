@@ -14,7 +14,7 @@ import (
 // Observing reports whether the config asks to decide and report, and to write nothing.
 func (p *Pipeline) Observing() bool { return p.Config.Mode == config.ModeObserve }
 
-// observedGeneration tells of an outcome that something would be done, or would have to be asked, if it were not for the mode.
+// heldByObserve reports whether something would be done, or the API server asked, if mode were not Observe.
 func heldByObserve(o Outcome) bool {
 	return o.Action != ActionNone || o.State == StateWaiting && o.Theirs
 }

@@ -83,7 +83,7 @@ type Downstream struct {
 	ready       []readyRule
 	failed      []readyRule
 	messageFrom *rules.Program
-	// observedGeneration is true if status.observedGenerationPath is asked for: its controller says there what it has seen.
+	// hasObservedGeneration is true if status.observedGenerationPath is asked for: its controller says there what it has seen.
 	hasObservedGeneration bool
 	initial               []fieldpath.Path
 	exclusive             []fieldpath.Path

@@ -329,7 +329,7 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 	return nil
 }
 
-// forgetObject takes note that an object was deleted or released, and that this place was.
+// noteReleased remembers that an object was deleted or released, and at which place.
 func (r *reconciliation) noteReleased(o pipeline.Outcome) {
 	r.record.forgetObject(o.UID, r.now)
 	r.removals.write(place{o.Downstream, o.Target}, r.spacing(), r.now)

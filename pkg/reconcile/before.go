@@ -164,7 +164,7 @@ func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid type
 	return live, nil
 }
 
-// beforeRead reads what stands at a place; nil where nothing does, be it since the kind is gone.
+// readBefore reads the object at a place; nil if there is none, or its kind is gone.
 func (r *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	if k := r.Pipeline.Before.Object.Kind; k.Missing != nil {
 		return nil, r.Host.Absent(ctx, k.GVK)

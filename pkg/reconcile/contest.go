@@ -37,14 +37,14 @@ func (s spacing) delay(unsettled int) time.Duration {
 	return pipeline.Backoff(s.minDelay, s.maxDelay, unsettled-contestedAfter)
 }
 
-// externalDigest tells that the next write follows from what others ask for: then it is neither counted nor held back.
+// asked reports whether the next write follows from a change by others: then it is neither counted nor delayed.
 func (c *contest) asked(cause drift.Sum, what string) bool {
 	return c.cause != cause && c.wrote != what
 }
 
-// dryRunAnswer tells that the last write was in place for so long that the next one begins anew. Where the same is to be written
-// once more, somebody undid it, who may take his time. Where it is something else, our own write called for it: that shows
-// at once, and what comes later is only progress.
+// settled reports whether the last write lasted so long that counting starts again. If the same is to be written once more,
+// somebody undid it, which may take a while. If something else is to be written, our own write may have caused it: that shows at
+// once, and what comes later is only progress.
 func (c *contest) settled(what string, s spacing, now time.Time) bool {
 	calm := 2 * s.maxDelay
 	if c.wrote != what {

@@ -30,11 +30,11 @@ type Finding struct {
 	Changes []Change
 	// GuardCount is what the config's guard counts of it; zero if there is no guard.
 	GuardCount GuardCount
-	// guardDigest is of what would be changed or deleted.
+	// GuardDigest is the digest of what would be changed or deleted.
 	GuardDigest drift.Sum
 	// Forgotten are objects that the status records, that stand, and that no downstream of the config looks at.
 	Forgotten []Forgotten
-	// NoteLeft are objects of an earlier upstream of the same name, which is gone: nothing looks at them any more.
+	// Left are objects of an earlier upstream of the same name, which is gone: they are unmanaged.
 	Left []Change
 }
 

@@ -40,21 +40,21 @@ var (
 	}, []string{"operator"})
 )
 
-// kept are the metrics that keep what they were told of an operator until it is forgotten.
-var counters = []interface {
+// kept are the metrics that keep their values for an operator until ForgetMetrics.
+var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
 }{outcomes, failures, drifts, objects, upstreams, renders, sharedUpstreams}
 
 func init() {
-	for _, metric := range counters {
+	for _, metric := range kept {
 		metrics.Registry.MustRegister(metric)
 	}
 }
 
 // ForgetMetrics drops everything about an operator that is gone.
 func ForgetMetrics(operator string) {
-	for _, metric := range counters {
+	for _, metric := range kept {
 		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
 	}
 }

@@ -299,7 +299,7 @@ func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
 	})
 }
 
-// desired makes what the upstream asks for, or remembers it where nothing that rules and templates can read has changed.
+// updateDesired renders the desired state, unless nothing that rules and templates can read has changed.
 func (r *reconciliation) updateDesired(ctx context.Context) {
 	rec := r.record
 	r.findInputs(ctx)

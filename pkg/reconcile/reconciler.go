@@ -33,10 +33,11 @@ type Reconciler struct {
 	Observer Observer
 	// Now is the time that decisions, retries and transitions go by; nil: time.Now.
 	Now func() time.Time
-	// places are for upstreams that need much; nil: as many as there are. placeWait is how long one waits for its place.
+	// RenderSlots limit how many upstreams that need much time or memory are rendered at once; nil: no limit. SlotWait is how
+	// long one waits for a slot.
 	RenderSlots chan struct{}
 	SlotWait    time.Duration
-	// selector is of upstreams, nsSelector of their namespaces; nil where the config has none.
+	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
 	Selector          labels.Selector
 	NamespaceSelector labels.Selector
 	ReportsLeftovers  bool // it is a survey, which tells of what is left over too

@@ -36,7 +36,7 @@ func (h *shared) note(operator string, object types.UID, upstream string) (first
 	return first
 }
 
-// dropResponse is for an object that is gone, or belongs to an upstream of ours.
+// drop is for an object that is gone, or belongs to an upstream of ours.
 func (h *shared) drop(operator string, object types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ type reads struct {
 	inputs map[string][][]string
 	// computedInput is true if a name given to `input` is not a constant.
 	computedInput bool
-	// withoutValues and showsComputed are inputs and computedInput without what ends in a digest.
+	// shown and showsComputed are inputs and computedInput without what ends in a digest.
 	shown         map[string][][]string
 	showsComputed bool
 }
