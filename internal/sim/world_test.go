@@ -49,7 +49,7 @@ type world struct {
 	befores map[string]int
 }
 
-// newWorld makes a cluster that has the definitions, and namespaces.
+// newWorld sets up a world without objects.
 func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
 		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),

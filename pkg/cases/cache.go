@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// cache shows a reconciler what its watches would, without a lag: it reads the cluster's store.
+// cache shows a reconciler the store of the cluster, as watches without a lag would.
 type cache struct {
 	testCase *testCase
 	pipeline *pipeline.Pipeline
@@ -69,7 +69,7 @@ func (c *cache) Watches(namespace string) bool {
 // NamespaceLabels implements reconcile.Cache.
 func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.namespaceLabels, true }
 
-// objects are those of downstream i, or of deletion.before, as a watch shows them.
+// objects are those of downstream i, or of deletion.before, that a watch would show.
 func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 	var d *pipeline.Downstream
 	if i != pipeline.BeforeIndex {

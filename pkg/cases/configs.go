@@ -13,18 +13,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// NearestConfig is the file that a case without a config is about: the nearest one of this name, from its folder upward.
+// NearestConfig is the config of a case that names none: the nearest file of this name, from its folder upward.
 const NearestConfig = "operator.yaml"
 
-// loaded is what the files that a case names hold. Where there are problems it has no operators.
+// loaded are the compiled configs of a case. If there are problems, it has no operators.
 type loaded struct {
 	operators []pipeline.Compiled
-	kinds     *known
+	kinds     *caseKinds
 	problems  config.Errors
 }
 
-// configs loads and compiles the configs of a case, once however many cases name them. The error is about the case, not about
-// what is in the configs.
+// configs loads and compiles the configs of a case, once for all cases that name them. The error is about the case, not about
+// the content of the configs.
 func (r *Runner) configs(c *testCase) (*loaded, error) {
 	files, err := r.files(c)
 	if err != nil {
@@ -35,21 +35,21 @@ func (r *Runner) configs(c *testCase) (*loaded, error) {
 		crds = inFolder(c.dir(), c.crds)
 	}
 	key := strings.Join(files, "\x00") + "\x01" + strings.Join(crds, "\x00")
-	if made, ok := r.made[key]; ok {
+	if made, ok := r.loaded[key]; ok {
 		return made, nil
 	}
-	source, err := knownKinds(crds)
+	source, err := readKinds(crds)
 	if err != nil {
-		return nil, c.mistake("crds", "%s", err)
+		return nil, c.errorAt("crds", "%s", err)
 	}
 	made, err := load(files, source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
-	if r.made == nil {
-		r.made = map[string]*loaded{}
+	if r.loaded == nil {
+		r.loaded = map[string]*loaded{}
 	}
-	r.made[key] = made
+	r.loaded[key] = made
 	return made, nil
 }
 
@@ -58,7 +58,7 @@ func (r *Runner) files(c *testCase) ([]string, error) {
 	case c.config != "":
 		files := inFolder(c.dir(), []string{c.config})
 		if _, err := os.Stat(files[0]); err != nil {
-			return nil, c.mistake("config", "reading the config: %s", err)
+			return nil, c.errorAt("config", "reading the config: %s", err)
 		}
 		return files, nil
 	case len(r.Configs) > 0:
@@ -89,15 +89,15 @@ func inFolder(dir string, names []string) []string {
 	return out
 }
 
-// load does without the environment: a case comes out the same for everybody.
-func load(configs []string, source *known) (*loaded, error) {
+// load ignores the environment: a case gives the same result for everybody.
+func load(configs []string, source *caseKinds) (*loaded, error) {
 	files, problems := config.Load(config.Options{Files: configs})
-	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assuming{source}})
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assumingSource{source}})
 	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err
 }
 
-// told are the config's problems as a case expects them: files are named as seen from the case.
-func (cc *loaded) told(c *testCase) []string {
+// problemsFor are the config's problems as a case expects them: with files relative to the case.
+func (cc *loaded) problemsFor(c *testCase) []string {
 	var out []string
 	for _, e := range cc.problems {
 		here := *e
@@ -109,8 +109,8 @@ func (cc *loaded) told(c *testCase) []string {
 	return out
 }
 
-// watching finds the operator that a case is about.
-func (cc *loaded) watching(c *testCase, gvk string, matches func(pipeline.Compiled) bool) (pipeline.Compiled, error) {
+// operatorFor returns the operator that a case is about.
+func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Compiled) bool) (pipeline.Compiled, error) {
 	var names []string
 	var found []pipeline.Compiled
 	for _, o := range cc.operators {
@@ -121,7 +121,7 @@ func (cc *loaded) watching(c *testCase, gvk string, matches func(pipeline.Compil
 	}
 	switch {
 	case c.operator != "" && !slices.Contains(names, c.operator):
-		return pipeline.Compiled{}, fmt.Errorf("no operator is called %s: %s", c.operator, thereIs(names))
+		return pipeline.Compiled{}, fmt.Errorf("no operator is called %s: %s", c.operator, validNames(names))
 	case len(found) == 0:
 		return pipeline.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
 	case len(found) > 1:
@@ -131,8 +131,8 @@ func (cc *loaded) watching(c *testCase, gvk string, matches func(pipeline.Compil
 	return found[0], nil
 }
 
-// thereIs tells what could have been written.
-func thereIs(names []string) string {
+// validNames lists the names that could have been written.
+func validNames(names []string) string {
 	if len(names) == 1 {
 		return "there is " + names[0]
 	}

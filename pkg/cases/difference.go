@@ -11,16 +11,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// Difference is one part of an expectation that did not come out.
+// Difference is one part of an expectation that was not met.
 type Difference struct {
-	// Line is that of the part in the file, Path leads to it, such as expect.finalizer.
+	// Line is the line of the part in the file, Path its path, such as expect.finalizer.
 	Line int
 	Path string
-	// Lines are a unified diff, each with its line end: - what is expected, + what came out.
+	// Lines are a unified diff, each with its line end: - is expected, + is the result.
 	Lines []string
 }
 
-// differences compares the expectation with what came out of it, part by part.
+// differences compares the expectation with the result, part by part.
 func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, error) {
 	var list []Difference
 	_, node := child(c.root, "expect")
@@ -66,7 +66,7 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 	return list, nil
 }
 
-// shown are what was expected at a path and what came out, without values of Secrets.
+// shown are the expected and the actual value at a path, without values of Secrets.
 func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
 	a, _ := wanted.(map[string]any)
 	b, _ := came.(map[string]any)
@@ -88,7 +88,7 @@ func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
 	return a, b
 }
 
-// setIn sets a key that is there.
+// setIn sets an existing key.
 func setIn(m map[string]any, key string, value any) {
 	if _, ok := m[key]; ok {
 		m[key] = value
@@ -116,7 +116,7 @@ func both(a, b map[string]any) map[string]any {
 	return all
 }
 
-// optional is entry, or nothing for what is not there.
+// optional is entry, or nothing for a missing value.
 func (w treeWriter) optional(path []string, value any, there bool) (string, error) {
 	if !there {
 		return "", nil

@@ -18,49 +18,49 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// defaultNow is the time at which cases happen that say none.
+// defaultNow is the time of cases without now.
 var defaultNow = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// came is what came out of a case: the tree that expect is compared with, and what is known of the config by then.
-type came struct {
+// result is the result of a case: the tree that expect is compared with, and what is known about the config.
+type result struct {
 	tree map[string]any
-	// downstreams are the config's, in its order; nil where the case did not get as far.
+	// downstreams are the config's, in its order; nil if the case did not get that far.
 	downstreams []string
-	// words are all that is shown of documents that can hold values of a Secret, by downstream.
+	// words are what is shown of documents that can hold values of a Secret, by downstream.
 	words map[string]redact.Words
-	// identifiers is where the status has those of downstreams.
+	// identifiers are the paths of the downstreams' identifiers in the status.
 	identifiers []fieldpath.Path
 }
 
-func refusedWith(errs ...string) came {
+func refusedWith(errs ...string) result {
 	list := make([]any, len(errs))
 	for i, e := range errs {
 		list[i] = e
 	}
-	return came{tree: map[string]any{"errors": list}}
+	return result{tree: map[string]any{"errors": list}}
 }
 
-// evaluate runs a case. Errors are mistakes of the case itself; what is wrong with config or upstream is what came out.
-func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
+// evaluate runs a case. Errors are mistakes in the case itself; what is wrong with config or upstream is a result.
+func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 	if len(cc.problems) > 0 {
-		return refusedWith(cc.told(c)...), nil
+		return refusedWith(cc.problemsFor(c)...), nil
 	}
 	if c.upstream == nil {
-		return came{}, fmt.Errorf("%s: upstream is missing: it is the custom resource that the case is about", c.path)
+		return result{}, fmt.Errorf("%s: upstream is missing: it is the custom resource that the case is about", c.path)
 	}
 	given := &unstructured.Unstructured{Object: c.upstream}
 	for _, field := range []struct{ name, value string }{
 		{"apiVersion", given.GetAPIVersion()}, {"kind", given.GetKind()}, {"metadata.name", given.GetName()},
 	} {
 		if field.value == "" {
-			return came{}, c.mistake("upstream", "upstream.%s is missing", field.name)
+			return result{}, c.errorAt("upstream", "upstream.%s is missing", field.name)
 		}
 	}
 	gvk := given.GroupVersionKind()
-	operator, err := cc.watching(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
+	operator, err := cc.operatorFor(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
 		func(o pipeline.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
 	if err != nil {
-		return came{}, c.mistake("upstream", "%s", err)
+		return result{}, c.errorAt("upstream", "%s", err)
 	}
 	upstream, err := offline.Complete(given, operator.Pipeline.Upstream, "")
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
 	}
 	out, err := c.reconciled(ctx, operator, cc, upstream)
 	if err != nil {
-		return came{}, err
+		return result{}, err
 	}
 	out.words = map[string]redact.Words{}
 	for _, d := range operator.Pipeline.Downstreams {
@@ -88,8 +88,8 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (came, error) {
 	return out, nil
 }
 
-// mistake is an error about a key of the case, with its line.
-func (c *testCase) mistake(key, format string, args ...any) error {
+// errorAt is an error about a key of the case, with its line.
+func (c *testCase) errorAt(key, format string, args ...any) error {
 	line := 1
 	if k, _ := child(c.root, key); k != nil {
 		line = k.Line
@@ -99,39 +99,39 @@ func (c *testCase) mistake(key, format string, args ...any) error {
 
 // reconciled is what comes of an upstream among the inputs and objects of the case.
 func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, cc *loaded,
-	upstream *unstructured.Unstructured) (came, error) {
+	upstream *unstructured.Unstructured) (result, error) {
 	now, err := c.time(upstream)
 	if err != nil {
-		return came{}, err
+		return result{}, err
 	}
 	selected, err := c.selected(operator.Pipeline, upstream)
 	if err != nil {
-		return came{}, err
+		return result{}, err
 	}
-	w, err := c.newWorld(operator, cc, upstream, now)
+	w, err := c.newRun(operator, cc, upstream, now)
 	if err != nil {
-		return came{}, err
+		return result{}, err
 	}
 	if err := c.putInputs(w); err != nil {
-		return came{}, err
+		return result{}, err
 	}
 	for i, entry := range c.live {
-		if err := w.place(ctx, entry); err != nil {
-			return came{}, fmt.Errorf("%s:%d: live[%d]: %w", c.path, entry.line, i, err)
+		if err := w.putLive(ctx, entry); err != nil {
+			return result{}, fmt.Errorf("%s:%d: live[%d]: %w", c.path, entry.line, i, err)
 		}
 	}
 	if _, err := w.cluster.Put(w.upstream); err != nil {
-		return came{}, err
+		return result{}, err
 	}
 	o, err := w.outcomeOf(ctx, selected)
 	if err != nil {
-		return came{}, err
+		return result{}, err
 	}
 	if !selected && o.decided == nil { // nothing is there that a decision could be about
 		in := pipeline.Input{Upstream: upstream}
 		o.Decided(in, w.Pipeline.Decide(in))
 	}
-	return came{tree: o.tree(selected, upstream)}, nil
+	return result{tree: o.tree(selected, upstream)}, nil
 }
 
 func (c *testCase) time(upstream *unstructured.Unstructured) (time.Time, error) {
@@ -143,12 +143,12 @@ func (c *testCase) time(upstream *unstructured.Unstructured) (time.Time, error) 
 	}
 	now, err := time.Parse(time.RFC3339, c.now)
 	if err != nil {
-		return now, c.mistake("now", "now is %q: write it as 2006-01-02T15:04:05Z", c.now)
+		return now, c.errorAt("now", "now is %q: write it as 2006-01-02T15:04:05Z", c.now)
 	}
 	return now, nil
 }
 
-// selected tells whether the config's selectors match. Without the labels of the namespace they are taken to fit.
+// selected reports whether the config's selectors match. If the case has no labels of the namespace, they match.
 func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstructured) (bool, error) {
 	if offline.Unselected(p, upstream) != "" {
 		return false, nil
@@ -156,7 +156,7 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 	asked := p.Config.Watch.NamespaceSelector
 	if c.namespaceLabels == nil || asked == nil {
 		if c.namespaceLabels != nil {
-			return false, c.mistake("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels say nothing: leave them out",
+			return false, c.errorAt("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels say nothing: leave them out",
 				p.Name)
 		}
 		return true, nil
@@ -168,21 +168,21 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 	return selector.Matches(labels.Set(c.namespaceLabels)), nil
 }
 
-// putInputs takes the inputs of a case in. One that nothing could read is a mistake.
-func (c *testCase) putInputs(w *world) error {
+// putInputs stores the inputs of a case. One that the operator does not read is a mistake.
+func (c *testCase) putInputs(w *caseRun) error {
 	p := w.Pipeline
 	for i, object := range c.inputs {
 		u := &unstructured.Unstructured{Object: object}
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-			return c.mistake("inputs", "inputs[%d] is no object: it needs apiVersion, kind and metadata.name", i)
+			return c.errorAt("inputs", "inputs[%d] is no object: it needs apiVersion, kind and metadata.name", i)
 		}
 		read := slices.ContainsFunc(p.Inputs,
 			func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
 		if !read {
-			return c.mistake("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
+			return c.errorAt("inputs", "inputs[%d]: operator %s has no input of kind %s: %s", i, p.Name, u.GetKind(), inputKinds(p))
 		}
 		if err := w.put(object); err != nil {
-			return c.mistake("inputs", "inputs[%d]: %s", i, err)
+			return c.errorAt("inputs", "inputs[%d]: %s", i, err)
 		}
 	}
 	return nil

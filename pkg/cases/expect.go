@@ -12,10 +12,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// narrowed is what came out, cut down to what the expectation names: where both are equal, the case holds, and where
-// they are not, it is what the expectation should have said. An expectation that says nothing asks for everything.
-func (c *testCase) narrowed(out came) map[string]any {
-	tree, brief := out.tree, out.worthSaying()
+// narrowed is the result, restricted to what the expectation names: the case passes if they are equal; else it is what the
+// expectation should be. An empty expectation asks for everything.
+func (c *testCase) narrowed(out result) map[string]any {
+	tree, brief := out.tree, out.brief()
 	if len(c.expect) == 0 {
 		return brief
 	}
@@ -43,9 +43,9 @@ func (c *testCase) narrowed(out came) map[string]any {
 	return got
 }
 
-// worthSaying leaves out of what came out that nothing was to be done, and the identifiers of downstreams in the status:
-// they say nothing that the rest does not.
-func (out came) worthSaying() map[string]any {
+// brief leaves out of a result that nothing was to be done, and the identifiers of downstreams in the status: they add nothing
+// to the rest.
+func (out result) brief() map[string]any {
 	brief := maps.Clone(out.tree)
 	downstreams, _ := brief["downstreams"].(map[string]any)
 	if list, _ := brief["leftovers"].([]any); len(list) == 0 && len(downstreams) > 0 {
@@ -73,7 +73,7 @@ func narrowMap(key string, want map[string]any, have any) any {
 		return narrowDownstream(want, m)
 	case "downstreams":
 	default:
-		return asFarAs(want, m)
+		return restrict(want, m)
 	}
 	out := map[string]any{}
 	for name, wanted := range want {
@@ -88,7 +88,7 @@ func narrowMap(key string, want map[string]any, have any) any {
 	return out
 }
 
-// narrowDownstream keeps what is asked of a downstream. Its document is compared as a whole, its fields one by one.
+// narrowDownstream restricts a downstream to what is expected. Its document is compared as a whole, its fields one by one.
 func narrowDownstream(want, have map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, wanted := range want {
@@ -110,15 +110,15 @@ func narrowDownstream(want, have map[string]any) map[string]any {
 	return out
 }
 
-// asFarAs keeps of maps the keys that want has. Lists are compared whole.
-func asFarAs(want, have map[string]any) map[string]any {
+// restrict keeps the keys of maps that want has. Lists are compared whole.
+func restrict(want, have map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, wanted := range want {
 		value, there := have[key]
 		w, _ := wanted.(map[string]any)
 		h, _ := value.(map[string]any)
 		if len(w) > 0 && h != nil {
-			value = asFarAs(w, h)
+			value = restrict(w, h)
 		}
 		put(out, key, value, there || wanted == nil)
 	}
@@ -138,7 +138,7 @@ func narrowList(key string, want []any, have any) any {
 	return have
 }
 
-// partsOf compares texts: one that is a part of what came out holds for it, so that a case need not repeat a long one.
+// partsOf compares texts: an expected part of the text is enough, so that a case need not repeat a long one.
 func partsOf(want, have []any) []any {
 	rest := slices.Clone(have)
 	out := []any{}
@@ -155,7 +155,7 @@ func partsOf(want, have []any) []any {
 	return append(out, rest...)
 }
 
-// sameTypes finds the condition of each type that is asked for.
+// sameTypes returns the condition of each type that is expected.
 func sameTypes(want, have []any) []any {
 	if len(want) == 0 {
 		return have
@@ -165,7 +165,7 @@ func sameTypes(want, have []any) []any {
 		wanted, _ := w.(map[string]any)
 		for _, h := range have {
 			if condition, _ := h.(map[string]any); condition["type"] == wanted["type"] {
-				out = append(out, asFarAs(wanted, condition))
+				out = append(out, restrict(wanted, condition))
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func narrowItems(want, have []any) []any {
 		item, _ := h.(map[string]any)
 		if i < len(want) {
 			if wanted, _ := want[i].(map[string]any); len(wanted) > 0 {
-				item = asFarAs(wanted, item)
+				item = restrict(wanted, item)
 			}
 		}
 		out = append(out, item)
@@ -186,8 +186,8 @@ func narrowItems(want, have []any) []any {
 	return out
 }
 
-// unclearAsks finds what an expectation names and the config does not have.
-func (c *testCase) unclearAsks(out came) []error {
+// unknownExpectations are errors about what an expectation names and the config does not have.
+func (c *testCase) unknownExpectations(out result) []error {
 	if out.downstreams == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (c *testCase) unclearAsks(out came) []error {
 	downstreams := section{r, node, c.expect, "expect"}.section("downstreams")
 	for _, name := range slices.Sorted(maps.Keys(downstreams.value)) {
 		if !slices.Contains(out.downstreams, name) {
-			fix := thereIs(out.downstreams)
+			fix := validNames(out.downstreams)
 			if near := spelling.Closest(name, out.downstreams); near != "" {
 				fix = "did you mean " + near + "?"
 			}
@@ -208,7 +208,7 @@ func (c *testCase) unclearAsks(out came) []error {
 	return r.errors()
 }
 
-// paths holds the keys to be paths of fields.
+// paths checks that the keys are field paths.
 func (s section) paths() {
 	for _, path := range slices.Sorted(maps.Keys(s.value)) {
 		if _, err := fieldpath.Parse(path); err != nil {

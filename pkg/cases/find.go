@@ -14,14 +14,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// A file tells by its head what it is, whatever else is in it: one that is no YAML at all, such as a template, is no case.
+// A case is recognized by its first lines, whatever else is in the file: one that is not YAML, such as a template, is not a
+// case.
 var (
 	headVersion = regexp.MustCompile(`(?m)^["']?apiVersion["']?:[ \t]*["']?([^\s"']+)`)
 	headKind    = regexp.MustCompile(`(?m)^["']?kind["']?:[ \t]*["']?([^\s"']+)`)
 )
 
-// Find returns the case files among files and below directories, in the order of their names. Folders whose name
-// begins with a dot are left out.
+// Find returns the case files among files and below directories, in the order of their names. Folders whose name begins with a
+// dot are left out.
 func Find(args []string) ([]string, error) {
 	var paths []string
 	var errs []error
@@ -74,7 +75,7 @@ func casesIn(arg string) ([]string, error) {
 	return paths, nil
 }
 
-// looksLikeCase tells cases from other files. The error is for a file that was probably meant to be one.
+// looksLikeCase reports whether a file is a case. The error is for a file that was probably meant to be one.
 func looksLikeCase(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -99,7 +100,7 @@ func firstGroup(r *regexp.Regexp, text []byte) string {
 	return ""
 }
 
-// Name is what a case is called: its path without the extension.
+// Name is the name of a case: its path without the extension.
 func Name(path string) string {
 	return filepath.ToSlash(strings.TrimSuffix(path, filepath.Ext(path)))
 }

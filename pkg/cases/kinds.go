@@ -11,22 +11,22 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// known are the kinds of a case: those of files, the built-in ones, and those that a config names and no file defines. Of these,
-// anything can be stored.
-type known struct {
+// caseKinds are the kinds of a case: those of files, the built-in ones, and those that a config names and no file defines,
+// which can store anything.
+type caseKinds struct {
 	kinds.Source
 	assumed map[schema.GroupVersionKind]*kinds.Kind
-	// definitions are what the cluster is to serve.
+	// definitions are the definitions for the cluster.
 	definitions []*unstructured.Unstructured
 }
 
-// knownKinds reads the CustomResourceDefinitions in files and directories.
-func knownKinds(files []string) (*known, error) {
+// readKinds reads the CustomResourceDefinitions in files and directories.
+func readKinds(files []string) (*caseKinds, error) {
 	source, err := kinds.Offline(files...)
 	if err != nil {
 		return nil, err
 	}
-	k := &known{Source: source, assumed: map[schema.GroupVersionKind]*kinds.Kind{}}
+	k := &caseKinds{Source: source, assumed: map[schema.GroupVersionKind]*kinds.Kind{}}
 	if k.definitions, err = kinds.Definitions(files...); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func knownKinds(files []string) (*known, error) {
 	return k, nil
 }
 
-// simplify takes out of a definition what the cluster in memory does not do and no case is about: an object is read at the
+// simplify removes from a definition what the in-memory cluster does not support and no case needs: an object is read at the
 // version that it was written at, and by its name.
 func simplify(definition *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(definition.Object, "spec", "conversion")
@@ -50,19 +50,19 @@ func simplify(definition *unstructured.Unstructured) {
 }
 
 // Kind implements kinds.Source: also for kinds that were assumed.
-func (k *known) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+func (k *caseKinds) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	if assumed := k.assumed[gvk]; assumed != nil {
 		return assumed, nil
 	}
 	return k.Source.Kind(gvk)
 }
 
-// assuming is a kinds.Source for configs: it assumes what it does not know.
-type assuming struct{ *known }
+// assumingSource is a kinds.Source for configs: it assumes kinds that it does not know.
+type assumingSource struct{ *caseKinds }
 
 // Kind implements kinds.Source.
-func (a assuming) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
-	kind, err := a.known.Kind(gvk)
+func (a assumingSource) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	kind, err := a.caseKinds.Kind(gvk)
 	if !errors.Is(err, kinds.ErrUnknown) || gvk.Group == "" || gvk.Version == "" || gvk.Kind == "" {
 		return kind, err
 	}

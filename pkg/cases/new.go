@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// New is the text of a case that expects nothing yet: --update fills it in. config and crds are paths relative to the
-// file that it is written to, upstream is the custom resource as YAML, and reason says in a sentence what the case holds.
+// New is the text of a case without expectations: --update adds them. config and crds are paths relative to the file that it is
+// written to, upstream is the custom resource as YAML, and reason is a sentence that says what the case tests.
 func New(reason, config string, crds []string, upstream []byte) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(reason) + "\n") {
@@ -30,7 +30,7 @@ func New(reason, config string, crds []string, upstream []byte) []byte {
 	return []byte(out.String())
 }
 
-// plainPath matches the paths that YAML takes for text wherever they stand.
+// plainPath matches the paths that YAML reads as text everywhere.
 var plainPath = regexp.MustCompile(`^[A-Za-z./_][A-Za-z0-9./_-]*$`)
 
 func quotedPath(path string) string {
@@ -40,5 +40,5 @@ func quotedPath(path string) string {
 	return strconv.Quote(path)
 }
 
-// Header is the line that a case file begins with.
+// Header is the first line of a case file.
 const Header = "apiVersion: " + config.APIVersion + "\n"

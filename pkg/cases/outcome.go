@@ -12,12 +12,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// outcome is what comes of one reconciliation; it implements reconcile.Observer.
+// outcome is the result of one reconciliation; it implements reconcile.Observer.
 type outcome struct {
 	pipeline *pipeline.Pipeline
 	// written are the paths of the objects that were written.
 	written map[string]bool
-	// decided has the outcome of each downstream that was carried out first, else the last one, documents what was applied for it.
+	// decided has the first outcome of each downstream that was carried out, else the last one; documents what was applied for
+	// it.
 	decided   []pipeline.Outcome
 	documents map[int]map[string]any
 	failures  map[int]*pipeline.Failure
@@ -28,8 +29,8 @@ type outcome struct {
 	report    *pipeline.Report
 }
 
-// outcomeOf reconciles the upstream once, as run does when its watches bring the upstream as it is, and tells what comes of it.
-func (w *world) outcomeOf(ctx context.Context, selected bool) (*outcome, error) {
+// outcomeOf reconciles the upstream once, as run does after an event of it, and returns the outcome.
+func (w *caseRun) outcomeOf(ctx context.Context, selected bool) (*outcome, error) {
 	if finalizers := w.upstream.GetFinalizers(); len(finalizers) > 0 {
 		w.reconciler.NoteDeleting(w.upstream.GetUID(), finalizers)
 	}
@@ -75,7 +76,7 @@ func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
 	}
 }
 
-// changes tells an outcome that writes from one that asks or does nothing.
+// changes reports whether an outcome writes, rather than asking or doing nothing.
 func changes(o pipeline.Outcome) bool {
 	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionCompare
 }
@@ -89,7 +90,7 @@ func (o *outcome) Failed(i int, f pipeline.Failure) { o.failures[i] = &f }
 // Reported implements reconcile.Observer.
 func (o *outcome) Reported(r pipeline.Report) { o.report = &r }
 
-// tree is what came out in the shape of expect, all of it.
+// tree is the whole outcome in the shape of expect.
 func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	if failed := o.failed(); len(failed) > 0 {
@@ -128,7 +129,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 	return out
 }
 
-// failed are the requests that failed, in words.
+// failed are the messages of requests that failed.
 func (o *outcome) failed() []string {
 	var out []string
 	for i, d := range o.pipeline.Downstreams {
@@ -169,7 +170,7 @@ func (o *outcome) leftoversTree() []any {
 	return list
 }
 
-// conditionsTree has the generation only where the case says one.
+// conditionsTree has observedGeneration only if the upstream of the case has a generation.
 func conditionsTree(conditions []metav1.Condition, generation bool) []any {
 	list := []any{}
 	for _, c := range conditions {
@@ -181,7 +182,7 @@ func conditionsTree(conditions []metav1.Condition, generation bool) []any {
 	return list
 }
 
-// statusTree is the status beside the conditions, which have a key of their own.
+// statusTree is the status without the conditions, which have a key of their own.
 func statusTree(status map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range status {

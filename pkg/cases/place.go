@@ -18,11 +18,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// somebody is the field manager of changes that name none.
-const somebody = "somebody"
+// defaultManager is the field manager of changes without by.
+const defaultManager = "somebody"
 
-// place puts an object of a case into the cluster.
-func (w *world) place(ctx context.Context, e liveEntry) error {
+// putLive stores an object of a case in the cluster.
+func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 	if e.object != nil {
 		u := unstructured.Unstructured{Object: e.object}
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
@@ -30,7 +30,7 @@ func (w *world) place(ctx context.Context, e liveEntry) error {
 		}
 		return w.put(e.object)
 	}
-	d, made, err := w.made(ctx, e)
+	d, made, err := w.applyDownstream(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -55,21 +55,22 @@ func (w *world) place(ctx context.Context, e liveEntry) error {
 	return nil
 }
 
-// made has the reconciler make what an entry says was applied, and returns where that is and what the status records of it.
-func (w *world) made(ctx context.Context, e liveEntry) (*pipeline.Downstream, *status.Recorded, error) {
+// applyDownstream has the reconciler create what an entry says was applied, and returns its downstream and what the status
+// records of it.
+func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.Downstream, *status.Recorded, error) {
 	then, err := w.cluster.Put(patched(w.upstream, e.upstream))
 	if err != nil {
 		return nil, nil, err
 	}
 	if e.applied == pipeline.BeforeName && w.Pipeline.Before != nil {
-		made, err := w.madeBefore(ctx, then)
+		made, err := w.applyBefore(ctx, then)
 		return w.Pipeline.Before.Object, made, err
 	}
 	i := slices.IndexFunc(w.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == e.applied })
 	if i < 0 {
 		return nil, nil, fmt.Errorf("applied is %q: %s", e.applied, w.downstreamNames(e.applied))
 	}
-	desired, made, err := w.reconciler.Make(ctx, then, i)
+	desired, made, err := w.reconciler.CreateDownstream(ctx, then, i)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("applying %s: %w", e.applied, err)
@@ -87,8 +88,8 @@ func (w *world) made(ctx context.Context, e liveEntry) (*pipeline.Downstream, *s
 	return w.Pipeline.Downstreams[i], made, nil
 }
 
-// madeBefore makes the object of deletion.before.
-func (w *world) madeBefore(ctx context.Context, then *unstructured.Unstructured) (*status.Recorded, error) {
+// applyBefore creates the deletion.before object.
+func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructured) (*status.Recorded, error) {
 	p := w.Pipeline
 	desired := p.DesiredBefore(then, w.inputs(ctx, then))
 	if desired.Err != nil {
@@ -106,7 +107,7 @@ func (w *world) madeBefore(ctx context.Context, then *unstructured.Unstructured)
 }
 
 // inputs are what is read of an upstream's inputs.
-func (w *world) inputs(ctx context.Context, upstream *unstructured.Unstructured) pipeline.Inputs {
+func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) pipeline.Inputs {
 	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
 		if found, ok := w.reconciler.Cache.Input(s.Index, at).(input); ok {
 			return found.read
@@ -115,7 +116,7 @@ func (w *world) inputs(ctx context.Context, upstream *unstructured.Unstructured)
 	})
 }
 
-func (w *world) downstreamNames(word string) string {
+func (w *caseRun) downstreamNames(word string) string {
 	var names []string
 	for _, d := range w.Pipeline.Downstreams {
 		names = append(names, d.Name)
@@ -123,11 +124,11 @@ func (w *world) downstreamNames(word string) string {
 	if name := spelling.Closest(word, names); name != "" {
 		return fmt.Sprintf("did you mean %s?", name)
 	}
-	return thereIs(names)
+	return validNames(names)
 }
 
-// recordedUID is the uid that the upstream's status has of a downstream, or of the object of deletion.before.
-func (w *world) recordedUID(name string) types.UID {
+// recordedUID is the uid that the upstream's status records for a downstream, or for deletion.before.
+func (w *caseRun) recordedUID(name string) types.UID {
 	list, _ := w.records()
 	if i := slices.IndexFunc(list, func(have status.Recorded) bool { return have.Name == name }); i >= 0 {
 		return list[i].UID
@@ -135,15 +136,15 @@ func (w *world) recordedUID(name string) types.UID {
 	return ""
 }
 
-// records are what the upstream's status says of downstreams, at the path; none where the config names no path for them.
-func (w *world) records() ([]status.Recorded, fieldpath.Path) {
+// records are what the upstream's status records of downstreams, and its path; none if the config has no path for them.
+func (w *caseRun) records() ([]status.Recorded, fieldpath.Path) {
 	path, _ := fieldpath.Parse(w.Pipeline.Config.Status.Downstreams) // the loader lets no other path through
 	have, _ := fieldpath.Get(w.upstream.Object, path)
 	return status.RecordedFrom(have), path
 }
 
-// record adds to the upstream's status what it would say of an object, unless the case's own status says something.
-func (w *world) record(made status.Recorded) error {
+// record adds what the upstream's status would record of an object, unless the case's own status records something.
+func (w *caseRun) record(made status.Recorded) error {
 	list, path := w.records()
 	if len(path) == 0 || made.Name == "" || slices.ContainsFunc(list, func(have status.Recorded) bool { return have.Name == made.Name }) {
 		return nil
@@ -151,14 +152,14 @@ func (w *world) record(made status.Recorded) error {
 	return fieldpath.Set(w.upstream.Object, path, status.RecordedList(append(list, made)))
 }
 
-// change writes what others have written since. A status is stored as the case says it: not all that a schema may ask for.
-func (w *world) change(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured, e liveEntry) error {
+// change writes what others have changed since. The status is stored as the case has it, without validation.
+func (w *caseRun) change(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured, e liveEntry) error {
 	if len(e.changes) == 0 {
 		return nil
 	}
 	by := e.by
 	if by == "" {
-		by = somebody
+		by = defaultManager
 	}
 	changed := patched(u, e.changes)
 	deleted := changed.GetDeletionTimestamp() // no request sets it
@@ -180,7 +181,7 @@ func patched(u *unstructured.Unstructured, patch map[string]any) *unstructured.U
 	return &unstructured.Unstructured{Object: mergePatch(u.DeepCopy().Object, patch)}
 }
 
-// mergePatch changes a map as RFC 7386 has it: null takes a key away, maps are merged, anything else replaces.
+// mergePatch applies a merge patch of RFC 7386: null removes a key, maps are merged, anything else replaces.
 func mergePatch(target, patch map[string]any) map[string]any {
 	for key, value := range patch {
 		below, isMap := value.(map[string]any)

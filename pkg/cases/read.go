@@ -14,11 +14,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// Kind is what a case file says of itself, beside the API version of configs.
+// Kind is the kind of a case file; its apiVersion is that of configs.
 const Kind = "Case"
 
-// testCase is one case of the test command, as its file says it. A file is one YAML document: what goes in, and under
-// expect what should come out.
+// testCase is one case, as in its file: a file is one YAML document, with the objects before the reconcile, and under expect
+// the result.
 type testCase struct {
 	path string // of the file
 	text []byte
@@ -30,20 +30,20 @@ type testCase struct {
 	upstream map[string]any
 	inputs   []map[string]any
 	live     []liveEntry
-	// namespaceLabels are those of the upstream's namespace; nil where the case does not say them.
+	// namespaceLabels are those of the upstream's namespace; nil if the case does not have them.
 	namespaceLabels map[string]string
 	now             string
 	expect          map[string]any
 }
 
-// liveEntry is one object that stands when the upstream is looked at.
+// liveEntry is one object that exists before the reconcile.
 type liveEntry struct {
 	line int
 	// object is any object, as an API server would return it.
 	object map[string]any
-	// applied names a downstream: the object is what our last apply of it left.
+	// applied names a downstream: the object is the result of our last apply of it.
 	applied string
-	// upstream is what the upstream said then, where that differs: a merge patch.
+	// upstream is what differed in the upstream at that time: a merge patch.
 	upstream map[string]any
 	// changes is what others have written since: a merge patch, status included. by is their field manager.
 	changes map[string]any
@@ -52,7 +52,7 @@ type liveEntry struct {
 	immutable bool
 }
 
-// The keys of a case file, by where they stand.
+// The keys of a case file, by their place.
 var (
 	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels",
 		"now", "expect"}

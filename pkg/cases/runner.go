@@ -16,7 +16,7 @@ type Runner struct {
 	// Update writes what comes out into the expectations.
 	Update bool
 
-	made map[string]*loaded
+	loaded map[string]*loaded
 }
 
 // Verdict is how one case ended.
@@ -57,7 +57,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 		v.Errs = []error{err}
 		return
 	}
-	if v.Errs = c.unclearAsks(out); len(v.Errs) > 0 {
+	if v.Errs = c.unknownExpectations(out); len(v.Errs) > 0 {
 		return
 	}
 	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams, words: out.words}
@@ -75,7 +75,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 // it need not be told.
 func (c *testCase) compare(got map[string]any, w treeWriter) ([]Difference, error) {
 	if len(c.expect) == 0 && !c.surprised(got) {
-		return nil, c.mistake("expect", "the case expects nothing yet: --update writes what comes out, or name a part of it")
+		return nil, c.errorAt("expect", "the case expects nothing yet: --update writes what comes out, or name a part of it")
 	}
 	return c.differences(got, w)
 }

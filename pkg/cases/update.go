@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// updated returns the case's text with the expectation made what came out. Everything else stays to the byte, comments
-// too, and so do the parts of the expectation that hold.
+// updated returns the text of the case with the result as expectation. Everything else stays byte for byte, comments included,
+// and so do the parts of the expectation that are met.
 func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	e := &editor{treeWriter: w, lines: strings.SplitAfter(string(c.text), "\n")}
 	k, v := child(c.root, "expect")
@@ -39,7 +39,7 @@ func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	return out.text, nil
 }
 
-// given is all of a case but what it expects.
+// given is all of a case except its expectation.
 func (c *testCase) given() map[string]any {
 	values, err := c.decode()
 	if err != nil {
@@ -57,7 +57,7 @@ type editor struct {
 	err   error
 }
 
-// lineEdit replaces the lines from one to before another, counted from zero.
+// lineEdit replaces the lines [from, to), counted from zero.
 type lineEdit struct {
 	from, to int
 	text     string
@@ -75,8 +75,8 @@ func (e *editor) text() string {
 	return strings.Join(lines, "")
 }
 
-// between tells of each key of a block where it ends: before the next key, or where the block does, less the empty lines
-// and comments that belong to what follows.
+// between calls tell with each key of a block and the line where it ends: before the next key, or at the end of the block,
+// without the empty lines and comments that belong to what follows.
 func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), end int) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, stop := node.Content[i], end
@@ -90,13 +90,13 @@ func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), e
 	}
 }
 
-// besides tells an empty line, or a comment that is not indented deeper than a key.
+// besides reports an empty line, or a comment that is not indented deeper than a key.
 func besides(line string, indent int) bool {
 	text := strings.TrimSpace(line)
 	return text == "" || strings.HasPrefix(text, "#") && strings.Index(line, "#") <= indent
 }
 
-// value makes the value of a key what it should be. Maps of a case are changed key by key.
+// value replaces the value of a key. Maps of a case are changed key by key.
 func (e *editor) value(path []string, k, v *yaml.Node, end int, want, have any) {
 	if same(want, have) {
 		return
@@ -124,7 +124,7 @@ func (e *editor) value(path []string, k, v *yaml.Node, end int, want, have any) 
 	}
 }
 
-// add writes a key before a line.
+// add adds a key before a line.
 func (e *editor) add(line, indent int, path []string, value any) {
 	text := e.written(path, indent, value)
 	if len(path) == 1 && line > 0 {
@@ -147,7 +147,7 @@ func (e *editor) written(path []string, indent int, value any) string {
 	return yamltext.Indent(text, strings.Repeat(" ", indent))
 }
 
-// replaceFile writes a file at once or not at all, with the mode that it had.
+// replaceFile writes a file atomically, with the mode that it had.
 func replaceFile(path string, text []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// world is what one case is about: a cluster in memory at a moment, and the reconciler of `corollary run` that works on it.
-type world struct {
+// caseRun is one case at work: a cluster in memory at a moment, and the reconciler of `corollary run` for it.
+type caseRun struct {
 	pipeline.Compiled
-	kinds      *known
+	kinds      *caseKinds
 	cluster    *memcluster.Cluster
 	client     dynamic.Interface
 	reconciler *reconcile.Reconciler
@@ -32,9 +32,9 @@ type world struct {
 	transport  *transport
 }
 
-// newWorld makes a world in which nothing stands yet.
-func (c *testCase) newWorld(operator pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*world, error) {
-	w := &world{Compiled: operator, kinds: cc.kinds, upstream: upstream}
+// newRun makes a run without objects.
+func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unstructured.Unstructured, now time.Time) (*caseRun, error) {
+	w := &caseRun{Compiled: operator, kinds: cc.kinds, upstream: upstream}
 	var err error
 	w.cluster, err = memcluster.New(cc.kinds.definitions, memcluster.WithAnyNamespace(), memcluster.WithClock(func() time.Time { return now }))
 	if err != nil {
@@ -63,25 +63,25 @@ func (c *testCase) newWorld(operator pipeline.Compiled, cc *loaded, upstream *un
 	return w, err
 }
 
-func (w *world) ref() pipeline.Ref {
+func (w *caseRun) ref() pipeline.Ref {
 	return pipeline.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
 }
 
 // kind is a kind that the cluster serves.
-func (w *world) kind(u *unstructured.Unstructured) (*kinds.Kind, error) {
+func (w *caseRun) kind(u *unstructured.Unstructured) (*kinds.Kind, error) {
 	return w.kinds.Kind(u.GroupVersionKind())
 }
 
-// resource is where a client finds an object of a kind.
-func (w *world) resource(kind *kinds.Kind, namespace string) dynamic.ResourceInterface {
+// resource is the client for objects of a kind.
+func (w *caseRun) resource(kind *kinds.Kind, namespace string) dynamic.ResourceInterface {
 	if !kind.Namespaced {
 		return w.client.Resource(kind.GVR)
 	}
 	return w.client.Resource(kind.GVR).Namespace(namespace)
 }
 
-// put stores an object as it is; one of a namespaced kind that names no namespace is in the upstream's.
-func (w *world) put(object map[string]any) error {
+// put stores an object as it is; a namespaced one without namespace is in the upstream's.
+func (w *caseRun) put(object map[string]any) error {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	kind, err := w.kind(u)
 	if err != nil {
@@ -100,15 +100,15 @@ func (w *world) put(object map[string]any) error {
 	return err
 }
 
-// namespace is that of objects which name none.
-func (w *world) namespace() string {
+// namespace is the namespace of objects without one.
+func (w *caseRun) namespace() string {
 	if ns := w.upstream.GetNamespace(); ns != "" {
 		return ns
 	}
 	return "default"
 }
 
-// host is what a reconciler asks of whoever calls it: nobody else is there.
+// host implements reconcile.Host: there is no guard and no other process.
 type host struct{ kinds kinds.Source }
 
 // Enqueue implements reconcile.Host.
@@ -128,11 +128,11 @@ func (h host) Served(_ context.Context, gvk schema.GroupVersionKind) (*kinds.Kin
 // Kind implements reconcile.Host.
 func (h host) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) { return h.kinds.Kind(gvk) }
 
-// Batched implements reconcile.Host.
-func (host) Batched(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
+// CountedByGuard implements reconcile.Host.
+func (host) CountedByGuard(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
 
-// CountBatched implements reconcile.Host.
-func (host) CountBatched(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
+// MayProceed implements reconcile.Host.
+func (host) MayProceed(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
 
 // ReportShared implements reconcile.Host.
 func (host) ReportShared(string, string) {}

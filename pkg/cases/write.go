@@ -14,14 +14,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// treeWriter writes what came out as YAML, with the keys of a case in the order in which they read best.
+// treeWriter writes a result as YAML, with the keys of a case in their documented order.
 type treeWriter struct {
 	downstreams []string // the config's, in its order
 	// words are all that differences show of documents that can hold values of a Secret, by downstream.
 	words map[string]redact.Words
 }
 
-// order returns the keys of the map at a path below the file, in their order; false where the map is the user's own.
+// order returns the keys of the map at a path in the file, in their order; false if the map is the user's own.
 func (w treeWriter) order(path []string) ([]string, bool) {
 	switch {
 	case len(path) == 1 && path[0] == "expect":
@@ -100,8 +100,8 @@ func yamlKey(key string) string {
 	return strings.TrimSuffix(string(text), " \"\"\n")
 }
 
-// encodePlain writes a key and a value that is not ours as render does it: with its keys sorted, and as JSON what YAML
-// cannot hold safely.
+// encodePlain writes a key and a value that is not ours as render does: with its keys sorted, and as JSON what YAML cannot hold
+// safely.
 func encodePlain(key string, value any) (string, error) {
 	entry := map[string]any{key: value}
 	text, err := sigsyaml.Marshal(entry)

@@ -14,16 +14,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// confirmation watches the key of the ConfigMap under which a confirmation is written, as long as one is waited for. A nil
-// one says nothing.
+// confirmation watches the ConfigMap key that confirms a change, while guard waits. A nil one confirms nothing.
 type confirmation struct {
 	at    config.Confirm
 	watch *informers.Object
-	// failed is why it cannot be watched; nil where it can.
+	// failed is why the ConfigMap cannot be watched; nil if it can.
 	failed atomic.Pointer[string]
 }
 
-// openConfirmation begins to watch; nil where the config names no ConfigMap.
+// openConfirmation starts the watch; nil if the config names no ConfigMap.
 func (s *session) openConfirmation() *confirmation {
 	at := s.pipeline.Config.Guard.Confirm
 	if at == nil {
@@ -39,7 +38,7 @@ func (s *session) openConfirmation() *confirmation {
 	return c
 }
 
-// onWatchResult is told how each list and watch went.
+// onWatchResult is called with the result of each list and watch.
 func (c *confirmation) onWatchResult(key informers.Key, err error) {
 	switch {
 	case err == nil:
@@ -54,8 +53,8 @@ func (c *confirmation) onWatchResult(key informers.Key, err error) {
 	}
 }
 
-// trouble is what keeps a confirmation from being heard, in words that may follow others; empty where nothing does.
-func (c *confirmation) trouble() string {
+// problem says why no confirmation can be read, as an addition to a message; empty if it can.
+func (c *confirmation) problem() string {
 	if c == nil {
 		return ""
 	}
@@ -65,7 +64,7 @@ func (c *confirmation) trouble() string {
 	return ""
 }
 
-// confirms tells whether the ConfigMap confirms that change.
+// confirms reports whether the ConfigMap confirms that change.
 func (c *confirmation) confirms(digest string) bool {
 	if c == nil {
 		return false

@@ -9,17 +9,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// A config that has errors does not run, but it must not hold upstreams that are being deleted, either: as long as nothing is
-// wrong with what a deletion depends on, a session cleans up after these, and does nothing else.
+// A config with errors does not run, but it must not hold upstreams that are being deleted, either: if the errors do not
+// concern deletions, a session finalizes these upstreams, and does nothing else.
 
-// What is told beside the errors of a config.
+// Additions to the errors of a config.
 const (
 	noteDeletes = "; until that is fixed, only upstreams that are being deleted are handled"
 	noteHolds   = "; until that is fixed, upstreams that are being deleted keep the finalizer: the errors leave open what a deletion must do"
 )
 
-// Deletable returns the files with errors whose upstreams can be cleaned up after all the same: they have a name, a finalizer,
-// and no errors in what a deletion depends on, and no other file claims anything of theirs.
+// Deletable returns the files with errors whose upstreams can be finalized nevertheless: they have a name, a finalizer, and no
+// errors that concern deletions, and no other file claims their names.
 func Deletable(files []*config.File) []*config.File {
 	var list []*config.File
 	for _, f := range files {
@@ -33,8 +33,8 @@ func Deletable(files []*config.File) []*config.File {
 	return list
 }
 
-// compileDeletions compiles what deletions depend on of a config that cannot run, and says what that comes to. It returns nil
-// where that is broken, where no upstream can be held, and for a changed config, in whose place the last good one works.
+// compileDeletions compiles what deletions need of a config that cannot run, and returns a note for its errors. It returns nil
+// if that has errors, if no upstream can be held, and for a changed config, since the last good one works.
 func (g *generation) compileDeletions() (p *pipeline.Pipeline, note string) {
 	g.operator.mu.Lock()
 	current := g.operator.current == g
@@ -66,24 +66,24 @@ func (s *session) awaitConfig(live context.Context, end context.CancelCauseFunc)
 			s.engine.cluster.Invalidate(k.GVK)
 		}
 		if _, reason, err := s.generation.compile(); err == nil || reason == reasonKindMissing {
-			end(errConfigFits)
+			end(errConfigCompiles)
 			return
 		}
 	}
 }
 
-// errConfigFits ends a session that only deletes.
-var errConfigFits = errors.New("the config compiles now")
+// errConfigCompiles ends a session that only deletes.
+var errConfigCompiles = errors.New("the config compiles now")
 
-// setReason is generation.say, but for a session that only deletes: its config stays refused.
+// setReason is generation.setCondition, except for a session that only deletes: its config stays refused.
 func (s *session) setReason(r reason, message string) {
 	if !s.pipeline.OnlyDeletes {
 		s.generation.setCondition(r, message)
 	}
 }
 
-// changedDeletable is the file of an operator without a good config, if it has errors still: it may say something else by now
-// about deletions. It is nil for others.
+// changedDeletable is the file of an operator without a good config, if it still has errors: what it says about deletions may
+// have changed. It is nil for others.
 func (o *operator) changedDeletable(deletable []*config.File) *config.File {
 	o.mu.Lock()
 	refused := o.current.condition.reason == reasonConfigRefused

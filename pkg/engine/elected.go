@@ -7,7 +7,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// electedAlready tells whether this process may write: what is listed from now on is not behind another one.
+// electedAlready reports whether this process may write: what it lists from now on is not older than what another process acted
+// on.
 func (e *Engine) electedAlready() bool {
 	select {
 	case <-e.elected:
@@ -17,10 +18,10 @@ func (e *Engine) electedAlready() bool {
 	}
 }
 
-// versionWait bounds how long the version is waited for: nothing is done meanwhile.
+// versionWait bounds the request for the version: nothing is done meanwhile.
 const versionWait = 5 * time.Second
 
-// startAsLeader is called by a session that existed before this process was elected.
+// startAsLeader is called by a session that was open before this process was elected.
 func (s *session) startAsLeader(ctx context.Context) {
 	if !s.engine.options.HadOtherLeader() {
 		return

@@ -21,14 +21,14 @@ import (
 
 // Options are how an engine runs; what it does is in the configs.
 type Options struct {
-	// Workers is how many upstreams of one operator are worked on at once; at least 1.
+	// Workers is how many upstreams of one operator are reconciled at once; at least 1.
 	Workers int
-	// DrainTimeout bounds how long a stop waits for what is being worked on.
+	// DrainTimeout bounds how long a stop waits for reconciles that have begun.
 	DrainTimeout time.Duration
-	// DiscoveryInterval is how often a kind that is not served yet is looked for.
+	// DiscoveryInterval is how often a kind that is not served yet is requested.
 	DiscoveryInterval time.Duration
-	// AfterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it
-	// must not be made once more.
+	// AfterDelete is how long the owner of a deleted downstream waits: if the owner is gone, too, which another watch shows,
+	// the downstream must not be created again.
 	AfterDelete time.Duration
 	// Namespace is where events about an operator as a whole go; by default "default".
 	Namespace string
@@ -37,13 +37,13 @@ type Options struct {
 	// HadOtherLeader reports, once Elected is closed, whether another process was the leader while this one was a standby: the
 	// watches may lag behind what that process acted on. By default none was.
 	HadOtherLeader func() bool
-	// MayWrite waits until this process may write, which an elected one may not at every moment; it returns false once ctx
-	// is done. By default it does not wait. What is refused nevertheless fails as if there were no API server.
+	// MayWrite waits until this process may write, which a leader may not at every moment; it returns false once ctx is done.
+	// By default it does not wait. A request that is refused nevertheless fails like one to an unavailable API server.
 	MayWrite func(ctx context.Context) bool
 	Log      logr.Logger
 }
 
-// Engine runs operators against one API server. Reload changes which ones while it runs.
+// Engine runs operators against one API server. Reload changes the operators while it runs.
 type Engine struct {
 	options     Options
 	connections *informers.Connections
@@ -51,26 +51,26 @@ type Engine struct {
 	informers   *informers.Factory
 	elected     <-chan struct{}
 	recorder    func(name string) events.EventRecorder
-	// places are held by the looks of all operators at upstreams that need much.
-	places   chan struct{}
-	absences *kinds.Absences
+	// renderSlots limit how many expensive upstreams of all operators are rendered at once.
+	renderSlots chan struct{}
+	absences    *kinds.Absences
 
 	reloading chan struct{} // has room for one: one reload at a time
 	mu        sync.Mutex
 	operators map[string]*operator
-	// running is what operators run under, from when started is closed.
+	// running is the context of operators, set before started is closed.
 	running context.Context
 	started chan struct{}
-	// strays are what was wrong at the last reload with files that no running operator came from.
-	strays []string
+	// unclaimed are the errors of the last reload that no running operator reports.
+	unclaimed []string
 	// missing are the errors of files whose operators could not start.
 	missing []missingConfigError
 	// wasReady is true once all operators were ready at the same time.
 	wasReady atomic.Bool
 }
 
-// New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which gives it leader
-// election, events, metrics and health endpoints.
+// New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which provides leader election,
+// events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
 	c, err := informers.NewConnections(cfg)
 	if err != nil {
@@ -83,7 +83,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	o = withDefaults(o)
 	e := &Engine{
 		options: o, connections: c, cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
-		places: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
+		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
 		e.elected = mgr.Elected()
@@ -124,11 +124,11 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// NeedLeaderElection is false: informers are warm on a standby, and only the workers wait for the election.
+// NeedLeaderElection is false: informers run on a standby, too, and only the workers wait for the election.
 func (e *Engine) NeedLeaderElection() bool { return false }
 
-// Start runs every operator until ctx is done, then waits for what is being worked on. An operator that cannot run
-// (its kind is not served, a permission is missing) says so and tries again; it holds up no other.
+// Start runs every operator until ctx is done, then waits for reconciles that have begun. An operator that cannot run (its kind
+// is not served, a permission is missing) reports that and retries; it delays no other.
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	e.running = ctx

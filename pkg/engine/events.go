@@ -9,11 +9,10 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// maxNote is how many bytes the API server lets an event's text have.
+// maxNote is the maximum length of an event's note, in bytes.
 const maxNote = 1024
 
-// Recorder is a recorder of events whose texts are cut to what the API server takes: a longer one it refuses. Every event of
-// the process goes through one.
+// Recorder cuts the notes of events to the length that the API server accepts. Every event of the process goes through one.
 type Recorder struct{ events.EventRecorder }
 
 // Eventf records an event.

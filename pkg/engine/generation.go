@@ -18,8 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// generation is one config of an operator and its life: waiting for its kinds, compiling, running, and starting over when
-// a kind goes. A reload makes the next one.
+// generation is one version of an operator's config and its life: waiting for its kinds, compiling, running, and starting over
+// when a kind goes. A reload makes the next one.
 type generation struct {
 	engine   *Engine
 	operator *operator
@@ -30,22 +30,22 @@ type generation struct {
 	cancel context.CancelFunc // nil before start
 	ended  chan struct{}
 
-	// What follows is guarded by the operator's lock.
+	// condition and all that follows is guarded by the operator's lock.
 	condition condition
-	// troubles are the watches that are forbidden.
-	troubles map[informers.Key]string
-	// renewed is true where only the schema of a kind has changed, not the config.
+	// forbidden are the watches that are forbidden, with the permission to grant.
+	forbidden map[informers.Key]string
+	// renewed is true if only a kind has changed, not the config.
 	renewed bool
-	// established is true once it could write, or could but for the election: from then on another config has to prove
-	// itself before it takes over.
+	// established is true once it could write, or only waited for the election: from then on, another config must work before
+	// it takes over.
 	established bool
-	// missing says which kinds the session goes without; empty where none.
+	// missing says which kinds the session goes without; empty for none.
 	missing string
-	// held is what guard holds while the rest goes on.
+	// held is the change that guard holds while the rest goes on.
 	held string
-	// confirmedFor is what the config says has been confirmed.
+	// confirmedFor is guard.confirmed.
 	confirmedFor string
-	// session is the last one, which remembers what it wrote. Others ask it for baselines alone until it has ended.
+	// session is the last one, which remembers its writes. Until it has ended, others only use its baselines.
 	session *session
 }
 
@@ -56,7 +56,7 @@ func (o *operator) newGeneration(f *config.File) *generation {
 	}
 }
 
-// digestOf tells configs apart. One with errors may say the same as one without, as far as it could be read.
+// digestOf identifies a config. One with errors may otherwise equal one without, as far as it could be read.
 func digestOf(f *config.File) string {
 	if !f.Valid() {
 		return f.Digest() + " with errors"
@@ -64,7 +64,7 @@ func digestOf(f *config.File) string {
 	return f.Digest()
 }
 
-// start runs the generation until ctx is done or it is withdrawn, once the one before has ended; nil where there is none.
+// start runs the generation until ctx is done or it is withdrawn, once before is closed; nil for no generation before.
 func (g *generation) start(ctx context.Context, before <-chan struct{}) {
 	ctx, g.cancel = context.WithCancel(ctx)
 	go func() {
@@ -77,7 +77,7 @@ func (g *generation) start(ctx context.Context, before <-chan struct{}) {
 	}()
 }
 
-// withdraw asks it to end; wait waits until it has. Both do nothing for one that is nil or was never started.
+// withdraw makes it end; wait waits until it has ended. Both do nothing for one that is nil or was never started.
 func (g *generation) withdraw() {
 	if g != nil && g.cancel != nil {
 		g.cancel()
@@ -90,7 +90,7 @@ func (g *generation) wait() {
 	}
 }
 
-// run keeps the generation going until ctx is done.
+// run serves the config until ctx is done.
 func (g *generation) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		p := g.resolve(ctx)
@@ -110,15 +110,15 @@ func (g *generation) run(ctx context.Context) {
 	}
 }
 
-// forgetLast is called when the cluster was set back: what was seen of a later state is not so.
+// forgetLast is called if the cluster was restored to an older state: what the last session saw is no longer true.
 func (g *generation) forgetLast() {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
 	g.operator.last = nil
 }
 
-// begins notes that a session begins, and returns the one that was there before, if it has ended.
-func (g *generation) begins(s *session) (last *session) {
+// setSession records that a session begins, and returns the last one, if it has ended.
+func (g *generation) setSession(s *session) (last *session) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
 	g.session, g.missing = s, describeMissing(s.pipeline)
@@ -129,7 +129,7 @@ func (g *generation) begins(s *session) (last *session) {
 }
 
 // resolve waits until the upstream's kind is served and the config compiles against the schemas of its kinds, or as much of it
-// as deletions depend on. It returns nil when ctx is done.
+// as deletions need. It returns nil when ctx is done.
 func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 	for wait := range g.engine.waits() {
 		if ctx.Err() != nil {
@@ -154,7 +154,7 @@ func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 	return nil
 }
 
-// waits are the pauses between questions for kinds, without end: they grow from DiscoveryInterval to five times that.
+// waits are the endless pauses between requests for kinds: they grow from DiscoveryInterval to five times that.
 func (e *Engine) waits() iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		const longest = 5
@@ -164,7 +164,7 @@ func (e *Engine) waits() iter.Seq[time.Duration] {
 	}
 }
 
-// logWarnings logs what `check` would say of the config: it runs all the same.
+// logWarnings logs the warnings that `check` prints: the config runs nevertheless.
 func (g *generation) logWarnings(p *pipeline.Pipeline) {
 	for _, w := range slices.Concat(p.Refusals, p.Warnings) {
 		g.operator.log.Info("config warning", "warning", w.Error())
@@ -196,7 +196,7 @@ func (g *generation) compileAs(f *config.File, o pipeline.Options) (*pipeline.Pi
 	return p, "", nil
 }
 
-// version is the API server's, for the CEL functions that it has; nil where it does not tell.
+// version is the version of the API server, for its CEL functions; nil if it is unknown.
 func (e *Engine) version() *version.Version {
 	v, err := e.cluster.Version()
 	if err != nil {
@@ -205,7 +205,7 @@ func (e *Engine) version() *version.Version {
 	return v
 }
 
-// kindsOf lists every kind that is watched.
+// kindsOf lists the kinds of a config.
 func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
 	list := []kinds.Kind{p.Upstream}
 	for _, d := range p.Downstreams {
@@ -238,7 +238,7 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 	}
 	switch {
 	case err == nil:
-		s.generation.cleared(key)
+		s.generation.clearForbidden(key)
 	case errors.Is(err, informers.ErrSetBack):
 		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer tells why
@@ -254,7 +254,7 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 	case informers.IsNotServed(err):
 		s.RecheckKinds()
 	case apierrors.IsForbidden(err):
-		s.generation.trouble(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
+		s.generation.setForbidden(key, key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err))
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
 	default:
 		s.operator.log.Info("watch interrupted, retrying", "resource", key.GVR.GroupResource().String(), "namespace", key.Namespace, "error", err.Error())

@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// assess counts one upstream, while the session's changes are counted in the place of acting.
-func (s *session) assess(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
+// countUpstream counts one upstream, while the session counts instead of acting.
+func (s *session) countUpstream(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
 	var c reconcile.Counted
 	failed := false
 	defer func() {
@@ -32,52 +32,52 @@ func (s *session) assess(ctx context.Context, ref pipeline.Ref) (after time.Dura
 	return after
 }
 
-// tally is what a guard has counted.
+// tally is what guard has counted.
 type tally struct {
-	mu    sync.Mutex
-	left  map[pipeline.Ref]struct{} // not looked at yet
-	found map[pipeline.Ref]reconcile.Counted
-	total reconcile.GuardCount
-	refs  int
+	mu      sync.Mutex
+	pending map[pipeline.Ref]struct{} // not looked at yet
+	counted map[pipeline.Ref]reconcile.Counted
+	total   reconcile.GuardCount
+	refs    int
 }
 
 func newTally(refs []pipeline.Ref) *tally {
-	t := &tally{left: make(map[pipeline.Ref]struct{}, len(refs)), found: map[pipeline.Ref]reconcile.Counted{}, refs: len(refs)}
+	t := &tally{pending: make(map[pipeline.Ref]struct{}, len(refs)), counted: map[pipeline.Ref]reconcile.Counted{}, refs: len(refs)}
 	for _, ref := range refs {
-		t.left[ref] = struct{}{}
+		t.pending[ref] = struct{}{}
 	}
 	return t
 }
 
-// expect adds upstreams that are to be looked at, again or for the first time.
+// expect adds upstreams that are to be counted, again or for the first time.
 func (t *tally) expect(refs []pipeline.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, ref := range refs {
-		t.left[ref] = struct{}{}
+		t.pending[ref] = struct{}{}
 	}
 }
 
-// note takes in what was found about an upstream, in the place of what was found before.
+// note records the count of an upstream, in place of the one before.
 func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.left, ref)
-	before := t.found[ref].GuardCount
+	delete(t.pending, ref)
+	before := t.counted[ref].GuardCount
 	t.total.Add(c.GuardCount)
-	t.total.Add(reconcile.GuardCount{Standing: -before.Standing, Changed: -before.Changed, Deleted: -before.Deleted})
+	t.total.Add(reconcile.GuardCount{Existing: -before.Existing, Changed: -before.Changed, Deleted: -before.Deleted})
 	if c == (reconcile.Counted{}) {
-		delete(t.found, ref)
+		delete(t.counted, ref)
 		return
 	}
-	t.found[ref] = c
+	t.counted[ref] = c
 }
 
-// sum returns the counts, and how many upstreams have not been looked at yet.
+// sum returns the counts, and how many upstreams have not been counted yet.
 func (t *tally) sum() (c reconcile.GuardCount, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.total, len(t.left)
+	return t.total, len(t.pending)
 }
 
 // changes has, by upstream, the digest of what would be changed or deleted.
@@ -85,7 +85,7 @@ func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	set := map[pipeline.Ref]drift.Sum{}
-	for ref, c := range t.found {
+	for ref, c := range t.counted {
 		if c.Changed > 0 {
 			set[ref] = c.Digest
 		}
@@ -93,14 +93,14 @@ func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	return set
 }
 
-// forget takes out of the count what is in the set.
+// forget removes the changes in the set from the count.
 func (t *tally) forget(set map[pipeline.Ref]drift.Sum) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for ref, found := range t.found {
+	for ref, found := range t.counted {
 		if sum, ok := set[ref]; ok && sum == found.Digest {
-			t.total.Add(reconcile.GuardCount{Standing: -found.Standing, Changed: -found.Changed, Deleted: -found.Deleted})
-			delete(t.found, ref)
+			t.total.Add(reconcile.GuardCount{Existing: -found.Existing, Changed: -found.Changed, Deleted: -found.Deleted})
+			delete(t.counted, ref)
 		}
 	}
 }
@@ -109,8 +109,8 @@ func (t *tally) forget(set map[pipeline.Ref]drift.Sum) {
 func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) reconcile.GuardCount {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := reconcile.GuardCount{Standing: standing}
-	for ref, found := range t.found {
+	c := reconcile.GuardCount{Existing: standing}
+	for ref, found := range t.counted {
 		if found.Changed > 0 && set[ref] != found.Digest {
 			c.Add(reconcile.GuardCount{Changed: found.Changed, Deleted: found.Deleted})
 		}
@@ -118,7 +118,7 @@ func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) reconcile.G
 	return c
 }
 
-// changeDigest names a set of changes. Whoever confirms it confirms these, and no others that the config may cause later.
+// changeDigest identifies a set of changes. Whoever confirms it confirms these, and no others that the config may cause later.
 func changeDigest(set map[pipeline.Ref]drift.Sum) string {
 	h := sha256.New()
 	for _, ref := range sortedRefs(set) {
@@ -142,7 +142,7 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 	defer t.mu.Unlock()
 	var parts []string
 	for _, ref := range refs[:min(few, len(refs))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.found[ref].First))
+		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.counted[ref].First))
 	}
 	if more := len(refs) - few; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -150,9 +150,9 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 	return strings.Join(parts, ", ")
 }
 
-// passGuard counts what the config would change and waits as long as that is more than it allows, unless it is confirmed.
-// Nothing is written meanwhile, but that upstreams which are being deleted are cleaned up after, where nobody else does.
-// Once it is passed nothing is looked at until work begins. It returns false when live is done.
+// passGuard counts what the config would change, and waits while that is more than guard allows, unless it is confirmed.
+// Nothing is written meanwhile, except that upstreams which are being deleted are finalized if no other session does. Once it
+// has passed, nothing is reconciled until work begins. It returns false when live is done.
 func (s *session) passGuard(live context.Context) bool {
 	guard := s.pipeline.Config.Guard
 	if guard == nil || s.pipeline.Observing() {
@@ -183,38 +183,38 @@ func (s *session) passGuard(live context.Context) bool {
 			return false
 		}
 	}
-	if w.spent != nil {
-		s.batch.spend(w.spent) // what was confirmed needs no other confirmation
+	if w.confirmed != nil {
+		s.batch.noteConfirmed(w.confirmed) // what was confirmed needs no other confirmation
 	}
 	s.pauseWorkers()
 	return true
 }
 
-// guardWait is one wait for what a guard lets through.
+// guardWait is one wait for guard.
 type guardWait struct {
 	session      *session
 	guard        *config.Guard
 	tally        *tally
 	confirmation *confirmation
 	reported     bool
-	// changes is what is asked to be confirmed, digest its name, shown what text, the message, was made of.
+	// changes are what is to be confirmed, digest identifies them, shown are the counts that text, the message, was made of.
 	changes map[pipeline.Ref]drift.Sum
 	digest  string
 	shown   reconcile.GuardCount
 	text    string
-	// spent is what was confirmed; nil as long as nothing was.
-	spent map[pipeline.Ref]drift.Sum
+	// confirmed are the changes that were confirmed; nil for none.
+	confirmed map[pipeline.Ref]drift.Sum
 }
 
-// waitsFor tells what is more than guard allows, and how to have it done; it is empty where nothing is, or what is was
-// confirmed. What comes beside what was asked about is asked about anew once guard would not allow it by itself.
+// waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further changes
+// need a new confirmation if guard would not allow them by themselves.
 func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 	exceeded := GuardExceeded(w.guard, c)
 	if exceeded == "" {
 		w.reportEnd("guard allows the rest")
 		return ""
 	}
-	if w.changes == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.changes, c.Standing)) != "" {
+	if w.changes == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.changes, c.Existing)) != "" {
 		w.changes = w.tally.changes()
 		w.digest, w.text = changeDigest(w.changes), ""
 	}
@@ -222,7 +222,7 @@ func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 		w.confirmation = w.session.openConfirmation()
 	}
 	if w.session.generation.confirmed(w.digest) || w.confirmation.confirms(w.digest) {
-		w.spent = w.changes
+		w.confirmed = w.changes
 		w.reportEnd("it is confirmed")
 		return ""
 	}
@@ -231,10 +231,10 @@ func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 		setGuard(w.session.operator.name, c)
 	}
 	w.reportWaiting(w.text)
-	return w.text + w.confirmation.trouble()
+	return w.text + w.confirmation.problem()
 }
 
-// message tells what would be changed, and how to have it changed.
+// message says what would be changed, and how to confirm it.
 func (w *guardWait) message(exceeded string) string {
 	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.tally.changes()))
 	if at := w.guard.Confirm; at != nil {
@@ -264,15 +264,15 @@ func (w *guardWait) end() {
 	forgetGuard(w.session.operator.name)
 }
 
-// confirmed tells whether the config itself confirms that change.
+// confirmed reports whether the config itself confirms that change.
 func (g *generation) confirmed(digest string) bool {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
 	return g.confirmedFor == digest
 }
 
-// confirm takes the confirmation from a config that says the same otherwise.
-func (g *generation) confirm(f *config.File) { g.confirmedFor = confirmationIn(f) }
+// setConfirmed takes over guard.confirmed of a config that is otherwise equal.
+func (g *generation) setConfirmed(f *config.File) { g.confirmedFor = confirmationIn(f) }
 
 func confirmationIn(f *config.File) string {
 	if f.Guard == nil {
@@ -281,8 +281,8 @@ func confirmationIn(f *config.File) string {
 	return f.Guard.Confirmed
 }
 
-// cleansUp tells whether it is up to this session to clean up after upstreams while it counts: no other one works, here
-// or in another process.
+// cleansUp reports whether this session must finalize upstreams while it counts: no other one works, here or in another
+// process.
 func (s *session) cleansUp() bool {
 	select {
 	case <-s.engine.elected:

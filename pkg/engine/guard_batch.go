@@ -11,16 +11,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// batch is what changes of shared inputs and of namespaces cause: the upstreams that they concern are counted before any of
-// them is changed beyond what guard allows. Its zero value takes no upstream in.
+// batch are the changes that shared inputs and namespaces cause: all upstreams concerned are counted before any of them is
+// changed beyond what guard allows. The zero value accepts no upstreams.
 type batch struct {
 	mu sync.Mutex
-	// joined holds a sign that upstreams have come in; nil before open.
+	// joined signals that upstreams have joined; nil before open.
 	joined chan struct{}
-	// tally counts the changes since the first one after a time of rest; nil where there was none.
+	// tally counts the changes since the first one after batchWindow without any; nil for none.
 	tally *tally
-	// waiting has the upstreams that are not done, with the digest of their own content as it was counted; the zero digest
-	// for one that is still to be counted.
+	// waiting has the upstreams that are held, with their own digest when they were counted; the zero digest for one that is
+	// still to be counted.
 	waiting map[pipeline.Ref]drift.Sum
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
 	confirmed map[pipeline.Ref]drift.Sum
@@ -30,7 +30,7 @@ type batch struct {
 // batchWindow is how long the changes of several inputs or namespaces count as one.
 const batchWindow = time.Minute
 
-// open has the batch take upstreams in from now on, and forget what it knows.
+// open makes the batch accept upstreams from now on, and forget everything.
 func (b *batch) open() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,14 +40,14 @@ func (b *batch) open() {
 	b.tally, b.waiting, b.confirmed = nil, nil, nil
 }
 
-// spend takes a confirmation in: what was confirmed does not count any more.
-func (b *batch) spend(confirmed map[pipeline.Ref]drift.Sum) {
+// noteConfirmed records a confirmation: confirmed changes do not count any more.
+func (b *batch) noteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.confirmed, b.last = confirmed, time.Now()
 }
 
-// join has upstreams counted before they are done, once the batch is open.
+// join has upstreams counted before they are reconciled, once the batch is open.
 func (b *batch) join(refs []pipeline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *batch) join(refs []pipeline.Ref) {
 	}
 }
 
-// has tells whether an upstream waits, and the digest that it had when it was counted.
+// has reports whether an upstream waits, and its digest when it was counted.
 func (b *batch) has(ref pipeline.Ref) (own drift.Sum, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,8 +80,7 @@ func (b *batch) has(ref pipeline.Ref) (own drift.Sum, ok bool) {
 	return own, ok
 }
 
-// note takes in what was counted of an upstream that waits. One that is free to go on waits no more; it is where that very
-// change was confirmed.
+// note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no more.
 func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +88,7 @@ func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free 
 		return free
 	}
 	if sum, ok := b.confirmed[ref]; ok && sum == c.Digest {
-		c, free = reconcile.Counted{GuardCount: reconcile.GuardCount{Standing: c.Standing}}, true
+		c, free = reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: c.Existing}}, true
 	}
 	b.tally.note(ref, c)
 	if b.waiting[ref] = own; free {
@@ -98,8 +97,8 @@ func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free 
 	return free
 }
 
-// release lets everything go on and returns it. It does not where the count is no longer the one that guard allowed, or is
-// not complete: upstreams may have joined meanwhile. What was confirmed does not count any more.
+// release returns the upstreams that wait and lets them go on, unless the count is no longer the one that guard allowed, or is
+// incomplete: upstreams may have joined meanwhile. Confirmed changes do not count any more.
 func (b *batch) release(allowed reconcile.GuardCount, confirmed map[pipeline.Ref]drift.Sum) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +117,7 @@ func (b *batch) release(allowed reconcile.GuardCount, confirmed map[pipeline.Ref
 	return refs, true
 }
 
-// current is the tally while anything waits; nil where nothing does.
+// current is the tally while any upstream waits; nil if none does.
 func (b *batch) current() *tally {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,15 +127,15 @@ func (b *batch) current() *tally {
 	return b.tally
 }
 
-// Batched implements reconcile.Host.
-func (s *session) Batched(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
+// CountedByGuard implements reconcile.Host.
+func (s *session) CountedByGuard(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
 
-// CountBatched implements reconcile.Host.
-func (s *session) CountBatched(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
+// MayProceed implements reconcile.Host.
+func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
 	return s.batch.note(ref, c, own, free)
 }
 
-// watchBatches lets what guard held go on once it is counted and allowed, or confirmed, until live is done.
+// watchBatches lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {
 	guard := s.pipeline.Config.Guard
 	for {
@@ -152,11 +151,11 @@ func (s *session) watchBatches(live context.Context) {
 			}
 			if counted, left := w.tally.sum(); left == 0 {
 				c := counted
-				c.Standing = s.cache.CountDownstreams()
+				c.Existing = s.cache.CountDownstreams()
 				text := w.waitsFor(c)
-				s.generation.holds(text)
+				s.generation.setHeld(text)
 				if text == "" {
-					if refs, ok := s.batch.release(counted, w.spent); ok {
+					if refs, ok := s.batch.release(counted, w.confirmed); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
 						break
 					}
@@ -166,7 +165,7 @@ func (s *session) watchBatches(live context.Context) {
 				break
 			}
 		}
-		s.generation.holds("")
+		s.generation.setHeld("")
 		w.end()
 	}
 }

@@ -23,7 +23,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	var b batch
 	b.open()
 	first, own := refsNamed(0, 3), drift.Digest("own")
-	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Standing: 1, Changed: 1, Deleted: 1}}
+	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}}
 	b.join(first)
 	for _, ref := range first {
 		b.note(ref, deletes, own, false)
@@ -54,7 +54,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 func TestBatchSpendsConfirmations(t *testing.T) {
 	t.Parallel()
 	deletion := func(of string) reconcile.Counted {
-		return reconcile.Counted{GuardCount: reconcile.GuardCount{Standing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest(of)}
+		return reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest(of)}
 	}
 	for _, row := range []struct {
 		name, reason string

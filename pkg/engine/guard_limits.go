@@ -12,19 +12,19 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// GuardExceeded tells what guard does not allow without confirmation, in words such as "7 of 9 standing downstreams would be
-// deleted, and guard.maxDeleted allows 5"; it is empty where guard allows it.
+// GuardExceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
+// guard.maxDeleted allows 5"; it is empty if guard allows it.
 func GuardExceeded(g *config.Guard, c reconcile.GuardCount) string {
-	if limit := guardLimit(g, g.MaxChanged, c.Standing); g.MaxChanged != "" && c.Changed > limit {
-		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Standing, limit)
+	if limit := guardLimit(g, g.MaxChanged, c.Existing); g.MaxChanged != "" && c.Changed > limit {
+		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Existing, limit)
 	}
-	if limit := guardLimit(g, g.MaxDeleted, c.Standing); c.Deleted > limit {
-		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and guard.maxDeleted allows %d", c.Deleted, c.Standing, limit)
+	if limit := guardLimit(g, g.MaxDeleted, c.Existing); c.Deleted > limit {
+		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and guard.maxDeleted allows %d", c.Deleted, c.Existing, limit)
 	}
 	return ""
 }
 
-// guardLimit is how many objects a share allows.
+// guardLimit is how many objects a percentage allows.
 func guardLimit(g *config.Guard, share string, standing int) int {
 	percent, _ := strconv.Atoi(strings.TrimSuffix(share, "%")) // held to its form when it was loaded
 	limit := standing * percent / 100
@@ -34,18 +34,18 @@ func guardLimit(g *config.Guard, share string, standing int) int {
 	return limit
 }
 
-// guardNeverHolds tells whether guard allows whatever may happen to so many downstreams.
+// guardNeverHolds reports whether guard allows any change of so many downstreams.
 func guardNeverHolds(g *config.Guard, standing int) bool {
-	return GuardExceeded(g, reconcile.GuardCount{Standing: standing, Changed: standing, Deleted: standing}) == ""
+	return GuardExceeded(g, reconcile.GuardCount{Existing: standing, Changed: standing, Deleted: standing}) == ""
 }
 
-// GuardSum adds up what a survey's findings say of guard.
+// GuardSum adds up what guard counts in the findings of a survey.
 type GuardSum struct {
 	reconcile.GuardCount
 	changes map[pipeline.Ref]drift.Sum
 }
 
-// Take takes in one finding.
+// Take adds one finding.
 func (s *GuardSum) Take(f *reconcile.Finding) {
 	s.Add(f.GuardCount)
 	if f.GuardCount.Changed == 0 {
@@ -59,8 +59,8 @@ func (s *GuardSum) Take(f *reconcile.Finding) {
 
 var guardDigest = regexp.MustCompile("^[0-9a-f]{32}$")
 
-// IsGuardDigest tells whether a text can be what a running operator would ask to have confirmed.
+// IsGuardDigest reports whether a text can be a digest to confirm.
 func IsGuardDigest(text string) bool { return guardDigest.MatchString(text) }
 
-// Digest is what a running operator would ask to have confirmed.
+// Digest is the digest that a running operator would ask to confirm.
 func (s *GuardSum) Digest() string { return changeDigest(s.changes) }

@@ -98,7 +98,7 @@ func TestGuardAtReload(t *testing.T) {
 		return strings.Contains(message, says) && strings.Contains(message, r.digest()), "it says " + message + "\nwant " + says
 	})
 	waitEvent(t, "default", name, "GuardWaiting", "existing downstreams would be changed or deleted")
-	if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_standing", name); changes != 7 || all != 7 {
+	if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_existing", name); changes != 7 || all != 7 {
 		t.Errorf("the metrics tell of %v of %v", changes, all)
 	}
 
@@ -147,7 +147,7 @@ func TestGuardAtStart(t *testing.T) {
 	waitGone(t, widgets, ns, named(5))
 	waitGone(t, configMaps, ns, named(5))
 	testkit.Eventually(t, patience, func() (bool, string) {
-		n := metric(t, "corollary_guard_standing", name)
+		n := metric(t, "corollary_guard_existing", name)
 		return n == 5, fmt.Sprintf("%v are standing", n)
 	})
 

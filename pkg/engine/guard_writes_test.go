@@ -24,7 +24,7 @@ func waitsForAll(t *testing.T, name string) {
 	t.Helper()
 	waitState(t, name, "GuardWaiting")
 	testkit.Eventually(t, patience, func() (bool, string) {
-		changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_standing", name)
+		changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_existing", name)
 		return changes == guardedWidgets && all == guardedWidgets, fmt.Sprintf("it counts %v of %v", changes, all)
 	})
 }

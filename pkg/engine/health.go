@@ -14,15 +14,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// reason is why an operator is not running, in the word that log, metric and readiness share.
+// reason is the state of an operator, in the word that log, metric and readiness share.
 type reason string
 
 // The states of an operator as a whole.
 const (
 	// reasonStarting: its kinds have not been looked up yet.
 	reasonStarting reason = "Starting"
-	// reasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits, all where
-	// it is the upstream's, until it is served.
+	// reasonKindMissing: a kind is not served, or the API server cannot be asked about it. What needs the kind waits until it
+	// is served: everything, if it is the upstream's.
 	reasonKindMissing reason = "KindMissing"
 	// reasonUnavailable: the API server did not answer when asked for its kinds.
 	reasonUnavailable reason = "Unavailable"
@@ -36,14 +36,14 @@ const (
 	reasonSyncing reason = "Syncing"
 	// reasonStandby: everything is watched, and another process is the leader.
 	reasonStandby reason = "Standby"
-	// reasonRunning: all is well.
+	// reasonRunning: the workers run.
 	reasonRunning reason = "Running"
-	// reasonObserving: all is well, and nothing is written, since mode is Observe.
+	// reasonObserving: the workers run, and write nothing, since mode is Observe.
 	reasonObserving reason = "Observing"
 	// reasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	reasonGuardWaiting reason = "GuardWaiting"
-	// reasonReloadFailed: the config was changed and cannot be put to work; the last good one stays active. /readyz/reload says it of
-	// a new one, too.
+	// reasonReloadFailed: the changed config cannot start; the last good one stays active. /readyz/reload reports it for a new
+	// config, too.
 	reasonReloadFailed reason = "ReloadFailed"
 )
 
@@ -58,13 +58,13 @@ func workingReason(p *pipeline.Pipeline) reason {
 	return reasonRunning
 }
 
-// condition is how an operator, or one of its configs, is doing.
+// condition is the state of an operator, or of one of its configs.
 type condition struct {
 	reason  reason
 	message string
 }
 
-// setCondition records how a config is doing; what changes is logged once and shown in the metric.
+// setCondition records the state of a config; a change is logged once and shown in the metric.
 func (g *generation) setCondition(r reason, message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
@@ -74,55 +74,55 @@ func (g *generation) setCondition(r reason, message string) {
 			countReload(g.operator.name, reloadApplied)
 		}
 	}
-	g.operator.changed()
+	g.operator.reportChange()
 }
 
-// holds records what guard holds of a config that works otherwise; empty for nothing.
-func (g *generation) holds(message string) {
+// setHeld records what guard holds of a config that works otherwise; empty for nothing.
+func (g *generation) setHeld(message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
 	if g.held != message {
 		g.held = message
-		g.operator.changed()
+		g.operator.reportChange()
 	}
 }
 
-// trouble records a watch that is forbidden, cleared that it works, calm that a new session knows of none.
-func (g *generation) trouble(key informers.Key, message string) {
+// setForbidden records a watch that is forbidden, clearForbidden that it works; resetForbidden is for a new session.
+func (g *generation) setForbidden(key informers.Key, message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	g.troubles[key] = message
-	g.operator.changed()
+	g.forbidden[key] = message
+	g.operator.reportChange()
 }
 
-func (g *generation) cleared(key informers.Key) {
+func (g *generation) clearForbidden(key informers.Key) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	delete(g.troubles, key)
-	g.operator.changed()
+	delete(g.forbidden, key)
+	g.operator.reportChange()
 }
 
-func (g *generation) calm() {
+func (g *generation) resetForbidden() {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	g.troubles = map[informers.Key]string{}
+	g.forbidden = map[informers.Key]string{}
 }
 
-// health is what counts: a forbidden watch before everything else.
+// health is the state that counts: a forbidden watch takes precedence.
 func (g *generation) health() condition {
-	if len(g.troubles) == 0 {
+	if len(g.forbidden) == 0 {
 		return g.condition
 	}
-	return condition{reason: reasonForbidden, message: strings.Join(slices.Compact(slices.Sorted(maps.Values(g.troubles))), "; ")}
+	return condition{reason: reasonForbidden, message: strings.Join(slices.Compact(slices.Sorted(maps.Values(g.forbidden))), "; ")}
 }
 
-// isWorking tells whether a config does, or will without anybody's help.
+// isWorking reports whether a config works, or will without anybody's help.
 func (c condition) isWorking() bool {
 	return c.reason == reasonRunning || c.reason == reasonObserving || c.reason == reasonStandby
 }
 
-// waiting is what keeps a changed config from being put to work; its reason is empty where nothing does.
-func (o *operator) waiting() condition {
+// blocked says why a changed config is not active; its reason is empty if nothing blocks it.
+func (o *operator) blocked() condition {
 	switch {
 	case o.refused != "":
 		return condition{reasonReloadFailed, o.refused}
@@ -141,13 +141,13 @@ func (o *operator) waiting() condition {
 	}
 }
 
-// isNew tells whether an operator has not worked yet, while all others have: a process that is ready stays so, whatever is added
-// to it. The operator's lock is held.
+// isNew reports whether an operator has not worked yet, while all others have: a process that is ready stays so, whatever is
+// added to it. The operator's lock is held.
 func (o *operator) isNew() bool { return o.engine.wasReady.Load() && !o.current.established }
 
-// showing is how the operator as a whole is doing: where it works, what keeps a changed config from work is the news.
-func (o *operator) showing() condition {
-	c, waiting := o.current.health(), o.waiting()
+// state is the state of the operator as a whole: if it works, what blocks a changed config is shown.
+func (o *operator) state() condition {
+	c, waiting := o.current.health(), o.blocked()
 	switch {
 	case c.isWorking() && waiting.reason != "":
 		return waiting
@@ -157,21 +157,21 @@ func (o *operator) showing() condition {
 	return c
 }
 
-// changed tells what is different now. The operator's lock is held.
-func (o *operator) changed() {
-	if waits := o.waiting(); waits != o.waits {
-		before := o.waits
-		o.waits = waits
-		o.reportWaiting(before)
+// reportChange reports what has changed. The operator's lock is held.
+func (o *operator) reportChange() {
+	if waits := o.blocked(); waits != o.reportedBlock {
+		before := o.reportedBlock
+		o.reportedBlock = waits
+		o.reportBlock(before)
 	}
-	now, before := o.showing(), o.shown
+	now, before := o.state(), o.reportedState
 	if now == before {
 		return
 	}
-	o.shown = now
+	o.reportedState = now
 	setOperatorState(o.name, now.reason)
 	same := before.reason == now.reason && now.reason == reasonSyncing
-	if same || now.reason == reasonGuardWaiting || now == o.waits {
+	if same || now.reason == reasonGuardWaiting || now == o.reportedBlock {
 		return // readiness tells the details; a log line for each list or count would be noise
 	}
 	log := o.log.WithValues("reason", string(now.reason))
@@ -185,10 +185,10 @@ func (o *operator) changed() {
 	}
 }
 
-// Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of
-// this process. Its error says, by operator, what is missing, and which config has been missing since the start. A changed config
-// that cannot be put to work does not count here, since the last good one stays active, nor does one that came after all was ready
-// until it has worked once: Reloaded tells of these.
+// Ready is the readiness check: every operator runs, or waits for a kind that is not installed, which is no fault of this
+// process. Its error lists what is missing by operator, and the configs that could not start. A changed config that cannot
+// start does not count here, since the last good one stays active, nor does one that was added after all were ready until it
+// has worked once: Reloaded reports these.
 func (e *Engine) Ready(*http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
@@ -209,8 +209,8 @@ func (e *Engine) Ready(*http.Request) error {
 	return errors.Join(problems...)
 }
 
-// Reloaded is the check that tells why a config that was changed is not at work. The process serves all the same, so it
-// fails only where it is asked for by its name (a path that ends in /reload), not as a part of the readiness of all.
+// Reloaded is the check that says why a changed config is not active. The process serves nevertheless, so it fails only if
+// requested by its name (a path that ends in /reload), not as a part of the readiness of all.
 func (e *Engine) Reloaded(req *http.Request) error {
 	if req != nil && path.Base(req.URL.Path) != "reload" {
 		return nil
@@ -218,14 +218,14 @@ func (e *Engine) Reloaded(req *http.Request) error {
 	var problems []error
 	for _, o := range e.all() {
 		o.mu.Lock()
-		if c := o.waiting(); c.reason != "" {
+		if c := o.blocked(); c.reason != "" {
 			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
 		}
 		o.mu.Unlock()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, stray := range e.strays {
+	for _, stray := range e.unclaimed {
 		problems = append(problems, fmt.Errorf("%s: %s", reasonReloadFailed, stray))
 	}
 	return errors.Join(problems...)

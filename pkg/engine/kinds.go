@@ -14,17 +14,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// errKindsChanged ends a session whose kinds are others than the ones that its config was compiled against.
+// errKindsChanged ends a session whose config was compiled against kinds that have changed.
 var errKindsChanged = errors.New("a kind of the config was installed, removed or changed")
 
-// schemaChecks is how often kinds are asked for after a sign that one has changed, at growing intervals: the API server
-// publishes a schema some time after it goes by it. maxSchemaWait bounds how long signs wait that came to nothing before.
+// schemaChecks is how often kinds are checked after a sign that one has changed, at growing intervals: the API server publishes
+// a schema some time after it validates by it. maxSchemaWait bounds how long further signs wait if the last ones were false.
 const (
 	schemaChecks  = 6
 	maxSchemaWait = 5 * time.Minute
 )
 
-// RecheckKinds has the kinds asked for again soon. It does not wait.
+// RecheckKinds has the kinds checked soon. It does not wait.
 func (s *session) RecheckKinds() {
 	select {
 	case s.kindChecks <- struct{}{}:
@@ -32,7 +32,7 @@ func (s *session) RecheckKinds() {
 	}
 }
 
-// watchesCustom tells whether a resource is one of the session's custom kinds.
+// watchesCustom reports whether a resource is one of the session's custom kinds.
 func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
 	for _, k := range kindsOf(s.pipeline) {
 		if k.GVR == gvr {
@@ -42,9 +42,8 @@ func (s *session) watchesCustom(gvr schema.GroupVersionResource) bool {
 	return false
 }
 
-// watchKinds compiles the config anew, beside the session, once a kind has gone or its schema is another than the one that it
-// was compiled against. Without a sign of that it makes no request. It goes on when that is done, since the new session may be
-// withdrawn before it takes over.
+// watchKinds compiles the config again, beside the session, once a kind is gone or its schema has changed. Without a sign of
+// that it makes no request. It goes on afterwards, since the new session may be withdrawn before it takes over.
 func (s *session) watchKinds(live context.Context, end context.CancelCauseFunc) {
 	interval := s.engine.options.DiscoveryInterval
 	wait, last := interval, time.Time{}
@@ -63,7 +62,7 @@ func (s *session) watchKinds(live context.Context, end context.CancelCauseFunc) 
 	}
 }
 
-// checkKinds asks for the kinds several times, until another session is to take over, or live is done.
+// checkKinds checks the kinds several times, until another session is to take over, or live is done.
 func (s *session) checkKinds(live context.Context, interval time.Duration, end context.CancelCauseFunc) {
 	for i := range schemaChecks {
 		if pause(live, interval<<i); live.Err() != nil {
@@ -85,8 +84,7 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 	}
 }
 
-// awaitKinds asks for the kinds that are missing, and compiles the config anew once one of them is served, or missing for
-// another reason.
+// awaitKinds checks the missing kinds, and compiles the config again once one of them is served, or missing for another reason.
 func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) {
 	missing := missingKinds(s.pipeline)
 	if len(missing) == 0 {
@@ -102,8 +100,8 @@ func (s *session) awaitKinds(live context.Context, end context.CancelCauseFunc) 
 	}
 }
 
-// isFound tells whether a missing kind can be compiled against now, or is known to be missing for another reason. It asks what
-// compiling asks: a kind that is served and whose schema cannot be read is still missing then.
+// isFound reports whether a missing kind can be compiled against now, or is missing for another reason. It reads what compiling
+// reads: a kind that is served and whose schema cannot be read is still missing.
 func (s *session) isFound(k kinds.Kind) bool {
 	s.engine.cluster.Invalidate(k.GVK)
 	_, err := s.engine.cluster.Kind(k.GVK)
@@ -111,8 +109,8 @@ func (s *session) isFound(k kinds.Kind) bool {
 	return now != notKnown && now != whyMissing(k.Missing)
 }
 
-// startOver compiles the config anew: beside this session, or after its end where it does not work yet, or a changed config
-// waits for something.
+// startOver compiles the config again: beside this session, or after its end if it does not work yet, or a changed config waits
+// for something.
 func (s *session) startOver(end context.CancelCauseFunc) {
 	for _, k := range kindsOf(s.pipeline) {
 		s.engine.cluster.Invalidate(k.GVK)
@@ -129,7 +127,7 @@ func missingKinds(p *pipeline.Pipeline) []kinds.Kind {
 	return slices.DeleteFunc(kindsOf(p), func(k kinds.Kind) bool { return k.Missing == nil })
 }
 
-// describeMissing says which kinds are missing; empty where none is.
+// describeMissing says which kinds are missing; empty for none.
 func describeMissing(p *pipeline.Pipeline) string {
 	var texts []string
 	for _, k := range missingKinds(p) {
@@ -139,7 +137,7 @@ func describeMissing(p *pipeline.Pipeline) string {
 	return strings.Join(slices.Compact(texts), "; ")
 }
 
-// whyMissing tells apart what makes a difference to what waits for a kind: no object of it exists, it is served in another
+// whyMissing tells the reasons apart that matter to what waits for a kind: no object of it exists, it is served in another
 // version, or the API server could not be asked.
 func whyMissing(err error) string {
 	switch {
@@ -155,7 +153,7 @@ func whyMissing(err error) string {
 
 const notKnown = "not known"
 
-// kindGone tells whether the API server says of a kind that it no longer serves it. Of the upstream's, the watch tells.
+// kindGone reports whether the API server no longer serves a kind. The watch tells of the upstream's.
 func (s *session) kindGone(live context.Context) bool {
 	return slices.ContainsFunc(kindsOf(s.pipeline), func(k kinds.Kind) bool {
 		if k.Missing != nil || k.GVK == s.pipeline.Upstream.GVK {
@@ -166,8 +164,8 @@ func (s *session) kindGone(live context.Context) bool {
 	})
 }
 
-// schemasChanged tells whether a custom kind is another than the one that the pipeline was compiled against. One that the API
-// server does not tell of now has not changed.
+// schemasChanged reports whether a custom kind differs from the one that the pipeline was compiled against. One that the API
+// server does not describe now has not changed.
 func (s *session) schemasChanged() bool {
 	for _, k := range kindsOf(s.pipeline) {
 		if !k.IsCustom() || k.Missing != nil {
@@ -186,8 +184,8 @@ func (s *session) schemasChanged() bool {
 	return false
 }
 
-// requirementsLost tells whether the API server lacks a version that the config requires, and had it when the config was compiled. The
-// config that was compiled then goes on while it is compiled anew, and refused.
+// requirementsLost reports whether the API server lacks a version that the config requires, and had it when the config was
+// compiled. The compiled config goes on while it is compiled again, and refused.
 func (s *session) requirementsLost() bool {
 	if s.operator.renewing() {
 		return false
@@ -196,8 +194,8 @@ func (s *session) requirementsLost() bool {
 	return err == nil && slices.ContainsFunc(list, func(r pipeline.Requirement) bool { return r.Unmet != nil })
 }
 
-// renew has the config of g, which is at work, take over from itself, compiled anew, as a changed config does. It returns
-// false where g is not at work, or only deletes, which another one cannot do beside it, or a changed config is on its way.
+// renew compiles the config of g, which is active, again, and has it take over from itself, as a changed config does. It
+// returns false if g is not active, or only deletes, which another one cannot do beside it, or a changed config is starting.
 func (o *operator) renew(g *generation) bool {
 	ctx := o.engine.runningContext()
 	o.mu.Lock()
@@ -211,14 +209,14 @@ func (o *operator) renew(g *generation) bool {
 	return true
 }
 
-// renewing tells whether that is under way.
+// renewing reports whether that is under way.
 func (o *operator) renewing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.next != nil && o.next.renewed
 }
 
-// runningContext is what operators run under.
+// runningContext is the context of operators.
 func (e *Engine) runningContext() context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 
 // Reasons of events about an operator as a whole.
 const (
-	// EventReloaded: a changed config is at work.
+	// EventReloaded: a changed config is active.
 	EventReloaded = "Reloaded"
 	// EventReloadFailed: a changed config cannot start, and the last good one stays active; or a new one cannot.
 	EventReloadFailed = "ReloadFailed"
-	// EventSharedConventions: another process writes under the same field manager and labels.
+	// EventSharedConventions: another process writes with the same field manager and labels.
 	EventSharedConventions = "SharedConventions"
 	// EventGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	EventGuardWaiting = "GuardWaiting"
 )
 
-// reportWaiting tells what keeps a changed config from work, when that changes. The operator's lock is held.
-func (o *operator) reportWaiting(before condition) {
-	now := o.waits
+// reportBlock reports what blocks a changed config, when that changes. The operator's lock is held.
+func (o *operator) reportBlock(before condition) {
+	now := o.reportedBlock
 	setReloadFailed(o.name, now.reason == reasonReloadFailed)
 	switch now.reason {
 	case reasonReloadFailed:
@@ -41,23 +41,22 @@ func (o *operator) reportWaiting(before condition) {
 	}
 }
 
-// reportStrays tells what is wrong with files that no running operator came from, when that changes. The engine's lock is
-// held.
-func (e *Engine) reportStrays(strays []string) {
+// reportUnclaimed reports the errors of files that no running operator reports, when they change. The engine's lock is held.
+func (e *Engine) reportUnclaimed(strays []string) {
 	for _, stray := range strays {
-		if !slices.Contains(e.strays, stray) {
+		if !slices.Contains(e.unclaimed, stray) {
 			countReload("", reloadFailed)
 			e.options.Log.Error(errors.New(stray), "a config cannot be loaded; running operators continue", "reason", string(reasonReloadFailed))
 		}
 	}
-	if e.strays = strays; len(strays) > 0 {
+	if e.unclaimed = strays; len(strays) > 0 {
 		setReloadFailed("", true)
 	} else {
 		reloadsFailed.DeleteLabelValues("")
 	}
 }
 
-// eventsOf is which events a config lets be sent: none where mode is Observe, for an event is an object.
+// eventsOf is the event policy of a config: none with mode Observe, since an event is an object.
 func eventsOf(f *config.File) config.EventPolicy {
 	if f.Mode == config.ModeObserve {
 		return config.EventsNone
@@ -65,8 +64,8 @@ func eventsOf(f *config.File) config.EventPolicy {
 	return f.Events
 }
 
-// event tells of something about the operator as a whole. It regards the Operator by its name: no object in the cluster,
-// but it can be selected by, as an object's can. policy is the config's.
+// event sends an event about the operator as a whole. It regards the Operator by its name: not an object in the cluster, but
+// events can be selected by it. policy is the config's.
 func (o *operator) event(policy config.EventPolicy, warning bool, reason, action, note string) {
 	kind := corev1.EventTypeNormal
 	if warning {

@@ -48,8 +48,8 @@ var (
 		Name: "corollary_guard_deletions",
 		Help: "Existing downstreams that a change waiting for confirmation would delete, by operator.",
 	}, []string{"operator"})
-	guardStanding = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "corollary_guard_standing",
+	guardExisting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_guard_existing",
 		Help: "Existing downstreams while a change waits for confirmation, by operator.",
 	}, []string{"operator"})
 	reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -68,12 +68,12 @@ const (
 	reloadFailed  = "Failed"
 )
 
-// kept are the metrics that keep what they were told of an operator until it is forgotten: all but those that are polled.
+// kept are the metrics that keep their values for an operator until forgetOperator: all but those that are polled.
 var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
-	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardStanding, reloads, reloadsFailed,
+	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardExisting, reloads, reloadsFailed,
 }
 
 func init() {
@@ -100,7 +100,7 @@ func setOperatorState(operator string, current reason) {
 func setGuard(operator string, c reconcile.GuardCount) {
 	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
 	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
-	guardStanding.WithLabelValues(operator).Set(float64(c.Standing))
+	guardExisting.WithLabelValues(operator).Set(float64(c.Existing))
 }
 
 func setRequirements(operator string, list []pipeline.Requirement) {
@@ -110,11 +110,11 @@ func setRequirements(operator string, list []pipeline.Requirement) {
 	}
 }
 
-// forgetGuard drops the counts of a change that waits no more.
+// forgetGuard drops the counts of a change that no longer waits.
 func forgetGuard(operator string) {
 	guardChanges.DeleteLabelValues(operator)
 	guardDeletions.DeleteLabelValues(operator)
-	guardStanding.DeleteLabelValues(operator)
+	guardExisting.DeleteLabelValues(operator)
 }
 
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
@@ -123,7 +123,7 @@ func setReloadFailed(operator string, failed bool) {
 	reloadsFailed.WithLabelValues(operator).Set(gaugeOf(failed))
 }
 
-// gaugeOf is a truth as a gauge has it.
+// gaugeOf is a bool as the value of a gauge.
 func gaugeOf(holds bool) float64 {
 	if holds {
 		return 1
@@ -131,7 +131,7 @@ func gaugeOf(holds bool) float64 {
 	return 0
 }
 
-// forgetOperator drops everything about an operator that is gone.
+// forgetOperator drops the metrics of an operator that is gone.
 func forgetOperator(operator string) {
 	for _, metric := range kept {
 		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})

@@ -11,26 +11,26 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// operator is one operator by its name: the config that it works by, and the one that shall take its place.
+// operator is one operator by its name: its active config, and the one that is to replace it.
 type operator struct {
 	engine   *Engine
 	name     string
 	recorder events.EventRecorder
 	log      logr.Logger
-	// added is true where a reload began it.
+	// added is true if a reload started it.
 	added bool
 
 	mu sync.Mutex
-	// current works, or tries to; next is a changed config on its way to take over, nil where there is none.
+	// current is the active config, next a changed config that is to take over; nil for none.
 	current, next *generation
-	// last is the session that began last of those that current is or was.
+	// last is the last session of those that current is or was.
 	last *session
-	// loaded is the config as it was last loaded without errors: that of current or next, or one that says the same.
+	// loaded is the config as it was last loaded without errors: that of current or next, or an equal one.
 	loaded *config.File
-	// refused is why the config as it is now was not even taken up; empty where it was.
+	// refused is why the config as it is now was refused; empty if it was not.
 	refused string
-	// shown and waits are what was last told: how the operator is doing, and what keeps a changed config from work.
-	shown, waits condition
+	// reportedState and reportedBlock are what was last reported: the state of the operator, and what blocks a changed config.
+	reportedState, reportedBlock condition
 }
 
 // start runs the first config until ctx is done.
@@ -41,7 +41,7 @@ func (o *operator) start(ctx context.Context) {
 	o.current.start(ctx, nil)
 }
 
-// stop ends whatever runs and waits for what it is working on. Nothing is deleted.
+// stop ends whatever runs and waits for reconciles that have begun. Nothing is deleted.
 func (o *operator) stop() {
 	o.mu.Lock()
 	current, next := o.current, o.next
@@ -54,22 +54,21 @@ func (o *operator) stop() {
 	}
 }
 
-// offer takes a config that was loaded without errors. One that says what the operator does already changes nothing.
-// Any other is put to work beside the current one and takes over once it can; where the current one has not come to work
-// yet, it is replaced at once.
+// offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts beside
+// the active one and takes over once it can; if the active one has not worked yet, it is replaced at once.
 func (o *operator) offer(ctx context.Context, f *config.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	defer o.changed()
+	defer o.reportChange()
 	o.loaded, o.refused = f, ""
 	digest := digestOf(f)
 	o.engine.cluster.Invalidate() // a config and the kinds that it is about often change together
 	switch {
 	case o.next != nil && o.next.digest == digest:
-		o.next.confirm(f)
+		o.next.setConfirmed(f)
 	case o.current.digest == digest:
 		o.withdrawNext()
-		o.current.confirm(f)
+		o.current.setConfirmed(f)
 	case o.current.established:
 		o.withdrawNext()
 		o.next = o.newGeneration(f)
@@ -83,17 +82,17 @@ func (o *operator) offer(ctx context.Context, f *config.File) {
 	}
 }
 
-// refuse keeps the operator as it works, since its config as it is now cannot be loaded.
+// refuse keeps the active config, since the changed one cannot be loaded.
 func (o *operator) refuse(why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	defer o.changed()
+	defer o.reportChange()
 	o.withdrawNext()
 	o.refused = why
 }
 
-// withdrawNext gives up the config that was to take over. The schemas that it was compiled against may be later than those
-// that the current one goes by.
+// withdrawNext gives up the config that was to take over. The schemas that it was compiled against may be newer than those of
+// the active one.
 func (o *operator) withdrawNext() {
 	if o.next != nil && o.current.session != nil {
 		o.current.session.RecheckKinds()
@@ -119,7 +118,7 @@ func (o *operator) makeCurrent(g *generation) (before *generation, ok bool) {
 	}
 	o.current, o.next, o.last, g.established = g, nil, g.session, true
 	before.withdraw()
-	o.changed()
+	o.reportChange()
 	return before, true
 }
 
@@ -144,8 +143,8 @@ func (s *session) becomeCurrent() bool {
 	return true
 }
 
-// worker is what works now, if that is another session than s; nil where none does.
-func (o *operator) worker(s *session) *reconcile.Reconciler {
+// activeReconciler is the reconciler that works now, if its session is not s; nil for none.
+func (o *operator) activeReconciler(s *session) *reconcile.Reconciler {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.current.session; now != nil && now != s {

@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Of the operators that this process runs: the queues that are worked on, and the versions in which upstreams were written.
+// The queues of the operators that this process runs, and the versions in which upstreams were written.
 var (
 	queues          = &polledGauge{GaugeVec: queued, of: map[string]func(set func(n int, labels ...string)){}}
 	writtenVersions = &polledGauge{GaugeVec: upstreamVersions, of: map[string]func(set func(n int, labels ...string)){}}
 )
 
-// polledGauge asks operators for their values whenever metrics are read. A count of what comes and goes would keep what a
-// queue still had when it ended, as at a reload, and a standby would count what it only might have to do.
+// polledGauge asks operators for their values whenever metrics are read. A counted gauge would keep what was queued when a
+// queue ended, as at a reload, and a standby would count upstreams that it will not reconcile.
 type polledGauge struct {
 	*prometheus.GaugeVec
 
@@ -21,7 +21,7 @@ type polledGauge struct {
 	of map[string]func(set func(n int, labels ...string))
 }
 
-// begin has an operator asked until the end that it returns. poll sets the values by the labels after the operator's.
+// begin polls an operator until the returned function is called. poll sets the values by the labels after the operator's.
 func (g *polledGauge) begin(operator string, poll func(set func(n int, labels ...string))) (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +50,7 @@ func (g *polledGauge) Collect(metrics chan<- prometheus.Metric) {
 // maxVersions bounds the values of the metric's label: no custom kind has so many versions.
 const maxVersions = 10
 
-// pollQueue and pollVersions are what the two gauges ask of a session.
+// pollQueue and pollVersions set the values of the two gauges.
 func (s *session) pollQueue(set func(n int, labels ...string)) { set(s.queue.Len()) }
 
 func (s *session) pollVersions(set func(n int, labels ...string)) {

@@ -10,18 +10,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// Reload puts to work what loading the configs again gave, as config.Load returns it: all operators that could be made
-// out, and all errors. It compares by File.Digest:
+// Reload activates the configs as they were loaded again, as config.Load returns them: all operators that could be made out, and
+// all errors. It compares them by File.Digest:
 //
-//   - An operator whose config says the same is not touched.
-//   - One whose config has changed goes on with the one it has. Beside it the new one is compiled against the API server,
-//     and its watches begin; then it takes over, once what is under way is finished. Where it cannot, the last good one
-//     goes on.
-//   - One whose config has errors, or drops a finalizer or field manager that is in use, goes on with the one it has.
+//   - An operator whose config is equal is not touched.
+//   - One whose config has changed goes on with the active one. Beside it the changed one is compiled against the API server, and
+//     its watches are opened; then it takes over, once reconciles that have begun are finished. If it cannot, the last good one
+//     stays active.
+//   - One whose config has errors, or drops a finalizer or field manager that is in use, goes on with the active one.
 //   - One that no file has any more ends, and deletes nothing, unless a file that would take its place under another name
-//     cannot start. A new one begins, unless it claims the names by which another one works still.
+//     cannot start. A new one starts, unless it claims names of another active operator.
 //
-// It waits for Start, and returns when what is gone has ended and the rest is on its way, or ctx is done.
+// It waits for Start, and returns when operators without a file have ended and the rest is starting, or ctx is done.
 func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.Errors) {
 	select {
 	case <-ctx.Done():
@@ -66,20 +66,20 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		o.log.Info("starting a new operator", "file", f.Path)
 	}
 	e.missing = e.stillMissing(files, errs)
-	e.reportStrays(plan.strays)
+	e.reportUnclaimed(plan.unclaimed)
 }
 
-// reloadPlan is what a reload comes to, by operator.
+// reloadPlan is what a reload does, by operator.
 type reloadPlan struct {
 	gone    []*operator
 	kept    map[*operator]string // why
 	offered map[*operator]*config.File
 	added   []*config.File
-	// deletable are the files with errors whose upstreams can be cleaned up after.
+	// deletable are the files with errors whose upstreams can be finalized.
 	deletable []*config.File
-	// reported are the errors that operators tell of, strays those that concern no running one.
-	reported map[*config.Error]bool
-	strays   []string
+	// reported are the errors that operators report, unclaimed those of no running operator.
+	reported  map[*config.Error]bool
+	unclaimed []string
 }
 
 func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan {
@@ -112,14 +112,14 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 	}
 	for _, err := range errs {
 		if !plan.reported[err] {
-			plan.strays = append(plan.strays, err.Error())
+			plan.unclaimed = append(plan.unclaimed, err.Error())
 		}
 	}
 	return plan
 }
 
-// keepOrEnd finds out which operators are kept whatever else there is, and which end. held are the files that would take the place
-// of one that is kept.
+// keepOrEnd finds out which operators are kept in any case, and which end. held are the files that would replace one that is
+// kept.
 func (e *Engine) keepOrEnd(files, valid []*config.File, errs config.Errors, plan *reloadPlan) (held []*config.File) {
 	for _, o := range e.all() {
 		if blamed := o.errorsOf(files, errs); len(blamed) > 0 {
@@ -147,15 +147,15 @@ func (e *Engine) keepOrEnd(files, valid []*config.File, errs config.Errors, plan
 	return held
 }
 
-// report notes that an operator tells of errors.
+// report records that an operator reports errors.
 func (p *reloadPlan) report(errs config.Errors) {
 	for _, err := range errs {
 		p.reported[err] = true
 	}
 }
 
-// claims are the errors of a file that claims anything of what another operator works by, unless that one is gone. Load could not
-// know of these: the other one's own file may say something else by now that is not at work.
+// claims are the errors of a file that claims names of another active operator. Load could not find them: the other one's own
+// file may have changed and not be active.
 func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
 	if e.isCurrentConfig(f) {
 		return nil
@@ -163,7 +163,7 @@ func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
 	var working []*config.File
 	for _, o := range e.all() {
 		if o.name != f.Metadata.Name && !slices.Contains(gone, o) {
-			working = append(working, o.working())
+			working = append(working, o.currentFile())
 		}
 	}
 	found := config.Conflicts(append(working, f))
@@ -175,11 +175,11 @@ func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
 
 func (e *Engine) isCurrentConfig(f *config.File) bool {
 	o := e.byName(f.Metadata.Name)
-	return o != nil && digestOf(o.working()) == digestOf(f)
+	return o != nil && digestOf(o.currentFile()) == digestOf(f)
 }
 
-// keepWorking says why an operator that works and that no file names any more must not end yet, and by which files: what its own file
-// confirms now, or what claims anything of what it works by, cannot be put to work in its place.
+// keepWorking says why an active operator that no file names any more must not end yet, and by which files: its own file as it
+// is now, or one that claims its names, cannot start in its place.
 func (o *operator) keepWorking(files []*config.File) (by []*config.File, why string) {
 	o.mu.Lock()
 	works, path, working := o.current.established, o.loaded.Path, o.current.file
@@ -200,7 +200,7 @@ func (o *operator) keepWorking(files []*config.File) (by []*config.File, why str
 	return by, strings.Join(whys, "; ")
 }
 
-// named finds the file of an operator; nil if there is none.
+// named returns the file of an operator; nil if there is none.
 func named(name string, files []*config.File) *config.File {
 	i := slices.IndexFunc(files, func(f *config.File) bool { return f.Metadata.Name == name })
 	if i < 0 {
@@ -209,7 +209,7 @@ func named(name string, files []*config.File) *config.File {
 	return files[i]
 }
 
-// errorsOf lists the errors that are about the file that the operator came from, or about the one that has its name now.
+// errorsOf lists the errors of the file that the operator came from, or of the one that has its name now.
 func (o *operator) errorsOf(files []*config.File, errs config.Errors) config.Errors {
 	var blamed config.Errors
 	current := o.lastLoaded()
@@ -235,8 +235,8 @@ func (o *operator) errorsOf(files []*config.File, errs config.Errors) config.Err
 	return blamed
 }
 
-// working is the config that the operator works by, lastLoaded the one that was last loaded without errors.
-func (o *operator) working() *config.File {
+// currentFile is the active config, lastLoaded the one that was last loaded without errors.
+func (o *operator) currentFile() *config.File {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.current.file

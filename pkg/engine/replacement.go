@@ -6,7 +6,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if nothing keeps it from that.
+// replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if it may.
 func (o *operator) replacementProblem(f *config.File) string {
 	o.mu.Lock()
 	s := o.current.session

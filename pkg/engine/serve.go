@@ -20,7 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// session is an operator at work: one compiled pipeline, its watches, its queue and its memory.
+// session runs one compiled pipeline: its watches, its queue, its reconciler and workers.
 type session struct {
 	engine     *Engine
 	operator   *operator
@@ -32,14 +32,14 @@ type session struct {
 	pool       workerPool
 	batch      batch
 	ended      sync.Once
-	// kindChecks holds a sign that a kind may have changed or gone.
+	// kindChecks signals that a kind may have changed or gone.
 	kindChecks chan struct{}
 }
 
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.operator.name, verb, resource, code) })
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p),
-		kindChecks: make(chan struct{}, 1), pool: workerPool{places: make(chan struct{}, g.engine.options.Workers)}}
+		kindChecks: make(chan struct{}, 1), pool: workerPool{slots: make(chan struct{}, g.engine.options.Workers)}}
 	s.reconciler = &reconcile.Reconciler{
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Host: s, Log: g.operator.log, Recorder: g.operator.recorder,
 		Client:   apply.New(g.engine.connections.Objects(g.acting), p.Config.Conventions.FieldManager, observe),
@@ -71,11 +71,11 @@ func (s *session) ReportShared(note, upstream string) {
 	s.operator.event(eventsOf(s.generation.file), true, EventSharedConventions, "Reconcile", note+" ("+upstream+")")
 }
 
-// serve watches and works until ctx is done or a kind goes; then it returns the reason.
+// serve watches and reconciles until ctx is done or a kind goes; then it returns the reason.
 func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
-	s.reconciler.RenderSlots = g.engine.places
-	last := g.begins(s)
+	s.reconciler.RenderSlots = g.engine.renderSlots
+	last := g.setSession(s)
 	s.queue = priorityqueue.New[pipeline.Ref](g.operator.name)
 	defer s.shutDown()
 	defer s.reconciler.ForgetObjects()
@@ -83,7 +83,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	defer gone(nil)
 	defer s.cache.Close()
 	defer s.stopWorkers()
-	g.calm()
+	g.resetForbidden()
 	s.setReason(reasonSyncing, "")
 	if err := s.open(gone); err != nil {
 		return err
@@ -126,11 +126,11 @@ func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
 // Join implements informers.Queue.
 func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
 
-// afterDelete is AfterDelete where no other one is asked for.
+// afterDelete is the default of AfterDelete.
 const afterDelete = 300 * time.Millisecond
 
-// waitForElection waits, with every informer warm, until this process may write. waited tells that it had to; ok is false
-// when live is done.
+// waitForElection waits, with every informer running, until this process may write. waited reports whether it had to; ok is
+// false when live is done.
 func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	if s.engine.electedAlready() {
 		return false, true
@@ -146,7 +146,7 @@ func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	}
 }
 
-// endReason is why live ended; nil where the whole process is stopping.
+// endReason is why live ended; nil if the whole process is stopping.
 func endReason(ctx, live context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -156,7 +156,7 @@ func endReason(ctx, live context.Context) error {
 	}
 }
 
-// work has the workers act until live is done and what they hold is finished.
+// work reconciles until live is done and the workers have finished.
 func (s *session) work(live context.Context) {
 	defer queues.begin(s.operator.name, s.pollQueue)()
 	defer writtenVersions.begin(s.operator.name, s.pollVersions)()
@@ -170,12 +170,11 @@ func (s *session) work(live context.Context) {
 	s.stopWorkers()
 }
 
-// shutDown ends the queue, which takes it once only.
+// shutDown ends the queue, which must happen only once.
 func (s *session) shutDown() { s.ended.Do(s.queue.ShutDown) }
 
-// resync looks at every upstream again from time to time, behind everything else. It finds what no event announced, such as the
-// deletion of one that is not watched for lack of its label. Where nothing is left over it costs no request if there is nothing
-// to find.
+// resync reconciles every upstream again from time to time, behind everything else. It finds what no event announced, such as
+// the deletion of one that is not watched because it lacks the label. It costs no request if nothing is left over.
 func (s *session) resync(live context.Context) {
 	period := time.Duration(s.pipeline.Config.ResyncPeriod)
 	for period > 0 {
@@ -183,7 +182,7 @@ func (s *session) resync(live context.Context) {
 		if live.Err() != nil {
 			return
 		}
-		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.reconciler)...)
+		s.Add(informers.PriorityBulk, 0, s.cache.Candidates(s.reconciler)...)
 	}
 }
 
@@ -202,10 +201,10 @@ func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	}
 }
 
-// afterPanic is how long an upstream waits on which this program has failed.
+// afterPanic is how long an upstream waits after a panic.
 const afterPanic = time.Minute
 
-// reconcileRecovering is reconcile that survives a mistake of this program: one object must not take everybody else's operator down.
+// reconcileRecovering reconciles and recovers from panics: one object must not stop the operator.
 func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -216,14 +215,14 @@ func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (af
 	}()
 	switch {
 	case s.reconciler.Counting.Load():
-		return s.assess(ctx, ref)
+		return s.countUpstream(ctx, ref)
 	case s.pool.standingBy.Load():
 		return s.reconciler.StandBy(ctx, ref)
 	}
 	return s.reconciler.Reconcile(ctx, ref)
 }
 
-// waitForSync waits for the first lists of every watch, and says which ones keep it waiting.
+// waitForSync waits for the first lists of every watch, and reports those that are missing.
 func (s *session) waitForSync(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		waiting := s.cache.Unsynced()
@@ -236,11 +235,11 @@ func (s *session) waitForSync(ctx context.Context) bool {
 	return false
 }
 
-// syncPoll is how often first lists are looked for: they take as long as the API server needs, not shorter.
+// syncPoll is how often first lists are checked.
 const syncPoll = 50 * time.Millisecond
 
-// inheritLeaving takes over from a session that has ended, without this one at its side, which upstreams it saw leaving, and finds those
-// that have left since: it showed them, and this one, which selects as it did, does not. nil is no session.
+// inheritLeaving takes over from a session that has ended which upstreams it saw leaving, and finds those that have left since:
+// they are in its cache and not in this one, which selects equally. nil is no session.
 func (s *session) inheritLeaving(last *session) {
 	if last == nil || last.pipeline.Upstream.GVR != s.pipeline.Upstream.GVR {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// Startable returns the files whose operators may start where others cannot: those without errors, and in no conflict with
-// any other. Of operators that conflict none starts, since none has the older claim.
+// Startable returns the files whose operators may start if others cannot: those without errors, and in no conflict with any
+// other. Of operators that conflict none starts, since none has the older claim.
 func Startable(files []*config.File) []*config.File {
 	var list []*config.File
 	for _, f := range files {
@@ -29,9 +29,9 @@ type missingConfigError struct {
 
 func (m missingConfigError) Error() string { return m.cause.Error() + m.note }
 
-// Missing has the engine tell of configs that could not start, by what loading them gave. It is not ready as long as these
-// stay: the others run, and a rollout stops. Those whose upstreams are cleaned up after are told of as operators that do not
-// run; of the others it is told that they may hold a deletion. Call it before Start.
+// Missing reports configs that could not start, as config.Load returned them. The process is not ready until they are fixed:
+// the others run, and a rollout stops. Those whose upstreams are finalized are reported as operators that do not run; the
+// others with a note that they may hold a deletion. Call it before Start.
 func (e *Engine) Missing(files []*config.File, errs config.Errors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -40,10 +40,10 @@ func (e *Engine) Missing(files []*config.File, errs config.Errors) {
 	for _, m := range e.missing {
 		strays = append(strays, m.Error())
 	}
-	e.reportStrays(strays)
+	e.reportUnclaimed(strays)
 }
 
-// notRunning are the errors that no operator tells of.
+// notRunning are the errors that no operator reports.
 func (e *Engine) notRunning(files []*config.File, errs config.Errors) []missingConfigError {
 	var list []missingConfigError
 	for _, err := range errs {

@@ -8,21 +8,21 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers"
 )
 
-// workerPool are a session's workers. They begin by counting where there is a guard, rest until it is the session's turn to
-// write, stand by as long as another process may, and then act.
+// workerPool are a session's workers. They count first if there is a guard, are paused until the session may write, stand by
+// while another process may, and then act.
 type workerPool struct {
 	workers sync.WaitGroup
 	once    sync.Once
-	// places has one for each worker, who takes it for one piece of work; the session takes all of them while the workers rest.
-	places chan struct{}
+	// slots has one slot for each worker, who takes it for each reconcile; the session takes all of them to pause the workers.
+	slots  chan struct{}
 	paused bool
 	tally  *tally // what they have counted
 	// standingBy is true while another process acts.
 	standingBy atomic.Bool
 }
 
-// startWorkers starts the workers, once. They end with live, when what they hold is finished: the current piece of work is not cut
-// off, so that what was applied is also recorded.
+// startWorkers starts the workers, once. They end with live, after the current reconcile: it is not cut off, so that what was
+// applied is also recorded.
 func (s *session) startWorkers(live context.Context) {
 	s.pool.once.Do(func() {
 		context.AfterFunc(live, s.shutDown)
@@ -36,9 +36,9 @@ func (s *session) startWorkers(live context.Context) {
 					if !s.reconciler.Counting.Load() && !s.pool.standingBy.Load() { // which write nothing
 						s.engine.options.MayWrite(live)
 					}
-					s.pool.places <- struct{}{}
+					s.pool.slots <- struct{}{}
 					s.processItem(live, ref)
-					<-s.pool.places
+					<-s.pool.slots
 				}
 			})
 		}
@@ -52,11 +52,11 @@ func (s *session) stopWorkers() {
 	s.pool.workers.Wait()
 }
 
-// pauseWorkers waits until nobody works, and keeps them from it until wake.
+// pauseWorkers waits until no worker reconciles, and stops them until resumeWorkers.
 func (s *session) pauseWorkers() {
 	if !s.pool.paused {
-		for range cap(s.pool.places) {
-			s.pool.places <- struct{}{}
+		for range cap(s.pool.slots) {
+			s.pool.slots <- struct{}{}
 		}
 		s.pool.paused = true
 	}
@@ -65,16 +65,16 @@ func (s *session) pauseWorkers() {
 func (s *session) resumeWorkers() {
 	if s.pool.paused {
 		s.pool.paused = false
-		for range cap(s.pool.places) {
-			<-s.pool.places
+		for range cap(s.pool.slots) {
+			<-s.pool.slots
 		}
 	}
 }
 
-// beginCounting has the workers count, from the beginning. They rest, or have not begun.
+// beginCounting makes the workers count, from the start. They are paused, or not started.
 func (s *session) beginCounting() {
-	refs := s.cache.Everyone(s.reconciler)
-	s.reconciler.UseBaselinesOf(s.operator.worker(s))
+	refs := s.cache.Candidates(s.reconciler)
+	s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
 	s.pool.tally = newTally(refs)
 	s.pool.standingBy.Store(false)
 	s.reconciler.Counting.Store(true)
@@ -82,7 +82,7 @@ func (s *session) beginCounting() {
 	s.Add(informers.PriorityBulk, 0, refs...)
 }
 
-// beginStandingBy has the workers let go of what needs no reconciliation any more: what would be kept for them would only grow.
+// beginStandingBy makes the workers drop what needs no reconcile any more: the queue would only grow.
 func (s *session) beginStandingBy(live context.Context) {
 	s.reconciler.Counting.Store(false)
 	s.pool.standingBy.Store(true)
@@ -90,11 +90,11 @@ func (s *session) beginStandingBy(live context.Context) {
 	s.startWorkers(live)
 }
 
-// beginActing has the workers act, upon all that was only counted or passed over too.
+// beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
 	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
 	if counted || passed {
-		s.Add(informers.PriorityBulk, 0, s.cache.Everyone(s.reconciler)...)
+		s.Add(informers.PriorityBulk, 0, s.cache.Candidates(s.reconciler)...)
 	} else {
 		s.Add(informers.PriorityBulk, 0, s.reconciler.Leaving()...) // no first list shows these
 	}

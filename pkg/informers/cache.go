@@ -32,12 +32,12 @@ func NewCache(p *pipeline.Pipeline) *Cache {
 	return &Cache{pipeline: p, downstreams: make([]stores, len(p.Downstreams)), inputs: make([]stores, len(p.Inputs))}
 }
 
-// all lists the stores, of every kind.
+// all lists the stores of every kind.
 func (c *Cache) all() []stores {
 	return slices.Concat([]stores{c.upstreams, c.namespaces, c.before}, c.downstreams, c.inputs)
 }
 
-// Unsynced lists the watches whose first list has not been taken in yet, each once.
+// Unsynced lists the watches without their first list, each once.
 func (c *Cache) Unsynced() []string {
 	var waiting []string
 	for _, d := range c.all() {
@@ -50,8 +50,8 @@ func (c *Cache) Unsynced() []string {
 // Upstreams lists the upstreams.
 func (c *Cache) Upstreams() []pipeline.Ref { return c.upstreams.keys() }
 
-// WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them, those of the most upstreams first:
-// at most as many versions as given, and the others together as OtherVersions. Who writes an upstream can make managedFields up.
+// WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them: the given number of versions
+// with the most upstreams, and the others together as OtherVersions. Whoever writes an upstream can forge managedFields.
 func (c *Cache) WrittenVersions(atMost int) map[string]int {
 	alike := map[unique.Handle[writers]]int{}
 	for _, sub := range c.upstreams {
@@ -85,8 +85,8 @@ const OtherVersions = "(other)"
 // Namespaces lists the namespaces in which upstreams are watched; "" is all of them.
 func (c *Cache) Namespaces() []string { return slices.Sorted(maps.Keys(c.upstreams)) }
 
-// Downstreams are the downstreams that the watches show, by index. One that belongs to several downstreams of one kind comes for
-// each.
+// Downstreams are the downstreams that the watches show, by index. One that belongs to several downstreams of one kind is
+// returned for each.
 func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
 		for i, s := range c.downstreams {
@@ -128,8 +128,8 @@ func (c *Cache) CountDownstreams() int {
 	return n
 }
 
-// Everyone lists the upstreams, and those that the marks of downstreams name, each once: what a start looks at.
-func (c *Cache) Everyone(r *reconcile.Reconciler) []pipeline.Ref {
+// Candidates lists the upstreams, and those that the owner marks of downstreams name, each once: what a start reconciles.
+func (c *Cache) Candidates(r *reconcile.Reconciler) []pipeline.Ref {
 	seen := map[pipeline.Ref]struct{}{}
 	for _, ref := range slices.Concat(c.Upstreams(), r.Leaving()) {
 		seen[ref] = struct{}{}
@@ -146,8 +146,8 @@ func (c *Cache) Everyone(r *reconcile.Reconciler) []pipeline.Ref {
 	return slices.Collect(maps.Keys(seen))
 }
 
-// NoteLeftSince has a reconciler take in the upstreams that another cache, which selects as this one does, showed and this one does
-// not.
+// NoteLeftSince reports to a reconciler the upstreams in another cache, which selects as this one does, that are not in this
+// one.
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for _, sub := range before.upstreams {
 		for _, obj := range sub.indexer().List() {
@@ -184,7 +184,7 @@ func (c *Cache) HasApplied(ref pipeline.Ref, manager string) bool {
 }
 
 // Watches implements Cache.
-func (c *Cache) Watches(namespace string) bool { return c.upstreams.watch(namespace) }
+func (c *Cache) Watches(namespace string) bool { return c.upstreams.watches(namespace) }
 
 // NamespaceLabels implements Cache. Each Namespace may be watched by its name.
 func (c *Cache) NamespaceLabels(name string) (labels.Set, bool) {

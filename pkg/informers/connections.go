@@ -17,12 +17,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// Identity is who sends an operator's requests: a ServiceAccount by impersonation, or, where it is zero, whoever the
-// process is. Watches are shared within an identity alone: in a cache that another one's rights have filled a config
-// would read what its own do not allow.
+// Identity is who sends an operator's requests: an impersonated ServiceAccount or, if it is zero, the process itself. Watches
+// are shared only within an identity: from a cache filled with another one's permissions, a config would read what its own do
+// not allow.
 type Identity struct{ Namespace, Name string }
 
-// IdentityOf is who the config says that its operator is.
+// IdentityOf is the identity of a config.
 func IdentityOf(f *config.File) Identity {
 	if f.ServiceAccount == nil {
 		return Identity{}
@@ -30,7 +30,7 @@ func IdentityOf(f *config.File) Identity {
 	return Identity{f.ServiceAccount.Namespace, f.ServiceAccount.Name}
 }
 
-// Forbidden says what to grant, where the API server refused a request that takes the rights named in needs.
+// Forbidden says what to grant after the API server refused a request that needs the given permissions.
 func (i Identity) Forbidden(doing, needs string, err error) string {
 	switch account := i.Namespace + "/" + i.Name; {
 	case i == Identity{}:
@@ -43,22 +43,22 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 	}
 }
 
-// clients are one identity's.
+// clients are the clients of one identity.
 type clients struct {
 	objects dynamic.Interface
 	packed  dynamic.Interface // brings upstreams packed
 }
 
-// Connections makes clients for identities. They share connections, and one limit of requests where there is one.
+// Connections makes clients for identities. They share connections, and one rate limit if there is one.
 type Connections struct {
 	cfg  *rest.Config
 	http *http.Client
 
-	mu   sync.Mutex
-	made map[Identity]clients
+	mu      sync.Mutex
+	clients map[Identity]clients
 }
 
-// NewConnections prepares them. It sends no request.
+// NewConnections prepares connections. It sends no request.
 func NewConnections(cfg *rest.Config) (*Connections, error) {
 	cfg = rest.CopyConfig(cfg)
 	if cfg.RateLimiter == nil && cfg.QPS > 0 {
@@ -68,8 +68,8 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, made: map[Identity]clients{}}
-	if c.made[Identity{}], err = c.connect(httpClient); err != nil {
+	c := &Connections{cfg: cfg, http: httpClient, clients: map[Identity]clients{}}
+	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -85,34 +85,34 @@ func (c *Connections) connect(httpClient *http.Client) (clients, error) {
 }
 
 // Objects is the client of an identity.
-func (c *Connections) Objects(i Identity) dynamic.Interface { return c.as(i).objects }
+func (c *Connections) Objects(i Identity) dynamic.Interface { return c.clientsOf(i).objects }
 
-// as returns the clients of an identity.
-func (c *Connections) as(i Identity) clients {
+// clientsOf returns the clients of an identity.
+func (c *Connections) clientsOf(i Identity) clients {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if made, ok := c.made[i]; ok {
+	if made, ok := c.clients[i]; ok {
 		return made
 	}
 	impersonating := *c.http
-	// It goes before whatever --as says, which is who the process is. The API server adds the groups of a ServiceAccount.
+	// Impersonation here replaces --as, which is who the process is. The API server adds the groups of a ServiceAccount.
 	impersonating.Transport = transport.NewImpersonatingRoundTripper(
 		transport.ImpersonationConfig{UserName: serviceaccount.MakeUsername(i.Namespace, i.Name)}, c.http.Transport)
 	made, err := c.connect(&impersonating)
 	if err != nil { // it is made of what the first ones were made of: cannot happen
 		panic("preparing the clients of " + i.Namespace + "/" + i.Name + ": " + err.Error())
 	}
-	c.made[i] = made
+	c.clients[i] = made
 	return made
 }
 
-// IsNotServed tells whether a list or watch was refused as one of a kind that the API server does not serve, or of one whose
-// definition is being deleted.
+// IsNotServed reports whether a list or watch was refused because the API server does not serve the kind, or its definition is
+// being deleted.
 func IsNotServed(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// answerOf is what the API server itself said, without what the client library put before it.
+// answerOf is the API server's message, without what the client library added.
 func answerOf(err error) string {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) && answer.Status().Message != "" {

@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// Key is what makes two watches one. Identity is whose rights they take; Namespace "" is all; Selector is about
-// labels, Fields a field selector; View tells what the transform keeps.
+// Key identifies a watch: two with equal keys are one. Identity is whose permissions it uses; Namespace "" is all; Selector is
+// a label selector, Fields a field selector; View identifies what the transform keeps.
 type Key struct {
 	Identity  Identity
 	GVR       schema.GroupVersionResource
@@ -39,7 +39,7 @@ func (k Key) String() string {
 	return k.GVR.GroupResource().String() + " in namespace " + k.Namespace
 }
 
-// Factory shares informers by Key and stops the ones that nobody uses any more.
+// Factory shares informers by Key and stops those without users.
 type Factory struct {
 	connections *Connections
 	indexers    cache.Indexers
@@ -58,29 +58,29 @@ type sharedWatch struct {
 	users map[*subscription]struct{}
 }
 
-// subscription is one user's hold on a shared watch.
+// subscription is one user's share of a watch.
 type subscription struct {
 	key      Key
 	shared   *sharedWatch
 	owner    *Factory
 	handle   cache.ResourceEventHandlerRegistration
-	onEvent  func(Key, error)
+	onResult func(Key, error)
 	released sync.Once
 }
 
-// NewFactory makes one for the clients of an API server.
+// NewFactory makes a factory for the clients of an API server.
 func NewFactory(c *Connections) *Factory {
 	return &Factory{connections: c, indexers: indexers, live: map[Key]*sharedWatch{}}
 }
 
-// IndexByUpstream has Cache.MarkedFor work. Call it before the first watch is opened.
+// IndexByUpstream makes Cache.MarkedFor work. Call it before the first watch is opened.
 func (w *Factory) IndexByUpstream() {
 	w.indexers = maps.Clone(w.indexers)
 	w.indexers[byUpstream] = upstreamsNamed
 }
 
-// subscribe joins the watch of key, starting it where nobody has. heard is called with the result of every list and watch, nil for one that
-// went well; after an error the informer tries again by itself.
+// subscribe joins the watch of key, and starts it if nobody has. onResult is called with the result of every list and watch,
+// nil for success; after an error the informer retries.
 func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cache.ResourceEventHandler,
 	heard func(Key, error)) (*subscription, error) {
 	w.mu.Lock()
@@ -93,7 +93,7 @@ func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cach
 		}
 		w.live[key] = shared
 	}
-	s := &subscription{key: key, shared: shared, owner: w, onEvent: heard}
+	s := &subscription{key: key, shared: shared, owner: w, onResult: heard}
 	shared.mu.Lock()
 	shared.users[s] = struct{}{}
 	shared.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cach
 		w.releaseLocked(s)
 		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
 	}
-	// The first handler is there before the informer runs, so that it misses nothing of the start.
+	// The first handler is added before the informer runs, so that it misses nothing.
 	shared.run.Do(func() { go shared.informer.RunWithContext(shared.ctx) })
 	return s, nil
 }
@@ -110,7 +110,7 @@ func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cach
 func (w *Factory) prepare(key Key, transform cache.TransformFunc) (*sharedWatch, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
-	mine := w.connections.as(key.Identity)
+	mine := w.connections.clientsOf(key.Identity)
 	client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
 	if key.View == packedView {
 		client, example = mine.packed, &packed{}
@@ -127,9 +127,9 @@ func (w *Factory) prepare(key Key, transform cache.TransformFunc) (*sharedWatch,
 	return shared, nil
 }
 
-// listWatch lists and watches what the key says, and tells the users of every success: who heard of a failure hears of
-// its end. A watch that goes on after it was cut off goes on only if the cluster has not been set back meanwhile: it would wait
-// for a version that is yet to come, and show what is no longer so until then.
+// listWatch lists and watches what the key says, and notifies the users of every result. A watch that was interrupted goes on
+// only if the cluster was not restored to an older state meanwhile: it would wait for a version that is yet to come, and show
+// an outdated state until then.
 func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon func()) cache.ListerWatcher {
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	var ends time.Time // the watch that was opened last does not end by itself before
@@ -138,7 +138,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			if o.ResourceVersion == "0" {
-				// Whatever the API server has in memory would do for that, and it may be older than what was acted upon before.
+				// The API server may answer this from its watch cache, which may be older than what was acted on before.
 				o.ResourceVersion = ""
 			}
 			list, err := resource.List(ctx, o)
@@ -181,16 +181,16 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 }
 
 var (
-	// ErrLost is a watch that was interrupted; the informer says why, and tries again.
+	// ErrLost is a watch that was interrupted; the informer says why, and retries.
 	ErrLost = errors.New("watch interrupted")
-	// ErrCut is a watch that ended before its time: the API server ends those of a kind whose definition has
-	// changed, and all when it stops.
+	// ErrCut is a watch that ended before its timeout: the API server ends those of a kind whose definition has changed, and
+	// all when it stops.
 	ErrCut = errors.New("the watch ended early")
-	// ErrSetBack is a watch that knows a later version than the API server has.
+	// ErrSetBack is a watch of a later version than the API server has.
 	ErrSetBack = errors.New("the cluster was restored to an older state")
 )
 
-// isSetBack tells whether the API server's data are older than the version that a watch is to go on from.
+// isSetBack reports whether the API server's data are older than the version from which a watch is to go on.
 func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1.ListOptions) (bool, error) {
 	if o.ResourceVersion == "" || o.ResourceVersion == "0" {
 		return false, nil
@@ -202,14 +202,14 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 	return reconcile.Newer(o.ResourceVersion, list.GetResourceVersion()), nil
 }
 
-// abandon makes whoever subscribes from now on watch anew. The users of the watch leave it, which stops it.
+// abandon makes later subscribers start a new watch. The users of the old one leave it, which stops it.
 func (w *Factory) abandon(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.live, key)
 }
 
-// notify lets every user know how a list or watch went; nil is well.
+// notify calls every user with the result of a list or watch; nil is success.
 func (s *sharedWatch) notify(key Key, err error) {
 	s.mu.Lock()
 	users := make([]*subscription, 0, len(s.users))
@@ -218,11 +218,11 @@ func (s *sharedWatch) notify(key Key, err error) {
 	}
 	s.mu.Unlock()
 	for _, u := range users {
-		u.onEvent(key, err)
+		u.onResult(key, err)
 	}
 }
 
-// close leaves the watch; the last user to leave stops it.
+// close leaves the watch; the last user stops it.
 func (s *subscription) close() {
 	s.released.Do(func() {
 		s.owner.mu.Lock()
@@ -233,7 +233,7 @@ func (s *subscription) close() {
 
 func (w *Factory) releaseLocked(s *subscription) {
 	if s.handle != nil {
-		// The only error is that of an informer that has stopped already.
+		// The only error is that the informer has stopped.
 		_ = s.shared.informer.RemoveEventHandler(s.handle)
 	}
 	s.shared.mu.Lock()
@@ -266,7 +266,7 @@ var indexers = cache.Indexers{
 	byBeforeOwner: beforeOwners,
 }
 
-// ownersOf lists the uids that an object's owner references and owner annotation name.
+// ownersOf lists the uids in an object's owner references and owner annotation.
 func ownersOf(live *drift.Live) []string {
 	uids := make([]string, 0, len(live.Owners)+1)
 	for _, ref := range live.Owners {
@@ -278,10 +278,10 @@ func ownersOf(live *drift.Live) []string {
 	return uids
 }
 
-// wholeView names the view of Namespaces, of which labels are read: everything but managedFields.
+// wholeView is the view of Namespaces, whose labels are read: everything but managedFields.
 const wholeView = "whole"
 
-// keepWhole is the transform of wholeView. It may change the object in place: nobody else has seen it yet.
+// keepWhole is the transform of wholeView. It may change the object in place: nobody else has it yet.
 func keepWhole(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
@@ -289,7 +289,7 @@ func keepWhole(obj any) (any, error) {
 	return obj, nil
 }
 
-// stores finds objects in one or several informers of one kind: one for all namespaces, or one for each.
+// stores are the informers of one kind: one for all namespaces, or one for each.
 type stores map[string]*subscription
 
 func (s stores) get(ref pipeline.Ref) any {
@@ -309,7 +309,7 @@ func (s stores) get(ref pipeline.Ref) any {
 	return obj
 }
 
-// indexed lists the live objects that an index has under a value.
+// indexed lists the live objects in an index under a value.
 func (s stores) indexed(index, value string) []*drift.Live {
 	var list []*drift.Live
 	for _, sub := range s {
@@ -334,10 +334,10 @@ func (s stores) keys() []pipeline.Ref {
 	return refs
 }
 
-// watch tells whether a namespace is among those watched.
-func (s stores) watch(namespace string) bool { return s[""] != nil || s[namespace] != nil }
+// watches reports whether a namespace is watched.
+func (s stores) watches(namespace string) bool { return s[""] != nil || s[namespace] != nil }
 
-// unsynced lists the watches whose first list has not been taken in yet.
+// unsynced lists the watches without their first list.
 func (s stores) unsynced() []string {
 	var waiting []string
 	for _, sub := range s {

@@ -21,7 +21,7 @@ func TestWatchIsCut(t *testing.T) {
 		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
 		cut := false
 		shared := &sharedWatch{users: map[*subscription]struct{}{}}
-		shared.users[&subscription{onEvent: func(_ Key, err error) { cut = cut || errors.Is(err, ErrCut) }}] = struct{}{}
+		shared.users[&subscription{onResult: func(_ Key, err error) { cut = cut || errors.Is(err, ErrCut) }}] = struct{}{}
 		watches, ok := listWatch(client, key, shared, func() {}).(cache.WatcherWithContext)
 		if !ok {
 			t.Fatal("it cannot watch")

@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// Priorities: what a person or another controller just did goes before what a start or a resync lists. An upstream that
-// waits for its time and is queued once more keeps the higher of the two.
+// Priorities: what a person or another controller just did goes before what a start or a resync lists. An upstream that is
+// queued twice keeps the higher one.
 const (
 	PriorityNow     = 0
 	PriorityAgain   = -25 // its time has come
@@ -23,22 +23,22 @@ const (
 	PriorityBulk    = -100
 )
 
-// Queue takes in the upstreams that events are about.
+// Queue is the queue of upstreams to reconcile.
 type Queue interface {
-	// Add queues upstreams, after a time or at once.
+	// Add queues upstreams, after a delay or at once.
 	Add(priority int, after time.Duration, refs ...pipeline.Ref)
 	// Join is called before Add with upstreams that one event concerns together: guard counts them.
 	Join(refs []pipeline.Ref)
 }
 
-// Feed is where the events of a cache's watches go.
+// Feed receives the events of a cache's watches.
 type Feed struct {
 	Reconciler *reconcile.Reconciler
 	Queue      Queue
-	// AfterDelete is how long a deleted downstream waits: where it went with its upstream, which is another watch's news, it
-	// must not be made once more.
+	// AfterDelete is how long the owner of a deleted downstream waits: if the owner is gone, too, which another watch shows,
+	// the downstream must not be created again.
 	AfterDelete time.Duration
-	// OnWatchResult is called with the result of every list and watch: nil for one that went well.
+	// OnWatchResult is called with the result of every list and watch: nil for success.
 	OnWatchResult func(Key, error)
 }
 
@@ -66,7 +66,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 		},
 		DeleteFunc: func(obj any) {
 			if f.Reconciler.Pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
-				f.left(obj)
+				f.noteLeft(obj)
 			} else if p, ok := unwrapTombstone(obj).(*packed); ok {
 				f.Reconciler.NoteUpstreamGone(p.UID)
 			}
@@ -75,8 +75,8 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 	}
 }
 
-// downstreams queues the upstreams that an object's marks name, before and after the change: who lost a mark
-// must hear of it.
+// downstreams queues the upstreams in an object's owner marks, before and after the change: whoever lost a mark must be
+// reconciled, too.
 func (f Feed) downstreams() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
@@ -87,7 +87,7 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(obj)...)
 				return
 			}
-			f.news(obj, f.Reconciler.OwnersOf(obj))
+			f.enqueueOwners(obj, f.Reconciler.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
 			if live, ok := after.(*drift.Live); ok {
@@ -100,7 +100,7 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 					owners = append(owners, ref)
 				}
 			}
-			f.news(after, owners)
+			f.enqueueOwners(after, owners)
 		},
 		DeleteFunc: func(obj any) {
 			live, ok := unwrapTombstone(obj).(*drift.Live)
@@ -116,8 +116,8 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 	}
 }
 
-// news queues the owners of a downstream, but for those whose own write it was.
-func (f Feed) news(obj any, owners []pipeline.Ref) {
+// enqueueOwners queues the owners of a downstream, except for those whose own write the event is about.
+func (f Feed) enqueueOwners(obj any, owners []pipeline.Ref) {
 	live, ok := obj.(*drift.Live)
 	if !ok {
 		return
@@ -129,8 +129,8 @@ func (f Feed) news(obj any, owners []pipeline.Ref) {
 	}
 }
 
-// namespaces queues every upstream in a namespace that is selected now and was not, or the other way round. A new
-// namespace may be heard of after what was made in it.
+// namespaces queues every upstream in a namespace that is selected now and was not, or the other way round. The event of a new
+// namespace may come after those of the upstreams in it.
 func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 	matches := func(obj any) bool {
 		ns, ok := obj.(*unstructured.Unstructured)
@@ -152,8 +152,8 @@ func (f Feed) namespaces(c *Cache) cache.ResourceEventHandler {
 	}
 }
 
-// enqueueNamespace queues the upstreams in a namespace, which are counted first: whoever labels namespaces may label many. It
-// goes through all upstreams: that happens too seldom for an index, which every one of them would pay for.
+// enqueueNamespace queues the upstreams in a namespace, which guard counts first: whoever labels namespaces may label many. It
+// iterates over all upstreams: that happens too rarely for an index, which would cost memory for each of them.
 func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 	for _, name := range refsOf(namespace) {
 		refs := slices.DeleteFunc(c.Upstreams(), func(ref pipeline.Ref) bool { return ref.Namespace != name.Name })
@@ -162,14 +162,14 @@ func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 	}
 }
 
-// onUpstream takes in an upstream as a watch brings it.
+// onUpstream handles an upstream that a watch shows.
 func (f Feed) onUpstream(obj any) {
 	if p, ok := obj.(*packed); ok && len(p.Finalizers) > 0 {
 		f.Reconciler.NoteDeleting(p.UID, p.Finalizers)
 	}
 }
 
-// unwrapTombstone is the object of an event, where it is about one whose end the watch has missed too.
+// unwrapTombstone is the object of an event, also if the watch has missed its deletion.
 func unwrapTombstone(obj any) any {
 	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return tomb.Obj
@@ -185,8 +185,8 @@ func refsOf(obj any) []pipeline.Ref {
 	return []pipeline.Ref{{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// inputs queues the upstreams that read an input, behind what a person or another controller has just done to one
-// of them: one input may have many readers. Then they are counted first; one is its author's business.
+// inputs queues the upstreams that read an input, behind what a person or another controller has just done to one of them: one
+// input may have many readers. Then guard counts them first; a single one is its author's business.
 func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	wake := func(obj any) {
 		refs := f.Reconciler.ReadersOf(i, refsOf(obj)...)
@@ -212,8 +212,8 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	}
 }
 
-// left takes in that the watch no longer shows an upstream.
-func (f Feed) left(obj any) {
+// noteLeft reports that the watch no longer shows an upstream.
+func (f Feed) noteLeft(obj any) {
 	if p, ok := unwrapTombstone(obj).(*packed); ok {
 		f.Reconciler.NoteLeft(pipeline.Ref{Namespace: p.Namespace, Name: p.Name}, p.UID)
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// input is an input as the cache keeps it: what is read of it, as compressed JSON, and the digest of that. An event that
-// leaves the digest as it was is no news.
+// input is an input in the cache: what is read of it, as compressed JSON, and its digest. An event that does not change the
+// digest is ignored.
 type input struct {
 	metav1.ObjectMeta // name, namespace, uid and resourceVersion only
 	digest            drift.Sum
 	text              []byte
 }
 
-// GetObjectKind makes it a runtime.Object, as a watch's cache demands.
+// GetObjectKind makes it a runtime.Object, as an informer requires.
 func (i *input) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject returns i itself, which never changes.

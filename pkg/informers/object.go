@@ -14,7 +14,7 @@ type Object struct {
 	sub *subscription
 }
 
-// Object watches one object, with an identity's rights. heard is called with the result of every list and watch.
+// Object watches one object, with an identity's permissions. onResult is called with the result of every list and watch.
 func (f *Factory) Object(as Identity, gvr schema.GroupVersionResource, at pipeline.Ref, heard func(Key, error)) (*Object, error) {
 	key := Key{Identity: as, GVR: gvr, Namespace: at.Namespace, Fields: "metadata.name=" + at.Name, View: wholeView}
 	sub, err := f.subscribe(key, keepWhole, cache.ResourceEventHandlerFuncs{}, heard)
@@ -24,7 +24,7 @@ func (f *Factory) Object(as Identity, gvr schema.GroupVersionResource, at pipeli
 	return &Object{at: at, sub: sub}, nil
 }
 
-// Get is the object as the watch shows it; nil where it shows none. It must not be changed.
+// Get is the object that the watch shows; nil for none. It must not be changed.
 func (o *Object) Get() *unstructured.Unstructured {
 	if o == nil {
 		return nil

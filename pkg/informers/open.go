@@ -19,8 +19,8 @@ type watcher struct {
 	feed    Feed
 }
 
-// Open opens the watches of a cache, with an identity's rights. It does not wait for the first lists, and sets the selectors of
-// the reconciler. Close ends them, after an error too.
+// Open opens the watches of a cache, with an identity's permissions. It does not wait for the first lists, and sets the
+// selectors of the reconciler. Close ends the watches, also after an error.
 func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	w := &watcher{Cache: c, factory: f, as: as, feed: feed}
 	watch := w.pipeline.Config.Watch
@@ -58,8 +58,7 @@ func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	return nil
 }
 
-// openObjects watches the objects that are made of a downstream, if its kind is there. What it returns beside an error is to
-// be closed too.
+// openObjects watches the objects of a downstream, if its kind is served. What it returns with an error must be closed, too.
 func (w *watcher) openObjects(d *pipeline.Downstream) (stores, error) {
 	open := stores{}
 	if d.Kind.Missing != nil {
@@ -80,8 +79,8 @@ func (w *watcher) openObjects(d *pipeline.Downstream) (stores, error) {
 	return open, nil
 }
 
-// openNamespaces watches Namespaces where the config selects upstreams by their namespace's labels: those of watch.namespaces,
-// each by its name, so that a right to that one will do; else all.
+// openNamespaces watches Namespaces if the config selects upstreams by their namespace's labels: those in watch.namespaces,
+// each by its name, so that a permission for that one is enough; else all.
 func (w *watcher) openNamespaces() error {
 	selector := w.pipeline.Config.Watch.NamespaceSelector
 	if selector == nil {

@@ -86,7 +86,8 @@ func (r *resource) requiresVersion() bool { return r.custom != nil || updatedByV
 
 // returnedOnDelete are the built-in kinds whose deletion returns the object, not a Status.
 var returnedOnDelete = sets.New("CSIDriver", "CSINode", "DeviceClass", "DeviceTaintRule", "Namespace", "PersistentVolume",
-	"PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice", "Service", "ServiceAccount",
+	"PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota",
+	"ResourceSlice", "Service", "ServiceAccount",
 	"StorageClass", "VolumeAttachment", "VolumeAttributesClass")
 
 // orphansByDefault reports whether a deletion without a propagation policy orphans the dependents.

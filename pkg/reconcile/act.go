@@ -14,9 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// act carries a decision out: the finalizer before what needs it, then each downstream, then what is left over. It
-// tells whether anything was done, so that deciding again may come to something new. A downstream that failed is not
-// tried again in this reconciliation.
+// act carries out a decision: first the finalizer, then each downstream, then what is left over. It reports whether anything
+// was done, so that deciding again may bring something new. A downstream that failed is not tried again in this reconciliation.
 func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	if r.Pipeline.Observing() {
 		return r.observe(ctx, d, in)
@@ -31,12 +30,12 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 		}
 	}
 	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 {
-		acted = r.retireFinalizer(ctx, in) || acted
+		acted = r.removeUnneededFinalizer(ctx, in) || acted
 	}
 	return acted
 }
 
-// carryOut makes the requests of one outcome. It returns false where they failed.
+// carryOut makes the requests for one outcome. It returns false if they failed.
 func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	countOutcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
 	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
@@ -63,23 +62,23 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 	return true
 }
 
-// fail notes a failed action. It waits; it takes nothing away.
+// fail records a failed action. It is retried later; it undoes nothing.
 func (r *reconciliation) fail(o pipeline.Outcome, err error) {
 	f := classify(r.Pipeline.Downstreams[o.Downstream], err)
 	name := r.Pipeline.Downstreams[o.Downstream].Name
 	r.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
-	r.observed(func(to Observer) { to.Failed(o.Downstream, *r.failures[o.Downstream]) })
+	r.notifyObserver(func(to Observer) { to.Failed(o.Downstream, *r.failures[o.Downstream]) })
 	if f.Reason == apply.ReasonSchemaMismatch && r.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
 		r.Host.RecheckKinds()
 	}
-	r.atLeast = max(r.atLeast, f.RetryAfter)
+	r.minRetry = max(r.minRetry, f.RetryAfter)
 	CountFailure(r.Name, name, f.Reason)
 	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", name,
 		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
 }
 
-// create makes what does not exist. Where something does after all, it is looked at: an object that lost the labels
-// that the watch selects by is still ours by its uid; any other is decided upon as it is.
+// create creates an object. If one exists after all, it is read: an object that lost the labels of the watch is still ours by
+// its uid; any other is decided on as it is.
 func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
 	doc, err := r.document(in.Desired, i, nil)
@@ -87,7 +86,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 		return err
 	}
 	if !in.Desired.Downstreams[i].Reference || r.Pipeline.HoldsDeletion() {
-		r.record.expect(place{i, o.Target}) // whatever the answer, or the lack of one
+		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
 	resp, err := r.client.Create(ctx, r.target(i, o.Target), doc)
 	if errors.Is(err, apply.ErrExists) {
@@ -95,26 +94,26 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	}
 	if err != nil {
 		if !mayHaveSucceeded(err) {
-			r.record.confirm(func(m place) bool { return m == place{i, o.Target} })
+			r.record.confirmCreated(func(m place) bool { return m == place{i, o.Target} })
 		}
 		return err
 	}
 	r.eventCreated(o)
-	return r.applied(ctx, o, in, resp, doc)
+	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
-// resolveExisting reads the object that a create found in its way, so that the next round decides upon it. Where the recorded uid
-// is one that this process knows for its own, only the labels were stripped: it is applied without a read.
+// resolveExisting reads the object that kept a create from succeeding, so that the next round decides on it. If its recorded
+// uid is known to be ours, only the labels were removed: it is applied without a read.
 func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
 	i := o.Downstream
 	t := r.target(i, o.Target)
 	rec := recordedAs(r.recorded(), r.Pipeline.Downstreams[i].Name)
-	if rec != nil && rec.UID != "" && rec.UID == r.record.targets[i].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.appliesBlindly(i) {
+	if rec != nil && rec.UID != "" && rec.UID == r.record.targets[i].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.canApplyUnread(i) {
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
-			r.repaired(o, nil, resp)
-			r.wrote(i, r.record.desired.Downstreams[i].Hash)
+			r.reportRepair(o, nil, resp)
+			r.countWrite(i, r.record.desired.Downstreams[i].Hash)
 			return r.rememberResponse(i, resp)
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err
@@ -127,19 +126,19 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 	if err := r.rememberResponse(i, live); err != nil {
 		return err
 	}
-	r.record.confirm(func(m place) bool {
+	r.record.confirmCreated(func(m place) bool {
 		return m == place{i, o.Target} && !r.record.createdByUs(i, r.upstream.GetUID())
 	})
 	return nil
 }
 
-// appliesBlindly tells whether nothing of an object of downstream i need be known for an apply.
-func (r *reconciliation) appliesBlindly(i int) bool {
+// canApplyUnread reports whether an apply of downstream i needs to know nothing about the live object.
+func (r *reconciliation) canApplyUnread(i int) bool {
 	d := r.Pipeline.Downstreams[i]
 	return len(d.Config.Drift.InitialFields) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
 }
 
-// mayHaveSucceeded tells of a failed request that it may have been carried out all the same.
+// mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
 func mayHaveSucceeded(err error) bool {
 	switch apply.Classify(err).Reason {
 	case apply.ReasonUnavailable, apply.ReasonInternalError, apply.ReasonCanceled, apply.ReasonUnknown:
@@ -159,7 +158,7 @@ func (r *reconciliation) rememberResponse(i int, obj *unstructured.Unstructured)
 	return nil
 }
 
-// apply brings an object that stands to what is wanted.
+// apply updates an existing object to its desired state.
 func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
 	o, taken, err := r.takeOverFields(ctx, o)
@@ -170,7 +169,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	if err != nil {
 		return err
 	}
-	before, err := r.before(ctx, o)
+	before, err := r.readAhead(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -196,14 +195,14 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	case err != nil:
 		return r.refused(ctx, o, doc, in, err)
 	}
-	r.after(o, before, resp)
-	r.repaired(o, o.Live, resp)
-	return r.applied(ctx, o, in, resp, doc)
+	r.explainChange(o, before, resp)
+	r.reportRepair(o, o.Live, resp)
+	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
-// applied takes in what an apply returned: the live object, the baseline where the API server spells things its own
-// way, and keys that others added where none may be.
-func (r *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
+// rememberApplied remembers what an apply returned: the live object, and the baseline if the API server normalizes values. It
+// also removes keys that others added to exclusive fields.
+func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
 	i := o.Downstream
 	d := r.Pipeline.Downstreams[i]
 	live, err := d.View.Live(resp)
@@ -225,12 +224,12 @@ func (r *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pip
 		*t = target{uid: live.UID, contest: t.contest}
 	}
 	t.at = o.Target
-	r.wrote(i, in.Desired.Downstreams[i].Hash)
+	r.countWrite(i, in.Desired.Downstreams[i].Hash)
 	if o.State == pipeline.StateCreate {
 		r.removals.forget(place{i, o.Target})
 	}
 	if live.Hash != in.Desired.Downstreams[i].Hash {
-		t.explained = fmt.Sprintf("admission changes %s, which has the hash: exempt it", r.Pipeline.HashKey())
+		t.changedBy = fmt.Sprintf("admission changes %s, which has the hash: exempt it", r.Pipeline.HashKey())
 	}
 	var spelled *drift.Sum
 	if live.P != in.Desired.Downstreams[i].Sum {
@@ -242,13 +241,13 @@ func (r *reconciliation) applied(ctx context.Context, o pipeline.Outcome, in pip
 	return nil
 }
 
-// wrote counts a write to what downstream i makes, for the desired state with that hash; "" where there is none, after a deletion.
-func (r *reconciliation) wrote(i int, hash string) {
+// countWrite counts a write to the object of downstream i, for the desired state with that hash; "" after a deletion.
+func (r *reconciliation) countWrite(i int, hash string) {
 	r.record.targets[i].contest.write(r.record.externalDigest, hash, r.spacing(), r.now)
 }
 
-// repaired tells of a repair that had something to repair: an apply that changed nothing was no drift.
-func (r *reconciliation) repaired(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
+// reportRepair reports a repair, unless the apply changed nothing: then there was no drift.
+func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
 	if o.State == pipeline.StateUpdate || (before != nil && before.ResourceVersion == resp.GetResourceVersion()) {
 		if o.State == pipeline.StateUpdate {
 			r.eventUpdated(o)
@@ -257,16 +256,16 @@ func (r *reconciliation) repaired(o pipeline.Outcome, before *drift.Live, resp *
 	}
 	t := &r.record.targets[o.Downstream]
 	if t.uid != resp.GetUID() {
-		*t = target{uid: resp.GetUID(), explained: t.explained, contest: t.contest}
+		*t = target{uid: resp.GetUID(), changedBy: t.changedBy, contest: t.contest}
 	}
 	t.at = o.Target
 	countDrift(r.Name, r.Pipeline.Downstreams[o.Downstream].Name)
 	r.eventRepaired(o)
 }
 
-// before reads the object ahead of an apply where that is worth a request: to name who changed what, where events are
-// wanted or a writer has come back, and to notice fields that stay because somebody else owns them too.
-func (r *reconciliation) before(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
+// readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
+// or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
+func (r *reconciliation) readAhead(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
 	again := r.record.targets[o.Downstream].contest.unsettled > 0
 	explain := o.State == pipeline.StateRepair && (r.Pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
@@ -280,9 +279,9 @@ func (r *reconciliation) before(ctx context.Context, o pipeline.Outcome) (*unstr
 	return live, err
 }
 
-// after compares what was there before an apply with what the API server made of it: comparing with the document itself
-// would call the server's own spelling a change.
-func (r *reconciliation) after(o pipeline.Outcome, before, resp *unstructured.Unstructured) {
+// explainChange compares the object before an apply with the result, not with the document: values that the API server
+// normalizes are no change.
+func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstructured.Unstructured) {
 	if before == nil {
 		return
 	}
@@ -292,10 +291,10 @@ func (r *reconciliation) after(o pipeline.Outcome, before, resp *unstructured.Un
 		return
 	}
 	applied, _ := drift.Project(resp, manager)
-	r.record.targets[o.Downstream].explained = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
+	r.record.targets[o.Downstream].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
 }
 
-// remove deletes an object of ours, by uid: another one that has taken its name is left alone.
+// remove deletes an object of ours by its uid: another one of the same name is left alone.
 func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	err := r.client.Delete(ctx, r.target(o.Downstream, o.Target), o.UID, r.propagation())
 	if err != nil && !errors.Is(err, apply.ErrReplaced) {
@@ -305,12 +304,12 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	r.noteReleased(o)
 	if t := &r.record.targets[o.Downstream]; t.uid == o.UID {
 		t.uid = "" // that it is missed from now on is nobody's doing but ours
-		r.wrote(o.Downstream, "")
+		r.countWrite(o.Downstream, "")
 	}
 	return nil
 }
 
-// release takes our marks off an object that shall stay.
+// release removes our marks from an object that is kept.
 func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error {
 	t := r.target(o.Downstream, o.Target)
 	live, err := r.client.Get(ctx, t)
@@ -335,7 +334,7 @@ func (r *reconciliation) noteReleased(o pipeline.Outcome) {
 	r.removals.write(place{o.Downstream, o.Target}, r.spacing(), r.now)
 }
 
-// compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed what.
+// compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed which fields.
 func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
 	doc, err := r.document(r.record.desired, i, o.Live)
@@ -352,15 +351,15 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
 	t := &r.record.targets[i]
-	t.dryRunAnswer = &dryRunAnswer{dryRunQuestionOf(o.Live, r.record.desired.Downstreams[i].Hash), same}
+	t.dryRunAnswer = &dryRunAnswer{dryRunKeyOf(o.Live, r.record.desired.Downstreams[i].Hash), same}
 	if same {
 		return nil
 	}
 	countDrift(r.Name, r.Pipeline.Downstreams[i].Name)
 	if live, err := r.client.Get(ctx, r.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, r.Pipeline.Config.Conventions.FieldManager)
-		t.explained = drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View))
+		t.changedBy = drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View))
 	}
-	r.eventDrifted(o, t.explained)
+	r.eventDrifted(o, t.changedBy)
 	return nil
 }

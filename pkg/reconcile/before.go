@@ -14,30 +14,30 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// beforeMemory is what is remembered of the object of deletion.before. As with everything remembered, nothing is lost with it
-// but a request: what must survive stands in the upstream's status.
+// beforeMemory is what is remembered about the deletion.before object. Losing it costs a request and nothing else: what must
+// survive a restart is in the upstream's status.
 type beforeMemory struct {
-	// made is the uid of the object that this process made.
+	// made is the uid of the object that this process created.
 	made types.UID
-	// desired is what is to be made where the status says: rendered again, after the status was written, it may have another
-	// name.
+	// desired is the object to create at the place in the status: rendered again after the status was written, it may have
+	// another name.
 	desired *pipeline.DesiredDownstream
-	// foreign is where a create met somebody else's object.
-	foreign pipeline.Ref
-	// certain is true once the upstream was read past the cache: what it records is not older than what was done.
-	certain bool
-	// gone is true once the object was not there any more, and our finalizer on it no matter.
+	// occupied is where a create met another owner's object.
+	occupied pipeline.Ref
+	// isUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was done.
+	isUpstreamRead bool
+	// gone is true once the object does not exist any more, and with it our finalizer on it.
 	gone bool
-	// retry spaces out failed requests about the object; failure is why the action in failed was not carried out.
+	// retry delays failed requests for the object; failure is why the action in failed was not carried out.
 	retry   retryState
 	failure *pipeline.Failure
 	failed  pipeline.Action
-	// reported is what events said last, state what is counted.
+	// reported is the last event, state the state that metrics count.
 	reported string
 	state    pipeline.State
 }
 
-// gatherBefore puts together what is known of the object of deletion.before.
+// gatherBefore gathers what is known about the deletion.before object.
 func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
 	m, p := &r.record.before, r.Pipeline
 	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Inputs: r.inputsRead()}
@@ -53,11 +53,10 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 		return f, err
 	}
 	if uid := madeUID(f); uid != "" {
-		if f.Live, err = r.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.certain {
+		if f.Live, err = r.beforeAt(ctx, refOfRecord(f), uid); err != nil || f.Live != nil || m.isUpstreamRead {
 			return f, err
 		}
-		// Nothing but a read tells an object that was removed from one that finished: the cache may lag behind
-		// our own record.
+		// Only a read tells an object that was removed from one that finished: the cache may lag behind our own record.
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
@@ -66,9 +65,9 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 	return r.gatherUnmadeBefore(ctx, f)
 }
 
-// gatherUnmadeBefore is gatherBefore where nothing is known to have been made.
+// gatherUnmadeBefore is gatherBefore if no object is known to have been created.
 func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.BeforeFacts) (pipeline.BeforeFacts, error) {
-	if m := &r.record.before; !m.certain {
+	if m := &r.record.before; !m.isUpstreamRead {
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
@@ -97,27 +96,27 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.Befo
 	return f, err
 }
 
-// occupant finds what stands where the object is to be made: as just read, or, where a create met somebody
-// else's object, as read once the wait after that is over; else as the cache has it.
+// occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a create met
+// another owner's object, as read after the retry delay; else from the cache.
 func (r *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	m := &r.record.before
 	read, until := r.record.lastBeforeRead()
 	switch {
 	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(freshFor)):
 		return read, nil
-	case m.foreign != at:
+	case m.occupied != at:
 		return r.Cache.Live(pipeline.BeforeIndex, at), nil
 	case read != nil && m.retry.wait(r.record.externalDigest, r.now) > 0:
 		return read, nil
 	}
 	live, err := r.readBefore(ctx, at)
 	if err == nil && live == nil {
-		m.foreign = pipeline.Ref{}
+		m.occupied = pipeline.Ref{}
 	}
 	return live, err
 }
 
-// isOwnBefore tells whether an object was made by deletion.before for this upstream.
+// isOwnBefore reports whether an object was created by deletion.before for this upstream.
 func (r *reconciliation) isOwnBefore(live *drift.Live) bool {
 	return pipeline.MadeForDeletion(live, r.upstream.GetUID())
 }
@@ -136,8 +135,8 @@ func refOfRecord(f pipeline.BeforeFacts) pipeline.Ref {
 	return pipeline.Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}
 }
 
-// beforeAt finds the object of deletion.before that stands at a place, with that uid where one is given: in what our last
-// request returned, in the cache, or by reading it, as where it has lost the labels that the watch selects by.
+// beforeAt returns the deletion.before object at a place, with that uid if one is given: from our last response, from the
+// cache, or by a read, as when it has lost the labels of the watch.
 func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
 	is := func(live *drift.Live) bool { return live != nil && (uid == "" || live.UID == uid) }
 	read, until := r.record.lastBeforeRead()
@@ -152,7 +151,7 @@ func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid type
 		return read, nil
 	}
 	if is(cached) {
-		// What has lost its mark, as by kubectl delete --cascade=orphan, does not call for a reconciliation when it changes.
+		// An object that lost its owner mark, as by kubectl delete --cascade=orphan, causes no reconciliation when it changes.
 		r.unwatched = r.unwatched || !pipeline.Marked(cached, r.upstream.GetUID())
 		return cached, nil
 	}
@@ -179,7 +178,7 @@ func (r *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drif
 	return r.rememberBefore(obj)
 }
 
-// rememberBefore takes in what a request about the object returned.
+// rememberBefore remembers what a request for the object returned.
 func (r *reconciliation) rememberBefore(obj *unstructured.Unstructured) (*drift.Live, error) {
 	live, err := r.Pipeline.Before.Object.View.Live(obj)
 	if err != nil {
@@ -193,8 +192,8 @@ func (r *Reconciler) beforeTarget(at pipeline.Ref) apply.Target {
 	return apply.Target{GVR: r.Pipeline.Before.Object.Kind.GVR, Namespace: at.Namespace, Name: at.Name}
 }
 
-// readUpstream replaces the upstream by what the API server has. A process that has just started, or just been elected,
-// may have an older one in its cache, without what another process recorded.
+// readUpstream reads the upstream past the cache. A process that has just started, or become the leader, may have an older
+// version in its cache, without what another process recorded.
 func (r *reconciliation) readUpstream(ctx context.Context) error {
 	up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref))
 	switch {
@@ -204,12 +203,12 @@ func (r *reconciliation) readUpstream(ctx context.Context) error {
 		return apply.ErrGone
 	}
 	r.upstream = withoutManagedFields(up)
-	r.record.wrote(up, false)
-	r.record.before.certain = true
+	r.record.rememberUpstream(up, false)
+	r.record.before.isUpstreamRead = true
 	return nil
 }
 
-// actBefore carries out what was decided about the object of deletion.before. It tells whether that was done.
+// actBefore carries out the decision about the deletion.before object. It reports whether that was done.
 func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	o, m := *d.Before, &r.record.before
 	if o.Action != pipeline.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
@@ -237,7 +236,7 @@ func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in
 	return true
 }
 
-// recordBefore writes the status and makes sure that it says what was decided, before anything goes on.
+// recordBefore writes the status and checks that it contains the decision, before anything else is done.
 func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	r.reportDeletion(ctx, *d)
 	have, want := r.Pipeline.RecordedBefore(r.upstream), r.Pipeline.BeforeRecord(*d.Before)
@@ -251,18 +250,18 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 	return true
 }
 
-// createBefore makes the object, where nothing of that name stands. What does is looked at in the next round.
+// createBefore creates the object if none of that name exists. One that does is handled in the next round.
 func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := &r.record.before, r.beforeTarget(o.Target)
 	m.desired = nil // what fails may be rendered otherwise the next time
 	document := r.Pipeline.BeforeDocument(&in.Before.Desired)
-	r.observed(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
+	r.notifyObserver(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
 	switch {
 	case errors.Is(err, apply.ErrExists):
 		live, err := r.readBefore(ctx, o.Target)
 		if err == nil && live != nil && !r.isOwnBefore(live) {
-			m.foreign = o.Target
+			m.occupied = o.Target
 		}
 		return err
 	case err != nil:
@@ -271,12 +270,12 @@ func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, i
 	if _, err := r.rememberBefore(resp); err != nil {
 		return err
 	}
-	m.made, m.foreign = resp.GetUID(), pipeline.Ref{}
+	m.made, m.occupied = resp.GetUID(), pipeline.Ref{}
 	r.eventBeforeCreated(o)
 	return nil
 }
 
-// freeBefore takes our finalizer off the object.
+// freeBefore removes our finalizer from the object, once its outcome is recorded.
 func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error {
 	resp, err := r.removeOurFinalizer(ctx, live)
 	switch {
@@ -290,7 +289,7 @@ func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error
 	return err
 }
 
-// removeOurFinalizer takes our finalizer off an object of deletion.before and returns it as stored; nil where it is gone.
+// removeOurFinalizer removes our finalizer from a deletion.before object and returns the object as stored; nil if it is gone.
 func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
@@ -310,7 +309,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 	return resp, err
 }
 
-// deleteBefore deletes the object where no owner reference does.
+// deleteBefore deletes the object if no owner reference does.
 func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
 	propagation := metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
 	err := r.client.Delete(ctx, r.beforeTarget(o.Target), o.UID, propagation)
@@ -321,8 +320,8 @@ func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) e
 	return nil
 }
 
-// failureOf is why what is asked for of the object was not carried out; nil where nothing is asked for any more, as after a
-// lost answer to a request that was carried out.
+// failureOf is why the action for the object was not carried out; nil if no action is due any more, as after a lost response to
+// a request that succeeded.
 func (m *beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 	if o == nil || o.Action == pipeline.ActionNone || o.Action != m.failed {
 		return nil
@@ -330,12 +329,12 @@ func (m *beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 	return m.failure
 }
 
-// failBefore notes a failed request about the object. It is tried again with growing delay.
+// failBefore records a failed request for the object. It is retried with growing delay.
 func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
 	f, m := classify(r.Pipeline.Before.Object, err), &r.record.before
-	r.atLeast = max(r.atLeast, f.RetryAfter)
+	r.minRetry = max(r.minRetry, f.RetryAfter)
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
-	r.observed(func(to Observer) { to.Failed(pipeline.BeforeIndex, *m.failure) })
+	r.notifyObserver(func(to Observer) { to.Failed(pipeline.BeforeIndex, *m.failure) })
 	r.delay(&m.retry)
 	CountFailure(r.Name, pipeline.BeforeName, f.Reason)
 	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// orphanedBefore finds the objects of deletion.before that bear our finalizer and whose upstream, of that name, is not the one that
-// is watched: there is none, or one that was made later.
+// orphanedBefore returns the deletion.before objects with our finalizer whose upstream is gone, or was replaced by a later one
+// of that name.
 func (r *Reconciler) orphanedBefore(ref pipeline.Ref) []*drift.Live {
 	var found []*drift.Live
 	standing := r.Cache.UpstreamUID(ref)
@@ -37,8 +37,8 @@ func (r *Reconciler) owns(ref pipeline.Ref, live *drift.Live) bool {
 	return false
 }
 
-// releaseOrphanedBefore lets go of the objects of deletion.before whose upstream is gone, as where somebody took the finalizer off it
-// by force: nothing is left to wait for them, and our finalizer on them would keep them forever.
+// releaseOrphanedBefore releases the deletion.before objects whose upstream is gone, as after somebody removed its finalizer by
+// force: nobody waits for them any more, and our finalizer would keep them forever.
 func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref) error {
 	if r.Pipeline.Before == nil || r.Pipeline.Observing() {
 		return nil
@@ -47,7 +47,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 	if len(strays) == 0 || !r.Cache.Watches(ref.Namespace) {
 		return nil
 	}
-	// It may stand all the same: without the labels that the config selects by, or ahead of the watch.
+	// The upstream may exist: without the labels that the config selects by, or newer than the watch shows.
 	up, err := r.Client.Get(ctx, r.UpstreamTarget(ref))
 	if err != nil && !errors.Is(err, apply.ErrGone) {
 		return err
@@ -63,8 +63,9 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 	return nil
 }
 
-// releaseBeforeOfOtherKind lets go of the object that the status records and the config no longer knows the kind of: the config was
-// changed in the middle of the deletion. What never bore a mark of this operator was not made by it, whatever is recorded.
+// releaseBeforeOfOtherKind releases the object that the status records and whose kind the config does not name any more: the
+// config changed in the middle of the deletion. An object that never had a mark of this operator was not created by it,
+// whatever is recorded.
 func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 	recorded := r.Pipeline.RecordedOfOtherKind(r.upstream)
 	if recorded == nil {
@@ -102,8 +103,8 @@ func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 	return nil
 }
 
-// hasOurMarks tells whether an object bears the hash or the finalizer of this operator, which whatever it makes before a deletion
-// has from the beginning.
+// hasOurMarks reports whether an object has the hash or the finalizer of this operator, as every object that it creates before
+// a deletion has from the start.
 func (r *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
 	held := func(name string) bool { return slices.Contains(r.Pipeline.Config.Conventions.Finalizers(), name) }
 	return r.Pipeline.HasHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)

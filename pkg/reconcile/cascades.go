@@ -10,14 +10,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// cascades remembers the deletions that the watch has brought and what they asked for, by the upstream's uid: the garbage
-// collector takes the finalizer that says it off within milliseconds, before a worker looks.
+// cascades remembers, by the upstream's uid, what the deletions that the watch has shown ask for: the garbage collector removes
+// the finalizer that says it within milliseconds, before a worker reconciles.
 type cascades struct {
 	mu   sync.Mutex
 	seen map[types.UID]pipeline.Cascade
 }
 
-// NoteDeleting takes in an upstream that is being deleted as a watch brings it, with its finalizers.
+// NoteDeleting records an upstream that is being deleted, with its finalizers, as the watch shows it.
 func (r *Reconciler) NoteDeleting(uid types.UID, finalizers []string) {
 	c := &r.cascades
 	c.mu.Lock()
@@ -30,7 +30,7 @@ func (r *Reconciler) NoteDeleting(uid types.UID, finalizers []string) {
 	}
 }
 
-// NoteUpstreamGone takes in that an upstream is gone.
+// NoteUpstreamGone records that an upstream is gone.
 func (r *Reconciler) NoteUpstreamGone(uid types.UID) { r.cascades.forget(uid) }
 
 // forget is for an upstream that is gone.
@@ -46,9 +46,9 @@ func (c *cascades) of(uid types.UID) pipeline.Cascade {
 	return c.seen[uid]
 }
 
-// awaitsDeletion tells whether an upstream is being deleted and its watch, which has it, has not told so yet. What an API
-// request answers, or the cache shows before the event is handled, may be without what the deletion asked for.
-func (r *reconciliation) awaitsDeletion() bool {
+// watchLagsDeletion reports whether an upstream is being deleted and its watch, which has it, has not shown that yet. A
+// response, or the cache before the event is handled, may lack what the deletion asks for.
+func (r *reconciliation) watchLagsDeletion() bool {
 	r.cascades.mu.Lock()
 	_, told := r.cascades.seen[r.upstream.GetUID()]
 	r.cascades.mu.Unlock()
@@ -74,9 +74,9 @@ func (r *reconciliation) propagation() metav1.DeletionPropagation {
 	return metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
 }
 
-// mayBeCollected tells whether what is to be done may be about an upstream that is gone, so that it is read first. The
-// garbage collector's work may be heard of before the upstream's deletion: what it deleted would be made again, a Job run
-// again; and an owner reference that it took off with --cascade=orphan would, once given again, have the object deleted.
+// mayBeCollected reports whether the upstream must be read before a decision is carried out, because it may be gone. The events
+// of the garbage collector's work may come before that of the upstream's deletion: what it deleted would be created again, a
+// Job run again; and an owner reference that it removed with --cascade=orphan would, once set again, have the object deleted.
 func (r *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
 		switch {

@@ -9,19 +9,19 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// contest counts the writes to one object that did not settle: each was followed by another one that nobody else had asked
-// for. Who undoes a write, and whether it is not our own work that calls for the next one, does not matter to the count.
+// contest counts the writes to one object that did not last: each was followed by another one that nobody else had asked for.
+// Who undoes a write, or whether our own write causes the next one, makes no difference.
 type contest struct {
 	unsettled int
 	last      time.Time
 	cause     drift.Sum // what others asked for at the last write
-	wrote     string    // what was written then: a hash, or what was done
+	written   string    // what was written then: a hash, or what was done
 }
 
-// contestedAfter is how many writes in a row may not settle before the next ones are spaced out.
+// contestedAfter is how many writes in a row may not last before the next ones are delayed.
 const contestedAfter = 3
 
-// spacing is how a config spaces out writes that do not settle.
+// spacing is how a config delays writes that do not last.
 type spacing struct{ minDelay, maxDelay time.Duration }
 
 func (r *Reconciler) spacing() spacing {
@@ -37,9 +37,9 @@ func (s spacing) delay(unsettled int) time.Duration {
 	return pipeline.Backoff(s.minDelay, s.maxDelay, unsettled-contestedAfter)
 }
 
-// asked reports whether the next write follows from a change by others: then it is neither counted nor delayed.
-func (c *contest) asked(cause drift.Sum, what string) bool {
-	return c.cause != cause && c.wrote != what
+// followsChange reports whether the next write follows from a change by others: then it is neither counted nor delayed.
+func (c *contest) followsChange(cause drift.Sum, what string) bool {
+	return c.cause != cause && c.written != what
 }
 
 // settled reports whether the last write lasted so long that counting starts again. If the same is to be written once more,
@@ -47,21 +47,21 @@ func (c *contest) asked(cause drift.Sum, what string) bool {
 // once, and what comes later is only progress.
 func (c *contest) settled(what string, s spacing, now time.Time) bool {
 	calm := 2 * s.maxDelay
-	if c.wrote != what {
+	if c.written != what {
 		calm = 2 * max(s.minDelay, s.delay(c.unsettled))
 	}
 	return now.Sub(c.last) > calm
 }
 
-// count is how many writes did not settle, as far as it matters to the next one.
+// count is how many writes did not last, as far as it matters for the next one.
 func (c *contest) count(cause drift.Sum, what string, s spacing, now time.Time) int {
-	if c.last.IsZero() || c.asked(cause, what) || c.settled(what, s, now) {
+	if c.last.IsZero() || c.followsChange(cause, what) || c.settled(what, s, now) {
 		return 0
 	}
 	return c.unsettled
 }
 
-// wait is how long the next write must wait; zero where it may be made now.
+// wait is how long the next write must wait; zero if it may be made now.
 func (c *contest) wait(cause drift.Sum, what string, s spacing, now time.Time) time.Duration {
 	delay := s.delay(c.count(cause, what, s, now))
 	if delay == 0 {
@@ -70,29 +70,29 @@ func (c *contest) wait(cause drift.Sum, what string, s spacing, now time.Time) t
 	return max(0, c.last.Add(delay).Sub(now))
 }
 
-// write takes note of a write. What others asked for ends no contest, but gives it one more chance to settle.
+// write counts a write. A change by others ends no contest, but gives the next write one more chance to last.
 func (c *contest) write(cause drift.Sum, what string, s spacing, now time.Time) {
 	switch {
 	case c.last.IsZero() || c.settled(what, s, now):
 		c.unsettled = 0
-	case c.asked(cause, what):
+	case c.followsChange(cause, what):
 		c.unsettled = min(c.unsettled, contestedAfter-1)
 	default:
 		c.unsettled++
 	}
-	c.last, c.cause, c.wrote = now, cause, what
+	c.last, c.cause, c.written = now, cause, what
 }
 
-// removals are the places at which something of ours was deleted or released: whoever makes it there anew is not followed at
-// any speed. They outlast the record of an upstream, which goes with what was removed.
+// removals are the places at which an object of ours was deleted or released: whoever keeps creating it there again is followed
+// with growing delay. They outlive the record of an upstream, which ends with the removal.
 type removals struct {
 	mu sync.Mutex
 	by map[place]*contest
-	// pruneAt is how many places there must be before those that have settled are forgotten.
+	// pruneAt is the number of places from which those that have settled are dropped.
 	pruneAt int
 }
 
-// manyRemovals is the least number of places at which those that have settled are looked for.
+// manyRemovals is the least number of places from which those that have settled are dropped.
 const manyRemovals = 1000
 
 const removed = "removed"
@@ -122,7 +122,7 @@ func (r *removals) write(at place, s spacing, now time.Time) {
 	r.by[at].write(drift.Sum{}, removed, s, now)
 }
 
-// forget is for a place at which this operator itself makes something again.
+// forget is for a place at which this operator creates an object again.
 func (r *removals) forget(at place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

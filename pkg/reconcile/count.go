@@ -14,28 +14,27 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// GuardCount is how many standing downstreams there are, how many of them would be changed or deleted, and how many of
-// these deleted.
-type GuardCount struct{ Standing, Changed, Deleted int }
+// GuardCount is how many downstreams exist, how many of them would be changed or deleted, and how many of these deleted.
+type GuardCount struct{ Existing, Changed, Deleted int }
 
-// Add takes in what was counted elsewhere.
+// Add adds another count.
 func (c *GuardCount) Add(other GuardCount) {
-	c.Standing += other.Standing
+	c.Existing += other.Existing
 	c.Changed += other.Changed
 	c.Deleted += other.Deleted
 }
 
-// Counted is what a guard found about one upstream: how many of its standing downstreams would be changed or deleted, the
-// first of those in words, and the digest of what would become of them.
+// Counted is what guard counts for one upstream: its existing downstreams, how many would be changed or deleted, the first of
+// these in words, and the digest of the changes.
 type Counted struct {
 	GuardCount
 	First  string
 	Digest drift.Sum
 }
 
-// Count looks at one upstream as Reconcile does, and counts in the place of acting; cleansUp: but for one that is being deleted.
-// It returns what was counted and after how long to look again: at what no watch tells of, or, where failed is true, at what
-// could not be counted, which guard waits for.
+// Count does what Reconcile does, but counts instead of acting; with cleansUp, an upstream that is being deleted is finalized.
+// It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
+// the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
@@ -63,10 +62,10 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	return c, 0, false
 }
 
-// heldByGuard tells whether a decision must wait for the rest of its batch, or for a confirmation. What its author has
-// changed since it was counted does not.
+// heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation. A change that its author
+// has made since it was counted does not wait.
 func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
-	before, ok := r.Host.Batched(r.ref)
+	before, ok := r.Host.CountedByGuard(r.ref)
 	if !ok {
 		return false
 	}
@@ -74,24 +73,24 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) b
 	c := r.countIn(r.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
 	free := !restricted || before != drift.Sum{} && before != own
-	return !r.Host.CountBatched(r.ref, c, own, free)
+	return !r.Host.MayProceed(r.ref, c, own, free)
 }
 
-// firstDecision is what is decided before the API server is asked for anything but what the status says that stands.
+// firstDecision is the decision before the API server is asked for anything but the objects that the status records.
 func (r *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
 	r.findUnseen(ctx)
 	return r.Pipeline.Decide(r.gather(ctx))
 }
 
-// count finds out what would be changed or deleted of what stands, and returns the decision as it is with what was learned
-// by that. It writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may be of
-// nothing but the API server's own spelling.
+// count counts the existing objects that would be changed or deleted, and returns the decision with what it has learned. It
+// writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only be due to
+// normalization by the API server.
 func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
 	d = r.withRecreations(ctx, d)
 	if r.Pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted
 		return d, r.countIn(d)
 	}
-	if r.findStanding(ctx, d) {
+	if r.findUncached(ctx, d) {
 		d = r.Pipeline.Decide(r.gather(ctx))
 	}
 	supposed, assumed := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
@@ -106,8 +105,8 @@ func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeli
 	return d, r.countIn(supposed)
 }
 
-// withRecreations is a decision that knows which updates delete their object: where updatePolicy is Recreate, a dry run of
-// each update tells. What the upstream's author asks for is not counted, and not asked about.
+// withRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
+// update tells. What the upstream's author asks for is not counted, so no dry run is made for it.
 func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	var in pipeline.Input
 	found := false
@@ -136,13 +135,13 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 	return r.Pipeline.Decide(r.gather(ctx))
 }
 
-// countIn counts what a decision changes or deletes of what stands. What is not ours counts where it is about to become
-// so. What the upstream's author has changed since its status was written is what the author asks for, and counts as standing only.
+// countIn counts the existing objects that a decision changes or deletes. An object of another owner counts if it is about to
+// become ours. What the upstream's author has changed since its status was written is intended, and counts as existing only.
 func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	var c Counted
 	var changes []any
 	note := func(o pipeline.Outcome, changed, deleted bool) {
-		if c.Standing++; !changed {
+		if c.Existing++; !changed {
 			return
 		}
 		if c.Changed++; c.Changed == 1 {
@@ -165,7 +164,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		}
 	}
 	if r.Pipeline.EditedSince(r.upstream) {
-		return Counted{GuardCount: GuardCount{Standing: c.Standing}}
+		return Counted{GuardCount: GuardCount{Existing: c.Existing}}
 	}
 	if len(changes) > 0 {
 		c.Digest = drift.Digest(changes)
@@ -173,7 +172,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	return c
 }
 
-// changeOf is what a confirmation is about, for one object: that very object, and what it would become of what it is.
+// changeOf identifies what is confirmed for one object: that object, its state and its desired state.
 func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
 	if deleted && o.State != pipeline.StateRecreate {
 		return []any{string(o.Live.UID), "deleted"}
@@ -185,8 +184,8 @@ func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
 	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
 }
 
-// rewrites tells whether a standing object would be changed: since something else is wanted of it, since it is adopted, or
-// since it is no longer as it was applied.
+// rewrites reports whether an existing object would be changed: because its desired state has changed, because it is adopted,
+// or because it has drifted.
 func rewrites(o pipeline.Outcome) bool {
 	switch o.State {
 	case pipeline.StateUpdate, pipeline.StateRecreate, pipeline.StateRepair:
@@ -195,22 +194,22 @@ func rewrites(o pipeline.Outcome) bool {
 	return false
 }
 
-// isDoubtful tells of a repair that it may turn out to change nothing. One of an object that bears no hash or mark, one of
-// another form, or nothing of our manager's, does for certain.
+// isDoubtful reports whether a repair may turn out to change nothing. One of an object without hash or owner mark, with another
+// form of hash, or without fields of our manager certainly changes something.
 func (r *reconciliation) isDoubtful(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
 		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && pipeline.Marked(o.Live, r.upstream.GetUID())
 }
 
-// wouldRepair tells whether a repair would change anything of ours, or take anything away. The answer is remembered as if
-// the repair had been made, so that one which changes nothing costs no request later. Where it cannot be told, it would.
+// wouldRepair reports whether a repair would change or remove any of our fields; true if that is unknown. The answer is
+// remembered as if the repair had been made, so that one which changes nothing costs no request later.
 func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, question := &r.record.targets[i], dryRunQuestionOf(live, r.record.desired.Downstreams[i].Hash)
+	t, question := &r.record.targets[i], dryRunKeyOf(live, r.record.desired.Downstreams[i].Hash)
 	switch b := r.predecessorBaseline(i, live.UID); {
 	case b != nil && *b == live.P && live.Hash == question.hash:
 		t.dryRunAnswer = &dryRunAnswer{question, true}
-	case t.dryRunAnswer == nil || t.dryRunAnswer.question != question:
+	case t.dryRunAnswer == nil || t.dryRunAnswer.key != question:
 		same, err := r.wouldStay(ctx, o)
 		if err != nil {
 			r.Log.Info("the dry run failed: counting this repair, which may change nothing", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
@@ -225,8 +224,8 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bo
 	return !t.dryRunAnswer.same
 }
 
-// wouldStay asks by dry runs whether an apply, and the removal of what others added to exclusive fields, would leave our
-// fields as they are: the API server may spell them in its own way, or add keys of its own.
+// wouldStay asks by dry runs whether an apply, and the removal of keys that others added to exclusive fields, would leave our
+// fields as they are: the API server may normalize values, or add keys of its own.
 func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
 	i, live := o.Downstream, o.Live
 	at, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
@@ -253,11 +252,10 @@ func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (boo
 	return err == nil && would.P == live.P, err
 }
 
-// findStanding reads what the caches do not show and what acting would find in its way. What the status says was made at a
-// target may have lost the labels that are watched, as when the config's have changed; where the status records nothing,
-// only reading the target tells, and so it does of what others made, which may be adopted. It tells whether something was
-// found.
-func (r *reconciliation) findStanding(ctx context.Context, d pipeline.Decision) bool {
+// findUncached reads objects that the caches do not show and a create would meet. What the status records at a target may have
+// lost the labels of the watch, as after a change of the config's; if the status records nothing, or another owner's object may
+// be adopted, only reading the target tells. It reports whether any was found.
+func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) bool {
 	found, recorded, records := false, r.recorded(), r.Pipeline.TrustsStatus()
 	for i, o := range d.Outcomes {
 		downstream := r.Pipeline.Downstreams[i]
@@ -285,7 +283,7 @@ func (r *reconciliation) findStanding(ctx context.Context, d pipeline.Decision) 
 	return found
 }
 
-// replacesSuperseded tells whether an outcome is about to give what it supersedes a successor.
+// replacesSuperseded reports whether an outcome is about to create or update the successor of what it supersedes.
 func replacesSuperseded(o pipeline.Outcome) bool {
 	return o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate
 }

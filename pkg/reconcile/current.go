@@ -10,20 +10,20 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Current is what an upstream asks for and what it has, without a question to the API server.
+// Current is the desired state and the live objects of an upstream, without a request to the API server.
 type Current struct {
 	Ref pipeline.Ref
 	// Upstream is without its managedFields.
 	Upstream *unstructured.Unstructured
 	Selected bool
 	Desired  *pipeline.Desired
-	// Documents are what would be applied for each downstream of the config; nil for one that is not wanted or cannot be told.
+	// Documents are what would be applied for each downstream of the config; nil for one that is not wanted or has an error.
 	Documents []map[string]any
-	// Owned are the objects that bear the upstream's mark, by downstream.
+	// Owned are the objects with the upstream's owner mark, by downstream.
 	Owned [][]*drift.Live
 }
 
-// Current tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
+// Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
 func (r *Reconciler) Current(ctx context.Context, ref pipeline.Ref) (*Current, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// deselected knows which upstreams were seen to lose the labels that the config selects by, theirs or their namespace's. That
-// is a desired state about their downstreams. One that is merely found without them may have been left out by a change of the config,
-// which deletes nothing.
+// deselected are the upstreams that were seen losing the labels that the config selects by, their own or their namespace's:
+// their downstreams are unwanted. An upstream that is merely found without the labels may be excluded by a change of the
+// config, which deletes nothing.
 type deselected struct {
 	mu         sync.Mutex
 	upstreams  map[pipeline.Ref]types.UID
 	namespaces map[string]struct{}
 }
 
-// upstream takes in that the watch no longer shows the upstream of that uid.
+// upstream records that the watch no longer shows the upstream of that uid.
 func (d *deselected) upstream(ref pipeline.Ref, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,7 +31,7 @@ func (d *deselected) upstream(ref pipeline.Ref, uid types.UID) {
 	d.upstreams[ref] = uid
 }
 
-// namespace takes in that namespaces are no longer selected, or are again.
+// namespace records that namespaces are no longer selected, or are again.
 func (d *deselected) namespace(names []pipeline.Ref, left bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,7 +45,7 @@ func (d *deselected) namespace(names []pipeline.Ref, left bool) {
 	}
 }
 
-// has tells whether the upstream of that uid was seen leaving, or its namespace.
+// has reports whether the upstream of that uid, or its namespace, was seen leaving.
 func (d *deselected) has(ref pipeline.Ref, uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +54,7 @@ func (d *deselected) has(ref pipeline.Ref, uid types.UID) bool {
 	return upstream && seen == uid || namespace && ref.Namespace != ""
 }
 
-// some tells whether an upstream of that name was seen leaving.
+// some reports whether an upstream of that name was seen leaving.
 func (d *deselected) some(ref pipeline.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *deselected) refs() []pipeline.Ref {
 	return slices.Collect(maps.Keys(d.upstreams))
 }
 
-// forget is for an upstream that is gone, has been cleaned up after, or is selected. It returns the uid that was remembered.
+// forget is for an upstream that is gone, cleaned up after, or selected. It returns the uid that was remembered.
 func (d *deselected) forget(ref pipeline.Ref) types.UID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +77,7 @@ func (d *deselected) forget(ref pipeline.Ref) types.UID {
 	return d.upstreams[ref]
 }
 
-// inherit takes over what another session saw. Neither works.
+// inherit takes over what another session saw. Neither session works.
 func (d *deselected) inherit(from *deselected) {
 	from.mu.Lock()
 	upstreams, namespaces := maps.Clone(from.upstreams), maps.Clone(from.namespaces)
@@ -94,18 +94,17 @@ func (d *deselected) inherit(from *deselected) {
 	maps.Copy(d.namespaces, namespaces)
 }
 
-// isLeftOver tells whether an upstream that is not selected keeps what it has: nobody saw it leave, and its status does
-// not say that its downstreams are on their way out.
+// isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status
+// does not say that they are being removed.
 func (r *reconciliation) isLeftOver() bool {
 	return r.upstream.GetDeletionTimestamp() == nil && !r.deselected.has(r.ref, r.upstream.GetUID()) && !r.Pipeline.SaysNotSelected(r.upstream)
 }
 
-// standByWait bounds a read of StandBy: nobody acts before it is done.
+// standByWait bounds a read in StandBy, since nobody acts before it is done.
 const standByWait = 5 * time.Second
 
-// StandBy lets go of an upstream that was seen leaving, once it is gone or the process that leads has cleaned up after it. It
-// writes nothing: what is to be done for an upstream is found again by whoever begins to act. It returns after how long to look
-// again.
+// StandBy forgets an upstream that was seen leaving, once it is gone or the leader has cleaned up after it. It writes nothing:
+// the next leader finds again what is to be done. It returns after how long to check again.
 func (r *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duration {
 	if !r.deselected.some(ref) || r.Cache.UpstreamUID(ref) != "" {
 		return 0

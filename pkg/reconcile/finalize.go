@@ -24,11 +24,11 @@ func (r *reconciliation) addFinalizer(ctx context.Context) bool {
 	}
 	r.wroteFinalizer()
 	r.upstream = withoutManagedFields(up)
-	r.record.wrote(up, false)
+	r.record.rememberUpstream(up, false)
 	return true
 }
 
-// finalizerChange is what can be done to the finalizer as the upstream is; wroteFinalizer counts that it was done.
+// finalizerChange is the change that the finalizer of the upstream can have next; wroteFinalizer counts that it was made.
 func (r *reconciliation) finalizerChange() string {
 	if r.hasFinalizer() {
 		return "remove"
@@ -40,10 +40,10 @@ func (r *reconciliation) wroteFinalizer() {
 	r.record.finalizerContest.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
 }
 
-// retireFinalizer takes the finalizer off an upstream that no longer needs it. What the status names and the cache does
-// not show is read first: the cache may lag, and after this nothing would hold the upstream for it. What is found is left
-// to the next round.
-func (r *reconciliation) retireFinalizer(ctx context.Context, in pipeline.Input) bool {
+// removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
+// the cache does not show are read first: the cache may lag, and without the finalizer nothing would keep the upstream until
+// they are gone. What is found is left to the next round.
+func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in pipeline.Input) bool {
 	known := in.Leftovers
 	for i, f := range in.Facts {
 		if f.Live != nil {
@@ -65,7 +65,7 @@ func (r *reconciliation) retireFinalizer(ctx context.Context, in pipeline.Input)
 	return r.removeFinalizer(ctx)
 }
 
-// removeFinalizer takes the finalizer off, if it is there. An upstream that has gone meanwhile has no finalizer either.
+// removeFinalizer removes the finalizer, if it exists. An upstream that is gone has no finalizer either.
 func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
@@ -77,13 +77,13 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 	}
 	r.wroteFinalizer()
 	r.upstream = withoutManagedFields(up)
-	r.record.wrote(up, false)
+	r.record.rememberUpstream(up, false)
 	return true
 }
 
-// finalize is about an upstream that is being deleted: first deletion.before, where the config has one; then what bears the
-// upstream's mark in the cache, and what its status names, is deleted or released; then the finalizer goes. For the
-// downstreams it needs neither template nor rule.
+// finalize handles an upstream that is being deleted: first deletion.before, if the config has it; then the objects with the
+// upstream's owner mark in the cache, and those that its status records, are deleted or released; then the finalizer is
+// removed. For the downstreams it needs neither template nor rule.
 func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	if !r.hasFinalizer() || r.record.finalized || r.Pipeline.Observing() {
@@ -91,7 +91,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 		r.countVerdict(r.record, deleting)
 		return 0
 	}
-	if r.awaitsDeletion() {
+	if r.watchLagsDeletion() {
 		return startOverAfter
 	}
 	if wait := r.record.retry.wait(r.record.externalDigest, r.now); wait > 0 {
@@ -115,7 +115,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			return r.retryLater()
 		}
 		d = r.Pipeline.DecideDeletion(in)
-		r.observed(func(o Observer) { o.Decided(in, d) })
+		r.notifyObserver(func(o Observer) { o.Decided(in, d) })
 		acted := r.actDeletion(ctx, &d, in)
 		if r.finalized {
 			return 0
@@ -124,11 +124,11 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			break
 		}
 	}
-	return r.stillThere(ctx, d)
+	return r.reportHeld(ctx, d)
 }
 
-// gatherDeletion puts together what the decision about a deletion depends on. It reads what the status names and the
-// cache does not have, once the downstreams' turn has come.
+// gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
+// does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched = false
@@ -155,8 +155,8 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 	return in, nil
 }
 
-// actDeletion carries out what was decided, the finalizer last. It tells whether anything was done, so that deciding again
-// may come to something new.
+// actDeletion carries out a decision, the finalizer last. It reports whether anything was done, so that deciding again may
+// bring something new.
 func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	if d.WaitsForBefore {
 		return d.Before.Action != pipeline.ActionNone && r.actBefore(ctx, d, in)
@@ -180,14 +180,14 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 	if !r.removeFinalizer(ctx) {
 		return false
 	}
-	// It is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
+	// The upstream is forgotten once the watch shows it gone: until then the cache may have it with its finalizer.
 	r.Log.Info("upstream cleaned up", "upstream", r.ref.String(), "objects", len(d.Leftovers))
 	r.finalized, r.record.finalized = true, true
 	return true
 }
 
-// stillThere reports on an upstream that something keeps, and returns when to look again.
-func (r *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) time.Duration {
+// reportHeld reports on an upstream whose deletion is held, and returns after how long to check again.
+func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) time.Duration {
 	r.countVerdict(r.record, r.reportDeletion(ctx, d))
 	r.eventDeletion(d)
 	if len(r.failures) > 0 || r.upstreamFailed {
@@ -202,7 +202,7 @@ func (r *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) ti
 		}
 		after = minNonZero(h.RequeueAfter, m.retry.wait(r.record.externalDigest, r.now))
 	}
-	after = minNonZero(after, r.spaced)
+	after = minNonZero(after, r.statusDelay)
 	if !r.trustedUntil.IsZero() {
 		after = minNonZero(after, r.trustedUntil.Sub(r.now))
 	}
@@ -216,8 +216,7 @@ func (r *reconciliation) stillThere(ctx context.Context, d pipeline.Decision) ti
 	return minNonZero(after, wait)
 }
 
-// reportDeletion writes the status of an upstream that is being deleted, where it says something new, and returns what
-// Ready says.
+// reportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
 func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
 	failed := make(map[int]*pipeline.Failure, len(r.failures)+1)
 	for i, f := range r.failures {
@@ -234,9 +233,9 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 	return report.Verdict
 }
 
-// readRecorded reads the objects that the status names and the cache does not have: a cache may lag, and what is
-// forgotten here is left behind forever. Only an object that bears this upstream's mark is ours to clean up; one that
-// somebody else made under the name has another uid.
+// readRecorded reads the objects that the status records and the cache does not have: a cache may lag, and what is missed here
+// is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that somebody else created under
+// the name has another uid.
 func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned
 	read := map[place]*drift.Live{}
@@ -257,10 +256,10 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 	return r.readMade(ctx, known, more, read)
 }
 
-// readMade adds what this process made, or tried to, and neither the cache shows nor the status names. read has what was
-// just read; nil where nothing stands.
+// readMade adds what this process created, or tried to, and neither the cache nor the status shows. read has what was just
+// read; nil for no object.
 func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[place]*drift.Live) ([]pipeline.Owned, error) {
-	for _, m := range r.record.made {
+	for _, m := range r.record.unconfirmed {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}
@@ -281,8 +280,8 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 	return more, nil
 }
 
-// findUnserved fails the downstreams of which objects may exist that nothing can find: their kind is not watched, and the API
-// server does not say that there are none. Objects of a kind that it does not serve are gone.
+// findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
+// find those that may exist. Objects of a kind that it does not serve are gone.
 func (r *reconciliation) findUnserved(ctx context.Context) {
 	for i, d := range r.Pipeline.Downstreams {
 		if d.Kind.Missing == nil || r.failures[i] != nil {
@@ -296,9 +295,9 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 	}
 }
 
-// findUnseen reads what the status names as made for a target that is none any more, where the cache does not show it:
-// it may lag, or the object has lost the labels that the watch selects by. While the desired state cannot be told, or at the
-// target, there is no hurry: the status goes on naming it. It returns whether anything was found.
+// findUnseen reads objects that the status records at a place that is no longer a target, if the cache does not show them: it
+// may lag, or they have lost the labels of the watch. At the target, or while the desired state is unknown, they need not be
+// read: the status goes on recording them. It reports whether any was found.
 func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 	if r.selected && (len(r.record.desired.Invalid) > 0 || r.Pipeline.Paused(r.upstream)) {
 		return false
@@ -328,12 +327,12 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 	return found
 }
 
-// isKnown tells whether an object is known to be gone, or was read already.
+// isKnown reports whether an object is known to be gone, or was read.
 func (r *reconciliation) isKnown(uid types.UID) bool {
 	return r.record.isKnownGone(uid, r.now) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
 }
 
-// isTarget tells whether any downstream of the kind of downstream i is wanted at that place.
+// isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
 func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 	gk := r.Pipeline.Downstreams[i].GVK().GroupKind()
 	for j, w := range r.record.desired.Downstreams {
@@ -353,7 +352,7 @@ func (r *reconciliation) readOwn(ctx context.Context, i int, at pipeline.Ref, ui
 	return live, nil
 }
 
-// isOwn tells whether an object is the upstream's: the one of that uid, which the status records, or any where uid is empty.
+// isOwn reports whether an object is the upstream's: the one of that uid, which the status records, or any if uid is empty.
 func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 	if uid == "" {
 		return pipeline.Applied(live, r.upstream.GetUID())
@@ -361,14 +360,14 @@ func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && pipeline.Marked(live, r.upstream.GetUID()) && (r.Pipeline.TrustsStatus() || pipeline.Applied(live, r.upstream.GetUID()))
 }
 
-// isOrphaned tells whether an object is the one that was recorded, and bears no mark any more since the garbage collector
-// took its owner references off: the other marks are to follow.
+// isOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has removed
+// its owner references: the other marks are removed next.
 func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
 		r.cascade() == pipeline.CascadeOrphan && !r.record.isKnownGone(uid, r.now)
 }
 
-// readLive reads what stands at a place; nil where nothing does, be it since the kind is gone.
+// readLive reads the object at a place; nil if there is none, or its kind is gone.
 func (r *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
 	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
 		return nil, r.Host.Absent(ctx, k.GVK)

@@ -9,76 +9,76 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Finding is what a survey found of one upstream.
+// Finding is what a survey found about one upstream.
 type Finding struct {
 	Operator string
 	Ref      pipeline.Ref
-	// Upstream is without its managedFields; nil where there is none any more.
+	// Upstream is without its managedFields; nil if it is gone.
 	Upstream *unstructured.Unstructured
-	// Selected is false where the upstream stands and the config does not select it.
+	// Selected is false if the upstream exists and the config does not select it.
 	Selected bool
-	// Inputs are what it reads of other objects.
+	// Inputs are the inputs that it reads.
 	Inputs pipeline.Inputs
-	// Desired is what the upstream asks for; nil where it is being deleted.
+	// Desired is the desired state; nil if the upstream is being deleted.
 	Desired *pipeline.Desired
-	// Decision is the first that `run` would take, before it asks the API server for anything.
+	// Decision is the first decision of `run`, before any request to the API server.
 	Decision pipeline.Decision
-	// Finalizer is what `run` would do to the upstream's finalizer.
+	// Finalizer is what `run` would do with the upstream's finalizer.
 	Finalizer pipeline.FinalizerAction
 	// Changes has each downstream of the config, in order, and then what is left over. An upstream that is being deleted has
 	// leftovers only.
 	Changes []Change
-	// GuardCount is what the config's guard counts of it; zero if there is no guard.
+	// GuardCount is what the config's guard counts; zero without a guard.
 	GuardCount GuardCount
 	// GuardDigest is the digest of what would be changed or deleted.
 	GuardDigest drift.Sum
-	// Forgotten are objects that the status records, that stand, and that no downstream of the config looks at.
+	// Forgotten are existing objects that the status records and that belong to no downstream of the config.
 	Forgotten []Forgotten
 	// Left are objects of an earlier upstream of the same name, which is gone: they are unmanaged.
 	Left []Change
 }
 
-// Forgotten is an object that nothing looks at any more.
+// Forgotten is an unmanaged object.
 type Forgotten struct {
 	status.Recorded
-	// Unread is why it could not be read; empty where it was, and stands.
+	// Unread is why it could not be read; empty if it was read, and exists.
 	Unread string
 }
 
-// ChangeAction is what would be done about one object.
+// ChangeAction is what would be done with one object.
 type ChangeAction string
 
 // The actions.
 const (
-	// ChangeNone: it is as it should be.
+	// ChangeNone: it is in its desired state.
 	ChangeNone ChangeAction = "none"
-	// ChangeCreate: it would be made.
+	// ChangeCreate: it would be created.
 	ChangeCreate ChangeAction = "create"
-	// ChangeUpdate: it would be changed, since something else is asked for now; or adopted.
+	// ChangeUpdate: it would be changed, because its desired state has changed, or adopted.
 	ChangeUpdate ChangeAction = "update"
-	// ChangeRepair: it would be changed back.
+	// ChangeRepair: its drift would be corrected.
 	ChangeRepair ChangeAction = "repair"
 	// ChangeRecreate: it would be deleted and recreated.
 	ChangeRecreate ChangeAction = "recreate"
-	// ChangeSupersede: it would be deleted, since another one has taken its place.
+	// ChangeSupersede: it would be deleted, because another one has taken its place.
 	ChangeSupersede ChangeAction = "supersede"
 	// ChangeDelete: it would be deleted.
 	ChangeDelete ChangeAction = "delete"
-	// ChangeRelease: it would stay, without our marks.
+	// ChangeRelease: it would be kept, without our marks.
 	ChangeRelease ChangeAction = "release"
-	// ChangeLeave: it would be left as it is, though it is not as it should be.
+	// ChangeLeave: it would be left as it is, though it is not in its desired state.
 	ChangeLeave ChangeAction = "leave"
 	// ChangeRefuse: it would be written, and the API server refuses that.
 	ChangeRefuse ChangeAction = "refuse"
 	// ChangeWait: something must happen first.
 	ChangeWait ChangeAction = "wait"
-	// ChangeLeftover: the config no longer selects its upstream, and it stays.
+	// ChangeLeftover: the config no longer selects its upstream, and it is kept.
 	ChangeLeftover ChangeAction = "leftover"
-	// ChangeConflict: an object that is not ours is in the way.
+	// ChangeConflict: an object of another owner exists at its place.
 	ChangeConflict ChangeAction = "conflict"
 )
 
-// Writes tells whether the action asks for a write, be it one that is refused.
+// Writes reports whether the action needs a write, even one that is refused.
 func (a ChangeAction) Writes() bool {
 	switch a {
 	case ChangeNone, ChangeLeave, ChangeLeftover, ChangeWait, ChangeConflict:
@@ -87,37 +87,38 @@ func (a ChangeAction) Writes() bool {
 	return true
 }
 
-// Change is what would be done about one object.
+// Change is what would be done with one object.
 type Change struct {
 	// Index is the downstream's in the config, Downstream its name.
 	Index      int
 	Downstream string
-	// Leftover is true for an object that stands at no target.
+	// Leftover is true for an object that is at no target.
 	Leftover bool
 	Kind     schema.GroupVersionKind
-	// Target is where the object stands or would stand; empty where that cannot be told.
+	// Target is the place of the object; empty if it is unknown.
 	Target pipeline.Ref
 	Action ChangeAction
-	// State is the decision's word for it, and Reason the decision's text.
+	// State is the state in the decision, and Reason its message.
 	State  pipeline.State
 	Reason string
-	// Note says what is uncertain about it; empty where nothing is.
+	// Note says what is uncertain; empty if nothing is.
 	Note string
-	// Failure is what the API server refused the write with.
+	// Failure is the API server's refusal of the write.
 	Failure *pipeline.Failure
-	// Live is the object as the cache has it; nil where none stands. Theirs tells that it is not ours.
+	// Live is the object in the cache; nil if there is none. Theirs is true if it is not ours.
 	Live   *drift.Live
 	Theirs bool
-	// Document is what would be applied; nil where nothing would.
+	// Document is what would be applied; nil if nothing would.
 	Document map[string]any
-	// Before and After are the object as it stands and as the API server would store it; nil for none, and without
-	// SurveyOptions.Documents.
+	// Before and After are the live object and what the API server would store; nil for none, and without
+	// PreviewOptions.Documents.
 	Before, After *unstructured.Unstructured
-	// Drift is what of our fields is not as an apply would leave it, with the last writers; with Documents only.
+	// Drift is the difference of our fields from what an apply would leave, with the last writers; only with
+	// PreviewOptions.Documents.
 	Drift []drift.Difference
 }
 
-// actionOf is the word for a decision that asks for a write.
+// actionOf is the action of an outcome that needs a write.
 func actionOf(o pipeline.Outcome) ChangeAction {
 	switch {
 	case o.Action == pipeline.ActionCreate:
@@ -136,7 +137,7 @@ func actionOf(o pipeline.Outcome) ChangeAction {
 	return ChangeDelete
 }
 
-// idleActionOf is the word for a decision that asks for none.
+// idleActionOf is the action of an outcome that needs no write.
 func idleActionOf(o pipeline.Outcome) ChangeAction {
 	switch o.State {
 	case pipeline.StateInSync:

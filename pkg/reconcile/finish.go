@@ -18,7 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// finish reports what came of a reconciliation and returns after how long to look again.
+// finish reports the result of a reconciliation and returns after how long to reconcile again.
 func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	if !r.selected {
 		return r.finishUnselected(ctx, d)
@@ -33,7 +33,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	return after
 }
 
-// finishUnselected is finish for an upstream that is no longer selected. Once that is told, it is left alone.
+// finishUnselected is finish for an upstream that is no longer selected. Once that is reported, it is left alone.
 func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decision) time.Duration {
 	r.writeUnselected(ctx, d)
 	if len(r.failures) > 0 || r.upstreamFailed {
@@ -42,7 +42,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 	if len(d.Leftovers) == 0 {
 		r.deselected.forget(r.ref)
 	}
-	after := r.spaced
+	after := r.statusDelay
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
 		after = minNonZero(after, o.RequeueAfter)
 	}
@@ -57,7 +57,7 @@ func (r *reconciliation) writeUnselected(ctx context.Context, d pipeline.Decisio
 	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil) })
 }
 
-// results pairs every outcome with the object of ours that stands for it: the target, or what it is to replace.
+// results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.
 func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 	results, recorded := make([]pipeline.Result, len(d.Outcomes)), r.recorded()
 	for i, o := range d.Outcomes {
@@ -82,25 +82,25 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 	return results
 }
 
-// isUnfinished tells whether an outcome left something undone that no event may announce: a conflict with an object that
-// the watch does not see, an object that is going.
+// isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
+// watch does not see, a terminating object.
 func isUnfinished(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting || o.Action != pipeline.ActionNone
 }
 
-// nextReconciliation is when the next reconciliation is due without an event: what failed or is unfinished is tried again with growing
-// delay, a contested object after its back-off.
+// nextReconciliation is when the next reconciliation is due without an event: failed and unfinished downstreams are retried
+// with growing delay, a contested object after its backoff.
 func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	var after time.Duration
 	for i, o := range d.Outcomes {
 		t := &r.record.targets[i]
 		switch {
-		case r.held[i]:
+		case r.backingOff[i]:
 			after = minNonZero(after, t.retry.wait(r.record.externalDigest, r.now))
 		case r.failures[i] != nil:
 			t.failure = r.failures[i]
 			after = minNonZero(after, r.delay(&t.retry))
-		case isUnfinished(o), !r.record.slowUntil.IsZero():
+		case isUnfinished(o), !r.record.renderAgainAt.IsZero():
 			wait := t.retry.wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
 				wait = r.delay(&t.retry)
@@ -123,7 +123,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		r.record.retry.reset()
 		r.record.upstreamFailure = ""
 	}
-	if r.spaced > 0 {
+	if r.statusDelay > 0 {
 		r.record.upstreamFailure = string(pipeline.StateContested)
 	}
 	for _, o := range d.Leftovers {
@@ -132,18 +132,18 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	if !r.trustedUntil.IsZero() {
 		after = minNonZero(after, r.trustedUntil.Sub(r.now))
 	}
-	return minNonZero(after, r.spaced)
+	return minNonZero(after, r.statusDelay)
 }
 
-// retryLater notes that work on the upstream itself failed and returns how long it waits.
+// retryLater records that work on the upstream itself failed, and returns its delay.
 func (r *reconciliation) retryLater() time.Duration { return r.delay(&r.record.retry) }
 
 func (r *reconciliation) delay(retry *retryState) time.Duration {
 	conf := r.Pipeline.Config.Retry
-	return retry.fail(time.Duration(conf.MinDelay), time.Duration(conf.MaxDelay), r.atLeast, r.record.externalDigest, r.now)
+	return retry.fail(time.Duration(conf.MinDelay), time.Duration(conf.MaxDelay), r.minRetry, r.record.externalDigest, r.now)
 }
 
-// failUpstream notes a request about the upstream itself that failed: nothing further is done in this reconciliation.
+// failUpstream records a failed request for the upstream itself: nothing else is done in this reconciliation.
 func (r *reconciliation) failUpstream(doing string, err error) {
 	f := r.reportFailure(doing, err)
 	for i := range r.Pipeline.Downstreams {
@@ -153,25 +153,25 @@ func (r *reconciliation) failUpstream(doing string, err error) {
 	}
 }
 
-// reportFailure counts and logs a request about the upstream itself that failed, and heeds how long it asks to wait.
+// reportFailure counts and logs a failed request for the upstream itself, and takes over its Retry-After.
 func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 	f := r.classifyUpstream(err)
 	if f.Reason == apply.ReasonSchemaMismatch {
 		r.Host.RecheckKinds()
 	}
-	r.atLeast = max(r.atLeast, f.RetryAfter)
+	r.minRetry = max(r.minRetry, f.RetryAfter)
 	r.record.upstreamFailure = f.Reason
 	CountFailure(r.Name, "", f.Reason)
 	r.Log.Info("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
 }
 
-// classify is apply.Classify of a request about an object of d, without values where they may be a Secret's.
+// classify is apply.Classify for a request for an object of d, without values that may be a Secret's.
 func classify(d *pipeline.Downstream, err error) apply.Failure {
 	return classifyShown(err, d.Words)
 }
 
-// classifyUpstream is classify for a request about the upstream.
+// classifyUpstream is classify for a request for the upstream.
 func (r *reconciliation) classifyUpstream(err error) apply.Failure {
 	return classifyShown(err, r.Pipeline.UpstreamWords)
 }
@@ -186,13 +186,13 @@ func classifyShown(err error, words redact.Words) apply.Failure {
 	return apply.ClassifyShown(err, words)
 }
 
-// writeReport writes the upstream's status where it says something new. It returns the report without the values that cannot
-// be stored, and whether the status said all of it before. cause is the digest of what it follows from that this writing does
-// not change itself.
+// writeReport writes the upstream's status if it changes. It returns the report without the values that cannot be stored, and
+// whether the status contained all of it before. cause is the digest of what it follows from, without what this write itself
+// changes.
 func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report, cause func() drift.Sum) (pipeline.Report, bool) {
 	r.logDropped(report)
 	report = r.withoutRefused(report)
-	r.observed(func(to Observer) { to.Reported(report) })
+	r.notifyObserver(func(to Observer) { to.Reported(report) })
 	if !r.needsStatusWrite(report) || r.record.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
@@ -200,7 +200,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 		return report, false
 	}
 	because, saying := cause(), r.statusDigest(report.Status)
-	if r.spaced = r.record.statusContest.wait(because, saying, r.spacing(), r.now); r.spaced > 0 {
+	if r.statusDelay = r.record.statusContest.wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
 	}
@@ -217,19 +217,19 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	case resp == nil:
 		return report, true
 	}
-	r.observed(func(to Observer) { to.Reported(report) })
+	r.notifyObserver(func(to Observer) { to.Reported(report) })
 	r.record.statusContest.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
-	// Somebody else's change may have come back with it: then the news of it must be looked at.
+	// The response may contain somebody else's change: then the event about it must be handled.
 	r.upstream = withoutManagedFields(resp)
-	complete := r.question(r.Pipeline.ReadsStatus()) == r.record.digest
+	complete := r.readableDigest(r.Pipeline.ReadsStatus()) == r.record.digest
 	if complete {
 		r.record.version = resp.GetResourceVersion()
 	}
-	r.record.wrote(resp, complete)
+	r.record.rememberUpstream(resp, complete)
 	return report, false
 }
 
-// needsStatusWrite tells whether there is anything to write.
+// needsStatusWrite reports whether there is anything to write.
 func (r *reconciliation) needsStatusWrite(report pipeline.Report) bool {
 	return report.Status != nil && (report.Changed || r.previousInStatus())
 }
@@ -243,11 +243,11 @@ func (r *reconciliation) statusMustWait(ctx context.Context) bool {
 		r.upstreamFailed = true
 		return true
 	}
-	r.spaced = after
+	r.statusDelay = after
 	return after > 0
 }
 
-// replaceStatus writes the status after what it cannot hold any more is out of it.
+// replaceStatus writes the status after removing what its schema cannot store any more.
 func (r *reconciliation) replaceStatus(ctx context.Context, report pipeline.Report) (*unstructured.Unstructured, error) {
 	if err := r.removeMisfits(ctx, report.Misfits); err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (r *reconciliation) replaceStatus(ctx context.Context, report pipeline.Repo
 	return r.writeStatus(ctx, report.Status)
 }
 
-// removeMisfits takes values out of the status that its schema cannot hold any more.
+// removeMisfits removes values from the status that its schema cannot store any more.
 func (r *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.Path) error {
 	if len(misfits) == 0 {
 		return nil
@@ -274,8 +274,8 @@ func (r *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.
 	return err
 }
 
-// writeStatus applies our part of the status where conditions are a keyed list; else it merges, with the version that
-// was read, so that conditions of others that came meanwhile are not lost.
+// writeStatus applies our part of the status if conditions are a keyed list; else it sends a merge patch with the
+// resourceVersion that was read, so that conditions of others are not lost.
 func (r *reconciliation) writeStatus(ctx context.Context, want map[string]any) (*unstructured.Unstructured, error) {
 	t, up := r.UpstreamTarget(r.ref), r.Pipeline.Upstream
 	if r.Pipeline.Storable.Conditions == status.ConditionsKeyed {

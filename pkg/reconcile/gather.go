@@ -15,11 +15,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// gather puts together what the decision depends on. It sends no request.
+// gather gathers what the decision depends on. It sends no request.
 func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
-	r.record.confirm(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
+	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
 		FinalizerSpaced: r.record.finalizerContest.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
 	recorded := r.recorded()
@@ -38,7 +38,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	return in
 }
 
-// withUnseen adds what was read and is not in the cache, as long as it stands.
+// withUnseen adds the objects that were read and are not in the cache, as long as they exist.
 func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	for i := range left {
 		left[i].Spaced = r.removals.wait(place{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
@@ -68,7 +68,7 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
-	if f.Spaced = t.contest.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != t.contest.wrote {
+	if f.Spaced = t.contest.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != t.contest.written {
 		f.Feedback = r.Pipeline.Feedback(i, r.ownInputs())
 	}
 	if f.Live == nil {
@@ -77,28 +77,28 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 	if rec != nil && rec.UID == f.Live.UID {
 		f.RecordedHash = rec.Hash
 	}
-	// Which of the downstreams it is recorded for does not matter: two may have changed names.
+	// It does not matter which downstream it is recorded for: two may have swapped their names.
 	if r.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, r.upstream.GetUID()) {
 		t.setUID(f.Live.UID, at)
 	}
 	f.Trusted = t.uid == f.Live.UID || r.isRecorded(recorded, f.Live.UID)
 	if t.uid == f.Live.UID {
-		f.AppliedHash = t.contest.wrote
+		f.AppliedHash = t.contest.written
 	}
 	f.Baseline = r.baseline(i, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
-	f.Verdict.Contenders = t.explained
-	f.Verdict.Differences = t.compared.about(f.Live, hash)
+	f.Verdict.Contenders = t.changedBy
+	f.Verdict.Differences = t.compared.textFor(f.Live, hash)
 	return f
 }
 
-// isRecorded tells whether a status that is a witness records the uid.
+// isRecorded reports whether the status records the uid, and can be trusted.
 func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
 	return r.Pipeline.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool { return one.UID == uid })
 }
 
-// baseline is the projection that our last apply of live returned: as this process remembers it, or else as the upstream's
-// status records it; nil where it is what was sent, or not known.
+// baseline is the projection that our last apply of live returned: as this process remembers it, else as the upstream's status
+// records it; nil if it is what was sent, or unknown.
 func (r *reconciliation) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
 	if sum, known := r.record.baseline(i, live.UID); known {
 		return sum
@@ -106,16 +106,15 @@ func (r *reconciliation) baseline(i int, live *drift.Live, rec *status.Recorded)
 	return r.Pipeline.RecordedBaseline(rec, live)
 }
 
-// trustUntil notes until when an answer stands for what the cache does not show: if it never does, nothing but another reconciliation
-// will tell.
+// trustUntil sets until when a response counts for an object that the cache does not show: if the cache never shows it, only
+// another reconciliation finds that out.
 func (r *reconciliation) trustUntil(until time.Time) {
 	if r.trustedUntil.IsZero() || until.Before(r.trustedUntil) {
 		r.trustedUntil = until
 	}
 }
 
-// locate is where a downstream stands: where the desired state wants it, or, while the desired state cannot be told, where the
-// status says it was.
+// locate returns the place of a downstream: its target or, if the desired state is unknown, the place that the status records.
 func (r *reconciliation) locate(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
 	w := r.record.desired
 	if len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {
@@ -127,7 +126,7 @@ func (r *reconciliation) locate(i int, rec *status.Recorded) (at pipeline.Ref, h
 	return pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, "", true
 }
 
-// recorded reads the identifiers that the upstream's status has of its downstreams.
+// recorded reads the identifiers of downstreams in the upstream's status.
 func (r *reconciliation) recorded() []status.Recorded {
 	return r.Pipeline.Recorded(r.upstream)
 }
@@ -141,8 +140,8 @@ func recordedAs(list []status.Recorded, name string) *status.Recorded {
 	return nil
 }
 
-// ownedByDownstream lists the objects that bear the upstream's mark, without those that are known to be gone, and those of
-// downstreams that the config has no more: removing one from the config deletes nothing.
+// ownedByDownstream lists the objects with the upstream's owner mark, without those that are known to be gone, and those of
+// downstreams that the config does not have any more: removing one from the config deletes nothing.
 func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := r.shownByDownstream(), r.Pipeline.Forgotten(r.upstream)
 	for i := range owned {
@@ -153,7 +152,7 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	return owned
 }
 
-// shownByDownstream lists the objects that bear the upstream's mark, as the cache shows them.
+// shownByDownstream lists the objects with the upstream's owner mark in the cache.
 func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 	owned := make([][]*drift.Live, len(r.Pipeline.Downstreams))
 	for i := range owned {
@@ -166,7 +165,7 @@ func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 	return owned
 }
 
-// owned lists every live object that bears the upstream's mark.
+// owned lists every live object with the upstream's owner mark.
 func (r *reconciliation) owned() []*drift.Live {
 	var all []*drift.Live
 	seen := map[types.UID]bool{}
@@ -189,7 +188,7 @@ func (r *reconciliation) hasFinalizer() bool {
 
 func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 
-// UpstreamTarget is what requests for an upstream name.
+// UpstreamTarget is the target of requests for an upstream.
 func (r *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
 	return apply.Target{GVR: r.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
 }

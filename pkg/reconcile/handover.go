@@ -12,39 +12,38 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// handover is what a session knows of what another process did that led before, while this one stood by. The watches of
-// upstreams may be behind what that process has acted upon already: going by them, downstreams would go back to an older
-// desired, for as long as the watches lag.
+// handover is what a session knows about another process that was the leader before, while this one was a standby. The watches
+// of upstreams may lag behind what that process acted on: downstreams would get an older desired state as long as they do.
 type handover struct {
-	// happened: there was such a process.
+	// happened is true if there was such a process.
 	happened bool
-	// version is one of the upstreams' resource versions. The other process cannot have acted upon a later one. Empty where
-	// it could not be learned.
+	// version is a resourceVersion of the upstreams later than any that the other process acted on. Empty if it could not be
+	// read.
 	version string
 }
 
-// ActAfter is called when this process is to act after another one that has. version is the upstreams' resource version, which
-// that one cannot have acted upon a later one of; empty where it is not known.
+// ActAfter is called if this process acts after another one. version is a resourceVersion of the upstreams later than any that
+// the other one acted on; empty if it is unknown.
 func (r *Reconciler) ActAfter(version string) {
 	r.handover = handover{happened: true, version: version}
 }
 
-// mayLag tells whether an upstream may be older than what the process acted upon that led before.
+// mayLag reports whether an upstream may be older than what the process before acted on.
 func (h handover) mayLag(up *unstructured.Unstructured) bool {
 	return h.happened && !Newer(up.GetResourceVersion(), h.version)
 }
 
-// NoteWatchResult takes in how a list or watch of upstreams went, which key tells from others; err is nil for one that went well.
+// NoteWatchResult records the result of a list or watch of upstreams, identified by key; err is nil for success.
 func (r *Reconciler) NoteWatchResult(key any, err error) { r.lost.note(key, err) }
 
-// lostWatches are those of upstreams that have been interrupted and do not go on yet. What they show may be behind what the
-// watches of downstreams, which go on at other times, show already.
+// lostWatches are the watches of upstreams that were interrupted and have not resumed. What they show may be older than what
+// the watches of downstreams show already.
 type lostWatches struct {
 	mu   sync.Mutex
 	keys map[any]struct{}
 }
 
-// note takes in how a list or watch went.
+// note records the result of a list or watch.
 func (w *lostWatches) note(key any, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,11 +61,11 @@ func (w *lostWatches) any() bool {
 	return len(w.keys) > 0
 }
 
-// startOverAfter is when a reconciliation begins anew that went by what is no longer so, where no event comes before.
+// startOverAfter is when a reconciliation of an outdated upstream starts over, if no event comes before.
 const startOverAfter = time.Second
 
-// ensureLatest makes sure, before the first write for an upstream that may be stale, that the cache has the latest version:
-// once, by one request. If it has not, the reconciliation starts over after the returned time.
+// ensureLatest makes sure, by one request before the first write for an upstream that may be stale, that the cache has its
+// latest version. If it does not, the reconciliation starts over after the returned time.
 func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
 	lost := r.lost.any()
 	if r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.record.newest || !r.handover.mayLag(r.upstream)) {
@@ -89,6 +88,6 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision)
 		return 0, nil
 	}
 	r.Log.Info("the watch lags: using a newer version of the upstream, which another process may have acted on", "upstream", r.ref.String())
-	r.record.wrote(withoutManagedFields(up), false)
+	r.record.rememberUpstream(withoutManagedFields(up), false)
 	return time.Millisecond, nil
 }

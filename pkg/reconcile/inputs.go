@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// readers knows which upstreams read an input, there or not.
+// readers are the upstreams that read each input, whether it exists or not.
 type readers struct {
 	mu sync.Mutex
 	by map[inputKey]map[pipeline.Ref]struct{}
@@ -20,7 +20,7 @@ type inputKey struct {
 	at    pipeline.Ref
 }
 
-// move takes an upstream from the inputs that it read to those that it reads now.
+// move replaces the inputs that an upstream read by those that it reads now.
 func (r *readers) move(reader pipeline.Ref, from, to []pipeline.InputRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,8 +63,8 @@ func (r *readers) of(input int, objects []pipeline.Ref) []pipeline.Ref {
 	return list
 }
 
-// findInputs says where the upstream's inputs stand and takes them from the caches as they are now. The upstream is
-// entered as a reader first: what changes from then on wakes it.
+// findInputs reads the upstream's inputs from the caches. The upstream is registered as their reader first: any later change
+// enqueues it.
 func (r *reconciliation) findInputs(ctx context.Context) {
 	if len(r.Pipeline.Inputs) == 0 {
 		return
@@ -77,17 +77,17 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 			rec.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
-	r.found = make([]Input, len(rec.inputs))
+	r.inputs = make([]Input, len(rec.inputs))
 	digests := make([]any, len(rec.inputs))
 	for i, ref := range rec.inputs {
-		if r.found[i] = r.Cache.Input(i, ref.At); r.found[i] != nil {
-			digest := r.found[i].Digest()
+		if r.inputs[i] = r.Cache.Input(i, ref.At); r.inputs[i] != nil {
+			digest := r.inputs[i].Digest()
 			digests[i] = string(digest[:])
 		} else if ref.Err != nil {
 			digests[i] = []any{ref.Err.Error()}
 		}
 	}
-	r.read = drift.Digest(digests)
+	r.inputsDigest = drift.Digest(digests)
 	r.unpacked = nil
 }
 
@@ -95,10 +95,10 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 func (r *reconciliation) inputsRead() pipeline.Inputs {
 	if r.unpacked == nil {
 		in := r.Pipeline.InputsAt(r.record.inputs, func(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
-			if r.found[s.Index] == nil {
+			if r.inputs[s.Index] == nil {
 				return nil
 			}
-			obj, err := r.found[s.Index].Unpack()
+			obj, err := r.inputs[s.Index].Unpack()
 			if err != nil { // it was packed by this process: a mistake of this program
 				panic(err)
 			}
@@ -114,7 +114,7 @@ func (r *reconciliation) inputsRead() pipeline.Inputs {
 func (r *reconciliation) document(w *pipeline.Desired, i int, live *drift.Live) (map[string]any, error) {
 	document, err := r.Pipeline.Document(w, i, r.upstream, r.inputsRead(), live)
 	if err == nil {
-		r.observed(func(to Observer) { to.Rendered(i, document) })
+		r.notifyObserver(func(to Observer) { to.Rendered(i, document) })
 	}
 	return document, err
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// NoteLeft takes in that the watch no longer shows the upstream of that uid, which may stand without the labels that it selects by.
+// NoteLeft records that the watch no longer shows the upstream of that uid, which may exist without the labels of the watch.
 func (r *Reconciler) NoteLeft(ref pipeline.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
 
-// Leaving lists the upstreams that were seen to leave and have not been dealt with.
+// Leaving lists the upstreams that were seen leaving and have not been cleaned up after.
 func (r *Reconciler) Leaving() []pipeline.Ref { return r.deselected.refs() }
 
-// Cascades is how many upstreams it remembers the deletion of.
+// Cascades is the number of upstreams whose deletion it remembers.
 func (r *Reconciler) Cascades() int {
 	r.cascades.mu.Lock()
 	defer r.cascades.mu.Unlock()
 	return len(r.cascades.seen)
 }
 
-// NoteNamespaceLeft takes in that namespaces are no longer selected, or are again.
+// NoteNamespaceLeft records that namespaces are no longer selected, or are again.
 func (r *Reconciler) NoteNamespaceLeft(left bool, names ...pipeline.Ref) {
 	r.deselected.namespace(names, left)
 }
 
-// IsEcho tells whether the news of an upstream is that of our own write, which needs no work.
+// IsEcho reports whether an event of an upstream is about our own write, which needs no work.
 func (r *Reconciler) IsEcho(ref pipeline.Ref, uid types.UID, version string) bool {
 	rec := r.memory.peek(ref)
 	return rec != nil && rec.isEcho(uid, version)
@@ -37,24 +37,24 @@ func (r *Reconciler) IsEchoOf(ref pipeline.Ref, live *drift.Live) bool {
 	return rec != nil && rec.isEchoOf(live)
 }
 
-// NoteDownstreamGone takes in that the watch no longer shows an object that an upstream owns.
+// NoteDownstreamGone records that the watch no longer shows an object that an upstream owns.
 func (r *Reconciler) NoteDownstreamGone(ref pipeline.Ref, uid types.UID) {
 	if rec := r.memory.peek(ref); rec != nil {
 		rec.dropResponse(uid)
 	}
 }
 
-// ReadersOf lists the upstreams that read an object of input i, there or not.
+// ReadersOf lists the upstreams that read an object of input i, whether it exists or not.
 func (r *Reconciler) ReadersOf(i int, at ...pipeline.Ref) []pipeline.Ref { return r.readers.of(i, at) }
 
-// RetryRefused forgets which values of status fields the API server refused, since the kind may have changed, and lists the
-// upstreams of a namespace, or of all where it is empty, that have some.
+// RetryRefused forgets which values of status fields the API server refused, since the kind may have changed, and returns the
+// upstreams that had some, of a namespace or of all if it is empty.
 func (r *Reconciler) RetryRefused(namespace string) []pipeline.Ref {
 	return r.unstorable.expire(namespace)
 }
 
-// OwnersOf finds the upstreams that an object's marks name. An owner keeps its name as long as it keeps its uid, so the
-// name says what to look at; the reconciliation itself goes by uid, whether the upstream is in the cache or not.
+// OwnersOf returns the upstreams in an object's owner marks. An owner keeps its name as long as it keeps its uid, so the name
+// is enough to enqueue it; the reconciliation itself goes by uid.
 func (r *Reconciler) OwnersOf(obj any) []pipeline.Ref {
 	live, ok := obj.(*drift.Live)
 	if !ok {

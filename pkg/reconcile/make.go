@@ -10,10 +10,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Make makes downstream i of an upstream as it stands in the argument, and remembers that it did: so a test case begins. It
-// returns the desired state, which tells why nothing was made, and what the upstream's status would record of the object; nil
-// where it would record nothing.
-func (r *Reconciler) Make(ctx context.Context, up *unstructured.Unstructured, i int) (*pipeline.Desired, *status.Recorded, error) {
+// CreateDownstream creates downstream i of an upstream and remembers that it did: so a test case begins. It returns the desired
+// state, which says why nothing was created, and what the upstream's status would record of the object; nil for nothing.
+func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int) (*pipeline.Desired, *status.Recorded, error) {
 	l := r.newReconciliation(pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
 	defer l.releaseSlot()
 	l.selected = true

@@ -14,93 +14,94 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// memory is what one operator remembers between two reconciliations at an upstream. Nothing in it is needed to be right, only to
-// be cheap: it is gone after a restart, and what is lost with it costs a request at most.
+// memory is what one operator remembers about upstreams between two reconciliations. It saves requests and is not needed for
+// correctness: it is lost at a restart.
 type memory struct {
 	mu      sync.Mutex
 	records map[pipeline.Ref]*record
-	// misses space out reads of upstreams that failed.
+	// misses delay reads of upstreams that failed.
 	misses map[pipeline.Ref]*retryState
 }
 
-// record is about one upstream. Only the worker that holds its key touches it, but for what mu guards.
+// record is the memory of one upstream. Only the worker that holds its key uses it, except for what mu guards.
 type record struct {
 	uid types.UID
-	// desired was made from the upstream at version, whose readable content has digest.
+	// desired was rendered from the upstream at version; digest is of what rules and templates can read of it.
 	desired *pipeline.Desired
 	version string
 	digest  drift.Sum
-	// large: making the desired state needed a place; see larger. slowUntil is when one that took too long is made again.
-	large     bool
-	slowUntil time.Time
-	// externalDigest is the digest of what others have written of it: when that changes, what failed is tried at once. Our own writes do
-	// not change it, whatever the templates read.
+	// isExpensive: rendering needed a slot; see slots.go. renderAgainAt is when a desired state that took too long is rendered
+	// again.
+	isExpensive   bool
+	renderAgainAt time.Time
+	// externalDigest is the digest of what others wrote to the upstream: if it changes, what failed is retried at once. Our own
+	// writes do not change it, whatever the templates read.
 	externalDigest drift.Sum
-	// requested is the value of the annotation by which a reconciliation was asked for last.
+	// requested is the last value of the annotation that requests a reconcile.
 	requested string
-	// inputs is where the inputs of the upstream at version inputsOf stand; inputsSaid is the digest of what was
-	// read of them.
-	inputs     []pipeline.InputRef
-	inputsOf   string
-	inputsSaid drift.Sum
-	targets    []target
-	// retry is about requests for the upstream itself: its status, and its clean-up when it is being deleted.
+	// inputs are the places of the inputs of the upstream at version inputsOf; inputsDigest is the digest of what was read of
+	// them.
+	inputs       []pipeline.InputRef
+	inputsOf     string
+	inputsDigest drift.Sum
+	targets      []target
+	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
 	retry retryState
-	// upstreamFailure is the reason of the request for the upstream itself that failed and is tried again; empty where none is.
+	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.
 	upstreamFailure string
-	// statusContest and finalizerContest are about the writes to the upstream itself. statusWriters are who else writes its
-	// status, as far as our last write told.
+	// statusContest and finalizerContest are about the writes to the upstream itself. statusWriters are the other writers of
+	// its status, as of our last write.
 	statusContest, finalizerContest contest
 	statusWriters                   string
-	// refused are the values of status.fields that the API server refused, refusedUnder the definition of the kind by which it
-	// did.
+	// refused are the values of status.fields that the API server refused, refusedUnder the number of the definition by which
+	// it did.
 	refused      pipeline.RefusedFields
 	refusedUnder int
-	// newest is true once the upstream was read past the cache, where that may lag: see handover.
+	// newest is true once the upstream was read past a cache that may lag: see handover.
 	newest bool
-	// withdrawn is true once nothing of the previous field manager is left in the status.
+	// withdrawn is true once the status has nothing of the previous field manager.
 	withdrawn bool
-	// finalized is true once the finalizer is off a deleted upstream. The answer to that has the version of before where
-	// the upstream went with it, so that the cache, which still shows the finalizer, looks no older.
+	// finalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the response has
+	// the version from before, so that the cache, which still shows the finalizer, looks current.
 	finalized bool
 	states    []pipeline.State
 	verdict   status.Verdict // as it was counted
-	// reported is what events have said already about the state that lasts; looked is false before the first reconciliation.
+	// reported is what events have said about the current state; wasReconciled is false before the first reconciliation.
 	reported      string
 	wasReconciled bool
-	// heldByObserve are the actions last logged that mode Observe does not carry out.
+	// heldByObserve are the last logged actions that mode Observe does not carry out.
 	heldByObserve []string
-	// made are the targets that objects were asked for at which the cache has not shown yet, where nothing but the
-	// finalizer cleans up.
-	made []place
-	// before is about the object of deletion.before.
+	// unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
+	// them up.
+	unconfirmed []place
+	// before is about the deletion.before object.
 	before beforeMemory
-	// waiting spaces out looks at what is going away, where no event need tell of it.
+	// waiting delays checks of what is being deleted, about which no event may come.
 	waiting retryState
 
 	mu sync.Mutex
-	// upstream is what our own last write to it returned, while that is newer than the cache; complete tells that the desired state
-	// is made of it, so that the news of it is no news.
-	upstream *unstructured.Unstructured
-	complete bool
-	// read is, by downstream, what our last request about it returned, while that is newer than the cache.
+	// upstream is what our last write to it returned, while it is newer than the cache; isDesiredCurrent is true if desired was
+	// rendered from it, so that its event needs no work.
+	upstream         *unstructured.Unstructured
+	isDesiredCurrent bool
+	// read are, by downstream, the responses to our last requests, while they are newer than the cache.
 	read []response
-	// baselines are, by downstream, the projections that our last applies returned where they are not what we sent; nil
-	// where there is none.
+	// baselines are, by downstream, the projections that our last applies returned if they differ from what we sent; nil for
+	// none.
 	baselines []baseline
-	// beforeRead is what our last request about the object of deletion.before returned.
+	// beforeRead is the response to our last request for the deletion.before object.
 	beforeRead response
-	// gone has the objects that the API server told us are deleted, while the cache may still show them.
+	// gone are the objects that the API server has deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
 }
 
-// place is where a downstream was made, or may have been: an answer can get lost.
+// place is where a downstream was created, or may have been: a response can get lost.
 type place struct {
 	downstream int
 	at         pipeline.Ref
 }
 
-// response is a live object as a response had it.
+// response is a live object in a response.
 type response struct {
 	live  *drift.Live
 	until time.Time
@@ -112,25 +113,25 @@ type baseline struct {
 	sum *drift.Sum
 }
 
-// target is what is remembered of one downstream.
+// target is the memory of one downstream.
 type target struct {
 	uid types.UID
-	// at is where the object of that uid stands.
+	// at is the place of the object of that uid.
 	at pipeline.Ref
-	// verdict is what probes answered about uid at version for hash.
+	// verdict is what probes said about uid at version for hash.
 	verdict    pipeline.Verdict
 	verdictFor verdictKey
-	// dryRunAnswer is what the last dry run found about drift; nil if none was made.
+	// dryRunAnswer is the result of the last dry run for drift; nil if none was made.
 	dryRunAnswer *dryRunAnswer
-	// contest is about the writes to what the downstream makes, whatever object that is.
+	// contest is about the writes for the downstream, to whichever object.
 	contest contest
-	// retry spaces out attempts that failed; failure is why, as long as they wait.
+	// retry delays failed attempts; failure is the reason while they wait.
 	retry   retryState
 	failure *pipeline.Failure
-	// compared says what an apply would change, where mode is Observe.
+	// compared says what an apply would change, in mode Observe.
 	compared comparison
-	// explained says which fields another writer changed, as of the last time that was asked.
-	explained string
+	// changedBy says which fields another writer changed, as of the last time that was read.
+	changedBy string
 }
 
 type verdictKey struct {
@@ -138,24 +139,24 @@ type verdictKey struct {
 	version, hash string
 }
 
-// dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: what else happens to the
-// object raises no question.
+// dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: other changes of the object
+// need no new dry run.
 type dryRunAnswer struct {
-	question dryRunQuestion
-	same     bool
+	key  dryRunKey
+	same bool
 }
 
-type dryRunQuestion struct {
+type dryRunKey struct {
 	uid            types.UID
 	p              drift.Sum
 	liveHash, hash string
 	extra          bool
 }
 
-// freshFor bounds how long a response is believed over the cache: an informer that is further behind is not worth waiting for.
+// freshFor bounds how long a response is preferred to the cache: an informer that lags longer is not waited for.
 const freshFor = 15 * time.Second
 
-// missed returns the retry state of an upstream that could not be read; found forgets it.
+// missed returns the retry state of an upstream that could not be read; found drops it.
 func (m *memory) missed(ref pipeline.Ref) *retryState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,7 +175,7 @@ func (m *memory) found(ref pipeline.Ref) {
 	delete(m.misses, ref)
 }
 
-// record returns what is remembered of the upstream of that name and uid. One of another uid is forgotten.
+// record returns the memory of the upstream of that name and uid. One of another uid is dropped.
 func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +190,7 @@ func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *recor
 	return r
 }
 
-// peek returns the record where there is one.
+// peek returns the record if there is one.
 func (m *memory) peek(ref pipeline.Ref) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,8 +210,8 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 	r.read[i] = response{live: live, until: now.Add(freshFor)}
 }
 
-// setBaseline keeps the projection of the object of that uid as an apply of downstream i leaves it; nil where it is what was
-// sent, which needs to be kept only where the upstream's status may record another one.
+// setBaseline keeps the projection of the object of that uid after an apply of downstream i; nil if it is what was sent, which
+// is kept only if the upstream's status may record another one.
 func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +224,7 @@ func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool
 	r.baselines[i] = baseline{uid, sum}
 }
 
-// baseline is what setBaseline kept; known is false where it kept nothing of that object.
+// baseline returns what setBaseline kept; known is false if it kept nothing for that object.
 func (r *record) baseline(i int, uid types.UID) (sum *drift.Sum, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,16 +234,16 @@ func (r *record) baseline(i int, uid types.UID) (sum *drift.Sum, known bool) {
 	return r.baselines[i].sum, true
 }
 
-// wrote keeps what a write to the upstream returned until the cache has caught up with it.
-func (r *record) wrote(up *unstructured.Unstructured, complete bool) {
+// rememberUpstream keeps what a write to the upstream returned until the cache has caught up with it.
+func (r *record) rememberUpstream(up *unstructured.Unstructured, complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.upstream, r.complete = up, complete
+	r.upstream, r.isDesiredCurrent = up, complete
 }
 
-// ahead is what our last write to the upstream returned, until its echo has come. It is asked for before the cache is
-// read: the echo is in the cache before ahead forgets.
-func (r *record) ahead() *unstructured.Unstructured {
+// writtenUpstream is what our last write to the upstream returned, until its event has come. Call it before reading the cache:
+// the object is in the cache before isEcho forgets it.
+func (r *record) writtenUpstream() *unstructured.Unstructured {
 	if r == nil {
 		return nil
 	}
@@ -251,8 +252,8 @@ func (r *record) ahead() *unstructured.Unstructured {
 	return r.upstream
 }
 
-// isEcho tells whether an event about the upstream only brings back what our own write returned. The cache has it now, so
-// it need not be kept.
+// isEcho reports whether an event of the upstream is about what our own write returned. It is in the cache then, so the
+// response is dropped.
 func (r *record) isEcho(uid types.UID, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,10 +262,10 @@ func (r *record) isEcho(uid types.UID, version string) bool {
 	}
 	same := r.upstream.GetResourceVersion() == version
 	r.upstream = nil
-	return same && r.complete
+	return same && r.isDesiredCurrent
 }
 
-// isEchoOf is isEcho for a downstream: the reconciliation that made the request has decided upon its answer already.
+// isEchoOf is isEcho for a downstream: the reconciliation that made the request has handled its response.
 func (r *record) isEchoOf(live *drift.Live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,7 +278,7 @@ func (r *record) isEchoOf(live *drift.Live) bool {
 	return false
 }
 
-// forgetObject notes that an object was deleted or is no longer ours, whatever the cache still says of it.
+// forgetObject records that an object was deleted or is no longer ours, whatever the cache shows.
 func (r *record) forgetObject(uid types.UID, now time.Time) {
 	r.dropResponse(uid)
 	if r.gone == nil {
@@ -291,46 +292,49 @@ func (r *record) forgetObject(uid types.UID, now time.Time) {
 	r.gone[uid] = now.Add(freshFor)
 }
 
-// regained notes that an object is ours again: it was let go before, and then adopted.
+// regained records that an object is ours again: it was released, and then adopted.
 func (r *record) regained(uid types.UID) { delete(r.gone, uid) }
 
-// isKnownGone tells whether the object with that uid was lately deleted, let go or not found.
+// isKnownGone reports whether the object with that uid was recently deleted, released or not found.
 func (r *record) isKnownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
 
-// goneFor is for how long that is still believed; zero where it is not.
+// goneFor is for how long that still counts; zero if it does not.
 func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
 	return max(0, r.gone[uid].Sub(now))
 }
 
-// expect notes that an object is about to be made; confirm forgets those that the cache shows.
-func (r *record) expect(m place) {
-	if !slices.Contains(r.made, m) {
-		r.made = append(r.made, m)
+// expectCreated records that an object is about to be created; confirmCreated drops those that the cache shows.
+func (r *record) expectCreated(m place) {
+	if !slices.Contains(r.unconfirmed, m) {
+		r.unconfirmed = append(r.unconfirmed, m)
 	}
 }
 
-func (r *record) confirm(shown func(place) bool) { r.made = slices.DeleteFunc(r.made, shown) }
+func (r *record) confirmCreated(shown func(place) bool) {
+	r.unconfirmed = slices.DeleteFunc(r.unconfirmed, shown)
+}
 
-// createdByUs tells whether the response about a downstream proves that it was made for the upstream with that uid.
+// createdByUs reports whether the response about a downstream proves that the object was created for the upstream with that
+// uid.
 func (r *record) createdByUs(i int, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.read[i].live != nil && pipeline.Applied(r.read[i].live, uid)
 }
 
-// freshUntil is until when the response about a downstream is believed.
+// freshUntil is until when the response about a downstream counts.
 func (r *record) freshUntil(i int) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.read[i].until
 }
 
-// isGone tells whether what the cache shows is known to be gone. An object that is still being deleted is not.
+// isGone reports whether an object in the cache is known to be gone. A terminating object is not.
 func (r *record) isGone(live *drift.Live, now time.Time) bool {
 	return !live.Deleting && r.isKnownGone(live.UID, now)
 }
 
-// dropResponse forgets a response about an object that the watch has seen go.
+// dropResponse drops a response about an object that the watch has shown gone.
 func (r *record) dropResponse(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -344,8 +348,8 @@ func (r *record) dropResponse(uid types.UID) {
 	}
 }
 
-// rememberBefore keeps what a request about the object of deletion.before returned; lastBeforeRead is that, and until when it is
-// believed over a cache that does not show it.
+// rememberBefore keeps the response about the deletion.before object; lastBeforeRead returns it, and until when it counts if
+// the cache does not show the object.
 func (r *record) rememberBefore(live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -358,8 +362,8 @@ func (r *record) lastBeforeRead() (*drift.Live, time.Time) {
 	return r.beforeRead.live, r.beforeRead.until
 }
 
-// latest chooses between what the cache has at a target and what our last response about it said. The cache is read under
-// the lock: an echo is in the cache before it makes us forget the response.
+// latest chooses between the object that the cache has at a target and our last response about it. The cache is read under the
+// lock: an object is in the cache before its event drops the response.
 func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now time.Time) *drift.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -379,13 +383,13 @@ func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now ti
 	return fresh.live
 }
 
-// Newer tells whether resource version a is later than b. Versions that cannot be compared are not.
+// Newer reports whether resource version a is later than b; false if they cannot be compared.
 func Newer(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c > 0
 }
 
-// verdictOf returns what probes answered, as long as the question is still the same.
+// verdictOf returns what probes said, as long as the question is the same.
 func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
 	if live == nil {
 		return pipeline.Verdict{}
@@ -394,17 +398,17 @@ func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
 	if t.verdictFor == (verdictKey{live.UID, live.ResourceVersion, hash}) {
 		v = t.verdict
 	}
-	if t.dryRunAnswer != nil && t.dryRunAnswer.question == dryRunQuestionOf(live, hash) {
+	if t.dryRunAnswer != nil && t.dryRunAnswer.key == dryRunKeyOf(live, hash) {
 		v.SameByDryRun = &t.dryRunAnswer.same
 	}
 	return v
 }
 
-func dryRunQuestionOf(live *drift.Live, hash string) dryRunQuestion {
-	return dryRunQuestion{live.UID, live.P, live.Hash, hash, live.Extra}
+func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
+	return dryRunKey{live.UID, live.P, live.Hash, hash, live.Extra}
 }
 
-// setUID takes note that the object of that uid is ours. What is remembered of another one is forgotten.
+// setUID records that the object of that uid is ours. What is remembered of another one is dropped.
 func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
 		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor, contest: t.contest}

@@ -52,7 +52,7 @@ func init() {
 	}
 }
 
-// ForgetMetrics drops everything about an operator that is gone.
+// ForgetMetrics drops the metrics of an operator that is gone.
 func ForgetMetrics(operator string) {
 	for _, metric := range kept {
 		metric.DeletePartialMatch(prometheus.Labels{"operator": operator})
@@ -72,7 +72,7 @@ func countDrift(operator, downstream string) { drifts.WithLabelValues(operator, 
 
 func countRender(operator string) { renders.WithLabelValues(operator).Inc() }
 
-// setShared has no value where there are none.
+// setShared sets the metric; it is absent if there are none.
 func setShared(operator string, n int) {
 	if n == 0 {
 		sharedUpstreams.DeleteLabelValues(operator)
@@ -81,8 +81,7 @@ func setShared(operator string, n int) {
 	sharedUpstreams.WithLabelValues(operator).Set(float64(n))
 }
 
-// ForgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of the session
-// that works in its place.
+// ForgetObjects drops the counts of a session that has ended. One that has counted nothing leaves those of its successor.
 func (r *Reconciler) ForgetObjects() {
 	if r.counted.Load() {
 		objects.DeletePartialMatch(prometheus.Labels{"operator": r.Name})
@@ -90,7 +89,7 @@ func (r *Reconciler) ForgetObjects() {
 	}
 }
 
-// countStates moves an upstream's downstreams from the states that they were counted in to those they are in now.
+// countStates moves an upstream's downstreams from the states in which they were counted to their current ones.
 func (r *Reconciler) countStates(rec *record, results []pipeline.Result) {
 	for i, state := range rec.states {
 		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[i].Name, string(state)).Dec()
@@ -104,8 +103,8 @@ func (r *Reconciler) countStates(rec *record, results []pipeline.Result) {
 	}
 }
 
-// countVerdict moves an upstream from what Ready said when it was counted to what it says now; the zero value is nothing.
-// A request about the upstream itself that fails, such as writing its status, is told before that: no status says it.
+// countVerdict moves an upstream from the verdict of Ready with which it was counted to the current one; the zero value is
+// none. A failed request for the upstream itself, such as writing its status, takes precedence: no status reports it.
 func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
 	if rec.upstreamFailure != "" && v.Reason != "" {
 		v.Reason = rec.upstreamFailure
@@ -122,7 +121,7 @@ func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
 	}
 }
 
-// countBefore moves an upstream's deletion.before from the state that it was counted in to the one it is in now; "" is none.
+// countBefore moves an upstream's deletion.before from the state in which it was counted to the current one; "" is none.
 func (r *Reconciler) countBefore(rec *record, state pipeline.State) {
 	if rec.before.state == state {
 		return

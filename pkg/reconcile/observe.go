@@ -13,37 +13,36 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// comparison is what an apply would change of an object, told without one.
+// comparison is what an apply would change of an object, found without one.
 type comparison struct {
-	question comparisonQuestion
-	text     string
+	key  comparisonKey
+	text string
 }
 
-// comparisonQuestion is what a comparison was made of. Where the kind counts generations, what happens to its status
-// raises no new question.
-type comparisonQuestion struct {
+// comparisonKey is what a comparison depends on. If the kind counts generations, a change of its status needs no new one.
+type comparisonKey struct {
 	uid           types.UID
 	version, hash string
 }
 
-func whatDiffers(live *drift.Live, hash string) comparisonQuestion {
+func comparisonKeyOf(live *drift.Live, hash string) comparisonKey {
 	version := live.ResourceVersion
 	if live.Generation > 0 {
 		version = "generation " + strconv.FormatInt(live.Generation, 10)
 	}
-	return comparisonQuestion{live.UID, version, hash}
+	return comparisonKey{live.UID, version, hash}
 }
 
-// about returns what is known of the differences, if the question is still the same.
-func (c comparison) about(live *drift.Live, hash string) string {
-	if c.question != whatDiffers(live, hash) {
+// textFor returns what is known about the differences, if the comparison is current.
+func (c comparison) textFor(live *drift.Live, hash string) string {
+	if c.key != comparisonKeyOf(live, hash) {
 		return ""
 	}
 	return c.text
 }
 
-// observe does what mode Observe does in the place of acting: it says in the log what would be done, and reads what
-// would be changed to name the fields. It tells whether that brought anything new to decide upon.
+// observe replaces act in mode Observe: it logs what would be done, and reads what would be changed, to name the fields. It
+// reports whether that brought anything new to decide on.
 func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
@@ -57,13 +56,13 @@ func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in p
 	return news
 }
 
-// compare finds out which fields an apply would change. Values that the API server would spell in its own way count as
-// changes too: only a dry run could tell, and mode Observe makes none.
+// compare finds out which fields an apply would change. Values that the API server would normalize count as changes too: only a
+// dry run could tell, and mode Observe makes none.
 func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
 	c, view := &r.record.targets[i].compared, &r.Pipeline.Downstreams[i].View
-	question := whatDiffers(o.Live, in.Desired.Downstreams[i].Hash)
-	if c.question == question {
+	question := comparisonKeyOf(o.Live, in.Desired.Downstreams[i].Hash)
+	if c.key == question {
 		return false
 	}
 	obj, err := r.client.Get(ctx, r.target(i, o.Target))
@@ -79,7 +78,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	if err != nil {
 		return false
 	}
-	*c = comparison{question: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
+	*c = comparison{key: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
 	return true
 }
 

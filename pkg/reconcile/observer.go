@@ -2,20 +2,20 @@ package reconcile
 
 import "github.com/corollary-dev/corollary/pkg/pipeline"
 
-// Observer hears what a reconciler comes to while it works, in its goroutine: what neither the cluster nor the requests show.
+// Observer is called by a reconciler while it works, in its goroutine, with what neither the cluster nor the requests show.
 type Observer interface {
-	// Decided hears each decision before it is carried out.
+	// Decided is called with each decision before it is carried out.
 	Decided(in pipeline.Input, d pipeline.Decision)
-	// Rendered hears the document that an apply of downstream i, or of pipeline.BeforeIndex, is made with.
+	// Rendered is called with the document of an apply of downstream i, or of pipeline.BeforeIndex.
 	Rendered(i int, document map[string]any)
-	// Failed hears of a failed request about downstream i, or about the object of deletion.before.
+	// Failed is called for a failed request for downstream i, or for the deletion.before object.
 	Failed(i int, f pipeline.Failure)
-	// Reported hears what the status is to say.
+	// Reported is called with the report that the status is to contain.
 	Reported(report pipeline.Report)
 }
 
-// observed calls the observer, if there is one.
-func (r *Reconciler) observed(call func(Observer)) {
+// notifyObserver calls the observer, if there is one.
+func (r *Reconciler) notifyObserver(call func(Observer)) {
 	if r.Observer != nil {
 		call(r.Observer)
 	}

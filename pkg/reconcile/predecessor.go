@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Inherit takes over what the session before remembers of what it wrote: the watches may not have shown it yet, and an
-// object that the API server spells its own way need not be applied once more. The session before has ended.
+// Inherit takes over what the session before remembers of its writes: the watches may not have shown them yet, and an object
+// whose values the API server normalizes need not be applied again. The session before has ended.
 func (r *Reconciler) Inherit(before *Reconciler) {
 	if before.Pipeline.Upstream.GVR != r.Pipeline.Upstream.GVR {
 		return
@@ -22,25 +22,24 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	}
 }
 
-// InheritLeaving takes over which upstreams another reconciler of the same operator saw leaving, which has ended.
+// InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving.
 func (r *Reconciler) InheritLeaving(last *Reconciler) { r.deselected.inherit(&last.deselected) }
 
-// predecessor is the session that works while another one counts, with what its downstreams have become there.
+// predecessor is the session that works while another one counts, with the downstreams that its own have become there.
 type predecessor struct {
 	*Reconciler
 	counterparts []counterpart
 }
 
-// UseBaselinesOf has what another reconciler of the same operator, which works meanwhile, knows of what the API server spells in its own
-// way count here too; nil: no other.
+// UseBaselinesOf makes the baselines of another reconciler of the same operator, which works meanwhile, count here, too; nil:
+// of none.
 func (r *Reconciler) UseBaselinesOf(old *Reconciler) {
 	if r.predecessor = (predecessor{}); old != nil && old.Pipeline.Upstream.GVR == r.Pipeline.Upstream.GVR {
 		r.predecessor = predecessor{old, r.matchDownstreams(old.Pipeline)}
 	}
 }
 
-// predecessorBaseline is the projection that an apply of the session which works meanwhile has left the object of that uid with; nil
-// where it knows of none.
+// predecessorBaseline is the baseline of the object of that uid in the session which works meanwhile; nil if it has none.
 func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
 	for old, h := range r.predecessor.counterparts {
 		if h.index != i || !h.sees {
@@ -54,8 +53,8 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
 	return nil
 }
 
-// counterpart is the downstream that one of the config before has become; -1 where there is none. sees tells that both have the
-// same view, so that one can read what was kept for the other.
+// counterpart is the downstream that one of the config before has become; -1 for none. sees is true if both have the same view,
+// so that one can use what was kept for the other.
 type counterpart struct {
 	index int
 	sees  bool
@@ -74,8 +73,8 @@ func (r *Reconciler) matchDownstreams(before *pipeline.Pipeline) []counterpart {
 	return list
 }
 
-// inherit takes over what old knows of writes and of what is ours, by downstream. What was asked for, and how it went, is
-// found out anew. Nobody works on either; a watch's news may still come in, for old too.
+// inherit takes over what old knows, by downstream, about its writes and about which objects are ours. The desired state is
+// rendered anew. Nobody works on either; events may still come in, for old too.
 func (r *record) inherit(old *record, successors []counterpart) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
@@ -97,14 +96,14 @@ func (r *record) inherit(old *record, successors []counterpart) {
 			r.inheritBaseline(h.index, old, i)
 		}
 	}
-	for _, m := range old.made {
+	for _, m := range old.unconfirmed {
 		if h := successors[m.downstream]; h.index >= 0 {
-			r.made = append(r.made, place{h.index, m.at})
+			r.unconfirmed = append(r.unconfirmed, place{h.index, m.at})
 		}
 	}
 }
 
-// inheritBaseline takes over what old has of its downstream from. Both are locked.
+// inheritBaseline takes over the baseline of old's downstream from. Both are locked.
 func (r *record) inheritBaseline(to int, old *record, from int) {
 	if old.baselines == nil || old.baselines[from].uid == "" {
 		return

@@ -15,34 +15,34 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// dryRun is a reconciliation that writes nothing. It takes the same steps as one that does, but for the upstream's finalizer, status
-// and events; what the API server answers to a dry run stands for what it would have stored.
+// dryRun is a reconciliation that writes nothing. It takes the same steps as any other, except for the upstream's finalizer,
+// status and events; the API server's response to a dry run counts as what it would have stored.
 type dryRun struct {
 	*reconciliation
 	options PreviewOptions
 	answers *apply.DryRun
 	finding *Finding
-	// last is the decision that nothing could be done about any more.
+	// last is the final decision.
 	last pipeline.Decision
-	// acts are the changes of downstreams that would be written, by index; left those of leftovers, by uid.
-	acts map[int]*Change
-	left map[types.UID]*Change
+	// changes are the changes of downstreams that would be written, by index; leftovers those of objects that are left over, by
+	// uid.
+	changes   map[int]*Change
+	leftovers map[types.UID]*Change
 	// after are the objects as they would be after the write, by downstream.
 	after map[int]*drift.Live
 	// before are the objects as they were read, by uid.
 	before map[types.UID]*unstructured.Unstructured
 }
 
-// PreviewOptions are how a reconciler looks at what it would do.
+// PreviewOptions are the options of Preview.
 type PreviewOptions struct {
-	// Client makes the client of one reconciliation, whose dry runs are answered into the argument.
+	// Client makes the client of one reconciliation, which stores the results of dry runs in its argument.
 	Client func(*apply.DryRun) *apply.Client
-	// Documents has changes carry the objects whole, before and after: one read more for each object that would change.
+	// Documents makes changes contain the whole objects, before and after: one more read for each object that would change.
 	Documents bool
 }
 
-// Preview looks at one upstream as Reconcile does and tells what would be done. It writes nothing, remembers nothing, and
-// returns nil where there is nothing to tell.
+// Preview returns what Reconcile would do for one upstream; nil if there is nothing to report. It writes and remembers nothing.
 func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOptions) (*Finding, error) {
 	l, err := r.begin(ctx, ref)
 	if err != nil {
@@ -52,30 +52,30 @@ func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOpt
 		return nil, nil
 	}
 	defer r.memory.forget(ref)
-	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), acts: map[int]*Change{}, left: map[types.UID]*Change{},
+	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
 		finding: &Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
 	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
-		return t.finding, t.deletion(ctx)
+		return t.finding, t.previewDeletion(ctx)
 	}
 	t.finding.Desired, t.finding.Inputs = l.record.desired, l.inputsRead()
 	if !l.selected && l.isLeftOver() {
-		t.unselected()
+		t.previewUnselected()
 	} else {
-		t.walk(ctx)
-		t.conclude()
+		t.decide(ctx)
+		t.addChanges()
 	}
 	t.findForgotten(ctx)
 	return t.finding, nil
 }
 
-// walk decides and makes dry runs until there is nothing left to ask.
-func (t *dryRun) walk(ctx context.Context) {
+// decide decides and makes dry runs until nothing is left to do.
+func (t *dryRun) decide(ctx context.Context) {
 	t.findUnseen(ctx)
 	for round := range maxRounds {
 		in := t.gather(ctx)
-		t.overlay(&in)
+		t.assumeWritten(&in)
 		d := t.Pipeline.Decide(in)
 		if round == 0 {
 			d = t.countForGuard(ctx, d)
@@ -85,18 +85,18 @@ func (t *dryRun) walk(ctx context.Context) {
 			t.finding.Finalizer, d.Finalizer = d.Finalizer, pipeline.FinalizerLeave
 		}
 		t.last = d
-		if t.rest(&d); !d.Pending() {
+		if t.dropDone(&d); !d.Pending() {
 			return
 		}
-		t.read(ctx, d)
+		t.readWhole(ctx, d)
 		acted := t.act(ctx, &d, in)
-		if !t.learn(ctx, d, in) && !acted {
+		if !t.readAnswers(ctx, d, in) && !acted {
 			return
 		}
 	}
 }
 
-// countForGuard counts what the config's guard counts, with the same dry runs. It returns the decision after them.
+// countForGuard counts what the config's guard counts, by the same dry runs. It returns the decision after them.
 func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	if t.Pipeline.Config.Guard == nil {
 		return d
@@ -106,8 +106,8 @@ func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipelin
 	return d
 }
 
-// overlay puts what the writes would have left in the place of what stands.
-func (t *dryRun) overlay(in *pipeline.Input) {
+// assumeWritten replaces the live objects by what the writes would have left.
+func (t *dryRun) assumeWritten(in *pipeline.Input) {
 	for i, live := range t.after {
 		if i >= len(in.Facts) {
 			continue
@@ -119,8 +119,8 @@ func (t *dryRun) overlay(in *pipeline.Input) {
 	}
 }
 
-// rest takes the actions away from what was acted on already.
-func (t *dryRun) rest(d *pipeline.Decision) {
+// dropDone removes the actions for objects that are done.
+func (t *dryRun) dropDone(d *pipeline.Decision) {
 	d.Outcomes, d.Leftovers = slices.Clone(d.Outcomes), slices.Clone(d.Leftovers)
 	for i := range d.Outcomes {
 		if t.after[d.Outcomes[i].Downstream] != nil {
@@ -128,15 +128,15 @@ func (t *dryRun) rest(d *pipeline.Decision) {
 		}
 	}
 	for i := range d.Leftovers {
-		if t.left[d.Leftovers[i].UID] != nil {
+		if t.leftovers[d.Leftovers[i].UID] != nil {
 			d.Leftovers[i].Action = pipeline.ActionNone
 		}
 	}
 }
 
-// read gets the objects that are about to be acted on, where whole ones are wanted. One that cannot be read is told
-// without what stands now.
-func (t *dryRun) read(ctx context.Context, d pipeline.Decision) {
+// readWhole reads the objects that are about to be acted on, if whole ones are wanted. A change of one that cannot be read has
+// no Before.
+func (t *dryRun) readWhole(ctx context.Context, d pipeline.Decision) {
 	if !t.options.Documents {
 		return
 	}
@@ -151,7 +151,7 @@ func (t *dryRun) read(ctx context.Context, d pipeline.Decision) {
 	}
 }
 
-// change begins the description of an outcome.
+// change starts the description of an outcome.
 func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
 	c := &Change{Index: o.Downstream, Downstream: d.Name, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
@@ -162,10 +162,10 @@ func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 	return c
 }
 
-// conclude puts the finding together.
-func (t *dryRun) conclude() {
+// addChanges adds the changes to the finding.
+func (t *dryRun) addChanges() {
 	for _, o := range t.last.Outcomes {
-		c := t.acts[o.Downstream]
+		c := t.changes[o.Downstream]
 		if c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync {
 			c = t.change(o, idleActionOf(o))
 		}
@@ -178,7 +178,7 @@ func (t *dryRun) conclude() {
 	t.addLeftovers(t.last.Leftovers)
 }
 
-// stateOf keeps the word that a change was decided with, and takes the later one for what only had to be asked about.
+// stateOf is the state in which a change was first decided, or the last one if it only needed a dry run.
 func stateOf(c *Change, o pipeline.Outcome) pipeline.State {
 	if c.Action == ChangeLeave {
 		c.Reason = o.Message
@@ -187,17 +187,17 @@ func stateOf(c *Change, o pipeline.Outcome) pipeline.State {
 	return c.State
 }
 
-// addLeftovers lists what goes, and what would stay though nothing asks for it.
+// addLeftovers adds what would be deleted or released, and what would be kept though it is not desired.
 func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
 	for _, o := range list {
-		if t.left[o.UID] == nil {
+		if t.leftovers[o.UID] == nil {
 			c := t.change(o, idleActionOf(o))
 			c.Leftover = true
-			t.left[o.UID] = c
+			t.leftovers[o.UID] = c
 		}
 	}
-	all := make([]*Change, 0, len(t.left))
-	for _, c := range t.left {
+	all := make([]*Change, 0, len(t.leftovers))
+	for _, c := range t.leftovers {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, CompareChanges)
@@ -206,7 +206,7 @@ func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
 	}
 }
 
-// findForgotten reads what the status names and no downstream of the config looks at.
+// findForgotten reads objects that the status records and that belong to no downstream of the config.
 func (t *dryRun) findForgotten(ctx context.Context) {
 	for _, r := range t.Pipeline.Forgotten(t.upstream) {
 		if slices.ContainsFunc(t.finding.Changes, func(c Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {

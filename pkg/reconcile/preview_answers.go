@@ -11,45 +11,45 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// learn takes in what the API server answered. It tells whether deciding again may come to something new.
-func (t *dryRun) learn(ctx context.Context, d pipeline.Decision, in pipeline.Input) bool {
+// readAnswers handles the API server's responses. It reports whether deciding again may bring something new.
+func (t *dryRun) readAnswers(ctx context.Context, d pipeline.Decision, in pipeline.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
 		at := t.target(o.Downstream, o.Target)
 		switch {
-		case o.Action == pipeline.ActionNone || t.acts[o.Downstream] != nil && t.acts[o.Downstream].Failure != nil:
+		case o.Action == pipeline.ActionNone || t.changes[o.Downstream] != nil && t.changes[o.Downstream].Failure != nil:
 		case t.failures[o.Downstream] != nil:
-			news = t.refusedBy(at, o, in) || news
+			news = t.previewRefused(at, o, in) || news
 		case o.Action == pipeline.ActionCompare:
 			t.noteReportedDrift(o, t.answers.Answer(at))
 		case o.Action == pipeline.ActionDelete:
-			t.recreated(ctx, at, o, in)
+			t.previewRecreate(ctx, at, o, in)
 			news = true
 		case t.answers.Error(at) == nil && t.answers.Answer(at) != nil:
-			t.answered(o, t.answers.Answer(at), in)
+			t.accepted(o, t.answers.Answer(at), in)
 			news = true
 		}
 	}
 	for _, o := range d.Leftovers {
-		if o.Action != pipeline.ActionNone && t.left[o.UID] == nil {
-			news = t.isLeftover(o) || news
+		if o.Action != pipeline.ActionNone && t.leftovers[o.UID] == nil {
+			news = t.previewLeftover(o) || news
 		}
 	}
 	return news
 }
 
-// answered is about a write that the API server would take.
-func (t *dryRun) answered(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
+// accepted is about a write that the API server accepts.
+func (t *dryRun) accepted(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
 	i := o.Downstream
 	c := t.change(o, actionOf(o))
-	c.Document = t.document(o, in)
+	c.Document = t.documentFor(o, in)
 	live, err := t.Pipeline.Downstreams[i].View.Live(answer)
 	if err != nil {
 		return // there is an answer, so there is an object
 	}
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
-	t.after[i], t.acts[i] = live, c
+	t.after[i], t.changes[i] = live, c
 	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
 		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server normalizes it; an apply would change nothing"
 		return
@@ -69,7 +69,7 @@ func (t *dryRun) explain(c *Change, answer *unstructured.Unstructured) {
 	c.Drift = drift.Changed(desired, c.Before, &t.Pipeline.Downstreams[c.Index].View)
 }
 
-// noteReportedDrift notes drift that drift.policy Report leaves alone.
+// noteReportedDrift is about drift that drift.policy Report leaves alone.
 func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unstructured) {
 	if answer == nil {
 		return
@@ -77,14 +77,14 @@ func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unst
 	c := t.change(o, ChangeLeave)
 	c.After = answer
 	t.explain(c, answer)
-	t.acts[o.Downstream] = c
+	t.changes[o.Downstream] = c
 }
 
-// recreated is about an object that would be deleted and recreated. What it would be is asked under another name, since
-// its own is taken.
-func (t *dryRun) recreated(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
+// previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name, since its
+// own is taken.
+func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o pipeline.Outcome, in pipeline.Input) {
 	c := t.change(o, ChangeRecreate)
-	c.Document = t.document(o, in)
+	c.Document = t.documentFor(o, in)
 	if made, err := t.client.DryRunCreate(ctx, at, c.Document); err == nil {
 		made.SetName(at.Name)
 		made.SetGenerateName("")
@@ -93,19 +93,19 @@ func (t *dryRun) recreated(ctx context.Context, at apply.Target, o pipeline.Outc
 		c.After = &unstructured.Unstructured{Object: c.Document}
 		c.Note = "the API server's result is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
 	}
-	t.acts[o.Downstream], t.after[o.Downstream] = c, t.assumed(o, c.Document, in)
+	t.changes[o.Downstream], t.after[o.Downstream] = c, t.assumedLive(o, c.Document, in)
 }
 
-// refusedBy is about a write that failed. Where that says nothing about the write itself, the decision stands, and its
-// consequences are worked out without an answer.
-func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
+// previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision stands, and its
+// consequences are worked out without a response.
+func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
 	note := inconclusive(t.answers.Error(at), at)
 	if note == "" {
 		c := t.change(o, ChangeRefuse)
 		c.Failure = t.failures[i]
-		c.Document = t.document(o, in)
-		t.acts[i] = c
+		c.Document = t.documentFor(o, in)
+		t.changes[i] = c
 		return false
 	}
 	delete(t.failures, i)
@@ -113,8 +113,8 @@ func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Inpu
 	if o.Live != nil && o.Live.NeedsTakeover {
 		note += "; which of the fields taken over would be removed is not shown"
 	}
-	c.Note, c.Document = note, t.document(o, in)
-	t.acts[i], t.after[i] = c, t.assumed(o, c.Document, in)
+	c.Note, c.Document = note, t.documentFor(o, in)
+	t.changes[i], t.after[i] = c, t.assumedLive(o, c.Document, in)
 	if o.Live == nil {
 		c.After = &unstructured.Unstructured{Object: c.Document}
 		return true
@@ -128,7 +128,7 @@ func (t *dryRun) refusedBy(at apply.Target, o pipeline.Outcome, in pipeline.Inpu
 	return true
 }
 
-// inconclusive says why a refused dry run tells nothing about the write; empty where it does.
+// inconclusive says why a refused dry run tells nothing about the write; empty if it does.
 func inconclusive(err error, at apply.Target) string {
 	switch f := apply.Classify(err); {
 	case err == nil:
@@ -143,8 +143,8 @@ func inconclusive(err error, at apply.Target) string {
 	return ""
 }
 
-// document is what would be sent.
-func (t *dryRun) document(o pipeline.Outcome, in pipeline.Input) map[string]any {
+// documentFor is what would be sent.
+func (t *dryRun) documentFor(o pipeline.Outcome, in pipeline.Input) map[string]any {
 	if o.Action == pipeline.ActionDelete {
 		o.Live = nil // the new one begins anew
 	}
@@ -155,8 +155,8 @@ func (t *dryRun) document(o pipeline.Outcome, in pipeline.Input) map[string]any 
 	return doc
 }
 
-// assumed is the object as it would be if the API server changed nothing of the document.
-func (t *dryRun) assumed(o pipeline.Outcome, doc map[string]any, in pipeline.Input) *drift.Live {
+// assumedLive is the object as it would be if the API server changed nothing of the document.
+func (t *dryRun) assumedLive(o pipeline.Outcome, doc map[string]any, in pipeline.Input) *drift.Live {
 	u := (&unstructured.Unstructured{Object: doc}).DeepCopy()
 	u.SetUID(o.UID)
 	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(u)
@@ -169,11 +169,12 @@ func (t *dryRun) assumed(o pipeline.Outcome, doc map[string]any, in pipeline.Inp
 	return live
 }
 
-// isLeftover is about an object that stands at no target and would go.
-func (t *dryRun) isLeftover(o pipeline.Outcome) bool {
+// previewLeftover is about an object that is at no target and would be deleted or released. It reports whether deciding again
+// may bring something new.
+func (t *dryRun) previewLeftover(o pipeline.Outcome) bool {
 	c := t.change(o, actionOf(o))
 	c.Leftover = true
-	t.left[o.UID] = c
+	t.leftovers[o.UID] = c
 	at := t.target(o.Downstream, o.Target)
 	if err := t.answers.Error(at); err != nil && t.failures[o.Downstream] != nil {
 		c.Note = inconclusive(err, at)

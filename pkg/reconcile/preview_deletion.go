@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// deletion tells what would happen to the objects of an upstream that is being deleted.
-func (t *dryRun) deletion(ctx context.Context) error {
+// previewDeletion reports what would happen to the objects of an upstream that is being deleted.
+func (t *dryRun) previewDeletion(ctx context.Context) error {
 	if !t.hasFinalizer() {
 		return nil // owner references take along what there is
 	}
@@ -23,7 +23,7 @@ func (t *dryRun) deletion(ctx context.Context) error {
 	}
 	d := t.Pipeline.DecideDeletion(in)
 	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer
-	t.read(ctx, d)
+	t.readWhole(ctx, d)
 	if d.WaitsForBefore {
 		t.finding.Changes = append(t.finding.Changes, t.beforeChange(*d.Before))
 		t.waitForBefore()
@@ -37,24 +37,24 @@ func (t *dryRun) deletion(ctx context.Context) error {
 		case o.Action == pipeline.ActionNone:
 			c.Note = "by its owner reference"
 		}
-		t.left[o.UID] = c
+		t.leftovers[o.UID] = c
 	}
 	t.addLeftovers(nil)
 	return nil
 }
 
-// waitForBefore tells of the downstreams whose turn comes after deletion.before.
+// waitForBefore reports the downstreams that wait for deletion.before.
 func (t *dryRun) waitForBefore() {
 	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.BeforeName + " is done"}
 		c := t.change(o, ChangeWait)
 		c.Leftover = true
-		t.left[o.UID] = c
+		t.leftovers[o.UID] = c
 	}
 }
 
-// beforeChange describes what is made before an upstream's downstreams go.
+// beforeChange describes the change of the deletion.before object.
 func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
 	c := Change{Index: pipeline.BeforeIndex, Downstream: pipeline.BeforeName, Kind: t.Pipeline.Before.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
@@ -67,14 +67,14 @@ func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
 	return c
 }
 
-// unselected tells of what a config that no longer selects an upstream leaves.
-func (t *dryRun) unselected() {
+// previewUnselected reports what a config that no longer selects an upstream leaves.
+func (t *dryRun) previewUnselected() {
 	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.ownedByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateLeftover,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
 		c := t.change(o, ChangeLeftover)
 		c.Leftover = true
-		t.left[o.UID] = c
+		t.leftovers[o.UID] = c
 	}
 	t.addLeftovers(nil)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// afterTakeOver puts, for a survey, in the place of the answer to an apply what the API server would store after a takeover
-// and that apply: dry runs do not add up, so that the apply's knows nothing of the takeover. What is taken over and no
-// longer wanted goes, and what the API server fills in then comes back, whoever owned it. An apply that is refused may be
-// so for the sake of what would have gone by then. Any other answer it returns as it is.
+// afterTakeOver is for dry runs: it replaces the response to an apply by what the API server would store after a takeover and
+// that apply. Dry runs do not add up, so the apply's response knows nothing of the takeover. Fields that are taken over and not
+// desired are removed, and what the API server then defaults comes back, whoever owned it. An apply may also be refused only
+// because of fields that would be removed by then. Any other response is returned as it is.
 func (r *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, taken *unstructured.Unstructured, doc map[string]any,
 	resp *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 	if taken == nil || !r.client.Dry() {
@@ -39,9 +39,9 @@ func (r *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, 
 	return resp, err
 }
 
-// patched is an object as our fields would have it, where the API server could not be asked. It is a likeness: defaults
-// and what admission adds are missing. Values are those of doc, what is wanted, since differences mask a Secret's; maps
-// that end up empty go, unless doc has them.
+// patched is an object with our fields as desired, if the API server could not be asked. It is an approximation: defaults and
+// what admission adds are missing. Values come from doc, since differences mask a Secret's; maps that become empty are removed,
+// unless doc has them.
 func patched(before *unstructured.Unstructured, differences []drift.Difference, doc map[string]any) *unstructured.Unstructured {
 	after := before.DeepCopy()
 	for _, d := range differences {
@@ -53,19 +53,19 @@ func patched(before *unstructured.Unstructured, differences []drift.Difference, 
 			want = d.Want // of an item that stands elsewhere in doc
 		}
 		if fieldpath.Set(after.Object, d.Path, want) != nil {
-			add(after.Object, d.Path, want)
+			addItem(after.Object, d.Path, want)
 		}
 	}
 	for _, d := range slices.Backward(differences) { // the items of lists from the last
 		if d.Want == nil {
-			remove(after.Object, d.Path, doc)
+			removeField(after.Object, d.Path, doc)
 		}
 	}
 	return after
 }
 
-// remove takes a field out of an object, and the maps that were there for its sake.
-func remove(object map[string]any, path fieldpath.Path, doc map[string]any) {
+// removeField removes a field from an object, and the maps that become empty.
+func removeField(object map[string]any, path fieldpath.Path, doc map[string]any) {
 	for fieldpath.Remove(object, path) && len(path) > 1 {
 		path = path[:len(path)-1]
 		left, _ := fieldpath.Get(object, path)
@@ -76,15 +76,15 @@ func remove(object map[string]any, path fieldpath.Path, doc map[string]any) {
 	}
 }
 
-// add appends an item that a list does not have yet.
-func add(object map[string]any, path fieldpath.Path, item any) {
+// addItem appends an item to a list.
+func addItem(object map[string]any, path fieldpath.Path, item any) {
 	parent := path[:len(path)-1]
 	list, _ := fieldpath.Get(object, parent)
 	items, ok := list.([]any)
 	if !ok && list != nil || len(parent) == 0 {
 		return
 	}
-	// What cannot be set is not shown; the difference itself is told all the same.
+	// What cannot be set is not shown; the difference itself is reported nevertheless.
 	_ = fieldpath.Set(object, parent, append(items[:len(items):len(items)], item))
 }
 

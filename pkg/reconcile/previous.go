@@ -14,10 +14,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// takeOverFields makes the fields of the previous and the adopted managers ours before an apply, which then removes those
-// that are no longer desired. It returns the outcome with the object as it is now – an initial field that only such a manager
-// owned is ours to keep – and the object itself, or nil if there was nothing to take over. If the object is gone or another
-// one has its name, the apply will say so.
+// takeOverFields takes over the fields of the previous and the adopted managers before an apply, which then removes those that
+// are no longer desired. It returns the outcome with the current object – we keep an initial field that only such a manager
+// owned – and the object itself, or nil if there was nothing to take over. If the object is gone or another one has its name,
+// the apply fails accordingly.
 func (r *reconciliation) takeOverFields(ctx context.Context, o pipeline.Outcome) (pipeline.Outcome, *unstructured.Unstructured, error) {
 	if o.Live == nil || !o.Live.NeedsTakeover {
 		return o, nil, nil
@@ -41,8 +41,8 @@ func (r *reconciliation) takeOverFields(ctx context.Context, o pipeline.Outcome)
 }
 
 // extras lists what an apply left on an object and must be removed: keys that others added to exclusive fields, and previous
-// marks that another manager owns too. created: the apply created the object. In an object that existed, an empty map of
-// ours looks as if we owned all its keys, if managedFields name no other manager.
+// marks that another manager owns too. created: the apply created the object. In an existing object without other managers, an
+// empty map of ours looks as if we owned all its keys.
 func (r *reconciliation) extras(i int, live *drift.Live, resp *unstructured.Unstructured, doc map[string]any, created bool) []fieldpath.Path {
 	var list []fieldpath.Path
 	if live.Extra || !created {
@@ -94,7 +94,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 		return err
 	}
 	r.record.targets[i].setUID(resp.GetUID(), o.Target)
-	r.wrote(i, in.Desired.Downstreams[i].Hash)
+	r.countWrite(i, in.Desired.Downstreams[i].Hash)
 	r.eventUpdated(o)
 	return r.rememberResponse(i, resp)
 }
@@ -133,6 +133,6 @@ func (r *reconciliation) swapFinalizer(ctx context.Context) bool {
 	}
 	r.wroteFinalizer()
 	r.upstream = withoutManagedFields(up)
-	r.record.wrote(up, false)
+	r.record.rememberUpstream(up, false)
 	return true
 }

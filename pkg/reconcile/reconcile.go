@@ -15,52 +15,52 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// maxRounds bounds how often one reconciliation decides again after acting. A create, the answer to a probe, a repair and what
-// they leave over fit in; whatever does not is done at the next event.
+// maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
+// repair and their leftovers; anything else is done at the next event.
 const maxRounds = 5
 
 // reconciliation is one reconcile of one upstream.
 type reconciliation struct {
 	*Reconciler
-	// client makes the requests of this reconciliation: the session's own, but for a survey, which writes nothing.
+	// client makes the requests of this reconciliation: the session's own, or that of a dry run.
 	client   *apply.Client
 	ref      pipeline.Ref
 	upstream *unstructured.Unstructured
 	record   *record
 	selected bool
 	now      time.Time
-	// failures are by downstream; held marks those that failed before and still wait.
-	failures map[int]*pipeline.Failure
-	held     map[int]bool
+	// failures are by downstream; backingOff marks those that failed before and still wait.
+	failures   map[int]*pipeline.Failure
+	backingOff map[int]bool
 	// unseen are objects of ours that were read and that the cache does not show.
 	unseen []pipeline.Owned
-	// upstreamFailed is true where a request about the upstream itself failed.
+	// upstreamFailed is true if a request for the upstream itself failed.
 	upstreamFailed bool
-	// atLeast is the longest wait that an answer of the API server asked for.
-	atLeast time.Duration
-	// trustedUntil is until when an answer is believed of an object that the cache does not show; zero where none is.
+	// minRetry is the longest Retry-After of the API server.
+	minRetry time.Duration
+	// trustedUntil is until when a response counts for an object that the cache does not show; zero for none.
 	trustedUntil time.Time
-	// spaced is how long the status waits, since what was written to it did not settle; contestedBy says why.
-	spaced      time.Duration
+	// statusDelay is how long the status waits because our writes to it do not last; contestedBy says why.
+	statusDelay time.Duration
 	contestedBy string
-	// found are the inputs as the caches had them when the desired state was made, nil for a missing one; read is the digest of what
-	// they say, unpacked what templates get to see, once somebody asks.
-	found    []Input
-	read     drift.Sum
-	unpacked *pipeline.Inputs
-	// unwatched is true where the watch does not show the object of deletion.before.
+	// inputs are the inputs in the caches when the desired state was rendered, nil for a missing one; inputsDigest is the
+	// digest of what is read of them, unpacked what templates see, at its first use.
+	inputs       []Input
+	inputsDigest drift.Sum
+	unpacked     *pipeline.Inputs
+	// unwatched is true if the watch does not show the deletion.before object.
 	unwatched bool
-	// reportedBefore is the state of deletion.before that the status had when this reconciliation began.
+	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
 	reportedBefore string
-	// finalized is true once the finalizer is off.
+	// finalized is true once the finalizer is removed.
 	finalized bool
-	// hasSlot: the reconciliation holds one of the render slots for upstreams that need much; noSlot: it found none. begun is true once a
-	// look that has found none would lose what it did.
+	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
+	// once a reconciliation without a slot would lose work, so that it waits for one.
 	hasSlot, noSlot, begun bool
 }
 
-// Reconcile looks at one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after
-// how long to look again; zero means when something changes.
+// Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after how
+// long to reconcile again; zero means at the next event.
 func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
 	if err := r.releaseOrphanedBefore(ctx, ref); err != nil {
 		return r.readFailed(ref, err)
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	r.memory.found(ref)
 	if l == nil {
-		r.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
+		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
 		return 0
 	}
 	defer l.releaseSlot()
@@ -81,13 +81,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	l.begun = true
 	defer func() { l.record.desired.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {
-		r.Host.CountBatched(ref, Counted{}, drift.Sum{}, true)
+		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
 		return l.finalize(ctx)
 	}
 	if r.Pipeline.OnlyDeletes {
 		return l.awaitDeletion()
 	}
-	// What is made for an upstream that is gone, and that the watch still shows, goes with it: as often as it is made.
+	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
+	// again.
 	if wait := l.record.goneFor(l.upstream.GetUID(), l.now); wait > 0 {
 		return wait
 	}
@@ -96,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	for round := range maxRounds {
 		in := l.gatherAll(ctx)
 		decision = r.Pipeline.Decide(in)
-		l.observed(func(o Observer) { o.Decided(in, decision) })
+		l.notifyObserver(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
@@ -118,8 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	return l.finish(ctx, decision)
 }
 
-// gatherAll gathers what the cache shows and what it does not show. It does so in each round: what the cache has just lost must not be
-// missing in the status before it is gone.
+// gatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
+// cache has just lost until it is gone.
 func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	in := r.gather(ctx)
 	if r.findUnseen(ctx) {
@@ -128,8 +129,8 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	return in
 }
 
-// awaitDeletion is when a session that only deletes looks again at an upstream that is not being deleted: when its watch tells, or
-// now and then where it lacks the label that the watch selects by.
+// awaitDeletion is when a session that only deletes checks again an upstream that is not being deleted: at an event, or now and
+// then if the upstream lacks the label of the watch.
 func (r *reconciliation) awaitDeletion() time.Duration {
 	if r.Cache.UpstreamUID(r.ref) != "" {
 		return 0
@@ -137,9 +138,9 @@ func (r *reconciliation) awaitDeletion() time.Duration {
 	return r.delay(&r.record.waiting)
 }
 
-// begin finds the upstream and what is remembered of it. It returns nil where there is nothing to do.
+// begin returns the reconciliation of an upstream; nil if there is nothing to do.
 func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
-	ahead := r.memory.peek(ref).ahead()
+	ahead := r.memory.peek(ref).writtenUpstream()
 	cached, err := r.Cache.Upstream(ref)
 	if err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 	return l, nil
 }
 
-// hasNothing tells whether nothing has to be taken back of an upstream that is not selected.
+// hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
 	return !r.hasFinalizer() && len(r.owned()) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
 }
@@ -187,25 +188,25 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, held: map[int]bool{},
+	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{},
 		record: r.memory.record(ref, up.GetUID(), len(r.Pipeline.Downstreams)), begun: r.Counting.Load()}
-	l.record.forgetSlow(l.now)
+	l.record.retrySlowRendering(l.now)
 	return l
 }
 
-// skipBackingOff keeps this reconciliation from trying again what failed and still waits. Everything else goes on.
+// skipBackingOff skips the downstreams that failed and still wait for their retry.
 func (r *reconciliation) skipBackingOff() {
 	for i := range r.record.targets {
 		t := &r.record.targets[i]
 		if t.failure != nil && t.retry.wait(r.record.externalDigest, r.now) > 0 {
-			r.failures[i], r.held[i] = t.failure, true
+			r.failures[i], r.backingOff[i] = t.failure, true
 		}
 	}
 }
 
-// beginUncached is about an upstream that is not in the cache. Where the config selects by its labels it may stand all the
-// same, without them: only reading it tells, and then its downstreams are unwanted. One that has them (again) is on its
-// way into the cache. Marks can name any namespace; what is not watched is somebody else's.
+// beginUncached is about an upstream that is not in the cache. If the config selects by labels, it may exist without them: only
+// reading it tells, and then its downstreams are unwanted. If it has them (again), it is on its way into the cache. Marks can
+// name any namespace; upstreams in one that is not watched are somebody else's.
 func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
 	if r.Pipeline.Config.Watch.LabelSelector == nil || !r.Cache.Watches(ref.Namespace) {
 		r.forget(ref)
@@ -250,7 +251,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 	}
 }
 
-// readFailed is for the read that begin needed and did not get.
+// readFailed is for a failed read of the upstream.
 func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	CountFailure(r.Name, "", f.Reason)
@@ -267,7 +268,7 @@ func (r *Reconciler) namespaceSelected(namespace string) bool {
 	return ok && r.NamespaceSelector.Matches(set)
 }
 
-// isOwnDownstream tells whether an object of the watched kind was made by this very operator: a copy is not copied.
+// isOwnDownstream reports whether an object of the watched kind was created by this operator: a copy is not copied.
 func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	before := r.Pipeline.Before
 	same := before != nil && before.Object.GVK().GroupKind() == r.Pipeline.Upstream.GVK.GroupKind()
@@ -291,8 +292,8 @@ func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	return false
 }
 
-// hasOurLabels tells whether an object has the constant labels of a downstream: one of these two marks may be stripped
-// for a moment.
+// hasOurLabels reports whether an object has the constant labels of a downstream: one of these two marks may be stripped for a
+// moment.
 func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
 		return len(d.Selector) > 0 && d.Selector.AsSelector().Matches(labelsOf(up))
@@ -303,33 +304,33 @@ func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
 func (r *reconciliation) updateDesired(ctx context.Context) {
 	rec := r.record
 	r.findInputs(ctx)
-	if rec.large && r.acquireSlot() != nil {
+	if rec.isExpensive && r.acquireSlot() != nil {
 		return
 	}
-	if rec.desired != nil && rec.version == r.upstream.GetResourceVersion() && rec.inputsSaid == r.read {
+	if rec.desired != nil && rec.version == r.upstream.GetResourceVersion() && rec.inputsDigest == r.inputsDigest {
 		return
 	}
-	digest := r.question(r.Pipeline.ReadsStatus())
+	digest := r.readableDigest(r.Pipeline.ReadsStatus())
 	if rec.externalDigest = digest; r.Pipeline.ReadsOwn() {
-		rec.externalDigest = r.askedByOthers()
+		rec.externalDigest = r.othersDigest()
 	}
 	if rec.desired == nil || rec.digest != digest {
-		rec.large = false
+		rec.isExpensive = false
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
 		countRender(r.Name)
 	}
-	if tookTooLong(rec.desired) && rec.slowUntil.IsZero() {
-		rec.slowUntil = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
+	if tookTooLong(rec.desired) && rec.renderAgainAt.IsZero() {
+		rec.renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
 		rec.digest, rec.version = drift.Sum{}, ""
 		return
 	}
-	rec.version, rec.inputsSaid = r.upstream.GetResourceVersion(), r.read
+	rec.version, rec.inputsDigest = r.upstream.GetResourceVersion(), r.inputsDigest
 }
 
-// question is the digest of everything that rules and templates can read.
-func (r *reconciliation) question(status bool) drift.Sum {
+// readableDigest is the digest of everything that rules and templates can read.
+func (r *reconciliation) readableDigest(status bool) drift.Sum {
 	var read any
 	if status {
 		read = r.upstream.Object["status"]
@@ -338,11 +339,11 @@ func (r *reconciliation) question(status bool) drift.Sum {
 	if len(r.Pipeline.Inputs) == 0 {
 		return digest
 	}
-	return drift.Digest([]any{string(digest[:]), string(r.read[:])})
+	return drift.Digest([]any{string(digest[:]), string(r.inputsDigest[:])})
 }
 
-// digest is over what rules and templates can read: all but the bookkeeping of the API server, with that status; nil where it
-// is not read. Where the status is a field like any other, writing it makes a generation, which then says nothing.
+// digest is the digest of what rules and templates can read: all but the bookkeeping of the API server, with that status; nil
+// if they do not read it. Without a status subresource, each write of the status makes a generation, which then means nothing.
 func (r *reconciliation) digest(status any) drift.Sum {
 	readable := make(map[string]any, len(r.upstream.Object))
 	for key, value := range r.upstream.Object {

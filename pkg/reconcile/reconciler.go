@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Reconciler brings what follows from the upstreams of one operator to what its config says, one upstream at a time: from
-// what a Cache shows, by the requests of a client. It remembers what saves requests, and nothing that it needs to be right.
+// Reconciler brings the downstreams of one operator to their desired state, one upstream at a time: from what a Cache shows, by
+// the requests of a client. What it remembers saves requests, and is not needed for correctness.
 type Reconciler struct {
 	Name     string
 	Pipeline *pipeline.Pipeline
@@ -29,9 +29,9 @@ type Reconciler struct {
 	Host     Host
 	Log      logr.Logger
 	Recorder events.EventRecorder
-	// Observer is told what a reconciliation comes to; nil: nobody is.
+	// Observer is called during a reconciliation; nil: none.
 	Observer Observer
-	// Now is the time that decisions, retries and transitions go by; nil: time.Now.
+	// Now is the clock of decisions, retries and transitions; nil: time.Now.
 	Now func() time.Time
 	// RenderSlots limit how many upstreams that need much time or memory are rendered at once; nil: no limit. SlotWait is how
 	// long one waits for a slot.
@@ -64,54 +64,55 @@ func (r *Reconciler) time() time.Time {
 	return r.Now()
 }
 
-// Cache is what watches show. What it returns must not be changed, and may be behind what the API server has.
+// Cache is what watches show. What it returns must not be changed, and may be older than what the API server has.
 type Cache interface {
-	// Upstream is the upstream of that name, a copy; nil where there is none.
+	// Upstream is the upstream of that name, a copy; nil if there is none.
 	Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error)
-	// UpstreamUID is its uid; empty where there is none.
+	// UpstreamUID is its uid; empty if there is none.
 	UpstreamUID(ref pipeline.Ref) types.UID
-	// HasApplied tells whether a field manager has applied it, or its status.
+	// HasApplied reports whether a field manager has applied it, or its status.
 	HasApplied(ref pipeline.Ref, manager string) bool
-	// Watches tells whether upstreams of a namespace are shown; "" is for cluster-scoped ones.
+	// Watches reports whether upstreams of a namespace are watched; "" is for cluster-scoped ones.
 	Watches(namespace string) bool
-	// NamespaceLabels are a Namespace's labels; ok is false where there is none.
+	// NamespaceLabels are a Namespace's labels; ok is false if there is none.
 	NamespaceLabels(name string) (set labels.Set, ok bool)
-	// Live is the object of downstream i, or of pipeline.BeforeIndex, at a place; nil where there is none.
+	// Live is the object of downstream i, or of pipeline.BeforeIndex, at a place; nil if there is none.
 	Live(i int, at pipeline.Ref) *drift.Live
-	// OwnedBy lists those that bear the uid of an upstream in their marks.
+	// OwnedBy lists those with the uid of an upstream in their owner marks.
 	OwnedBy(i int, uid types.UID) []*drift.Live
-	// BeforeObjectsOf lists the objects of deletion.before that bear the name of an upstream in their marks.
+	// BeforeObjectsOf lists the deletion.before objects with the name of an upstream in their owner marks.
 	BeforeObjectsOf(name string) []*drift.Live
-	// Input is an object of input i; nil where there is none.
+	// Input is an object of input i; nil if there is none.
 	Input(i int, at pipeline.Ref) Input
 }
 
-// Input is an input as a Cache keeps it: what is read of it alone.
+// Input is an input in a Cache: only what is read of it.
 type Input interface {
 	GetUID() types.UID
-	// Digest is over what is read.
+	// Digest is the digest of what is read.
 	Digest() drift.Sum
-	// Unpack returns it, as a copy of its own.
+	// Unpack returns what is read, as a copy.
 	Unpack() (map[string]any, error)
 }
 
-// Host is what a reconciler asks of whoever calls it.
+// Host is what a reconciler needs from its caller.
 type Host interface {
-	// Enqueue has an upstream looked at once more.
+	// Enqueue has an upstream reconciled again.
 	Enqueue(ref pipeline.Ref)
 	// RecheckKinds says that a kind may have changed or gone.
 	RecheckKinds()
 	// Absent returns nil if no object of a kind that is not watched can exist.
 	Absent(ctx context.Context, gvk schema.GroupVersionKind) error
-	// Served is a kind as the API server serves it now, asked anew.
+	// Served asks the API server how it serves a kind now.
 	Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error)
 	// Kind is a kind as the API server serves it.
 	Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error)
-	// Batched tells whether guard has an upstream counted before it is worked on, and the digest of it that was counted.
-	Batched(ref pipeline.Ref) (own drift.Sum, ok bool)
-	// CountBatched takes in what was counted of one; free: it is worked on now, whatever becomes of the others. It returns whether
-	// the upstream goes on: it does, too, where that very change was confirmed.
-	CountBatched(ref pipeline.Ref, c Counted, own drift.Sum, free bool) bool
-	// ReportShared reports that another process uses the same conventions, with an upstream that it works for.
+	// CountedByGuard reports whether guard counts an upstream before it is reconciled, and the digest of the upstream when it
+	// was counted.
+	CountedByGuard(ref pipeline.Ref) (own drift.Sum, ok bool)
+	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free, whatever
+	// happens to the others, or if that very change was confirmed.
+	MayProceed(ref pipeline.Ref, c Counted, own drift.Sum, free bool) bool
+	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Reasons of events that tell of something done. An event that tells of a state has the state's word, one that tells of
-// a failure the failure's.
+// Reasons of events about what was done. An event about a state has the state's word as reason, one about a failure the
+// failure's.
 const (
-	// EventCreated: a downstream was made.
+	// EventCreated: a downstream was created.
 	EventCreated = "Created"
-	// EventUpdated: a downstream was changed because the desired state has changed.
+	// EventUpdated: a downstream was changed because its desired state has changed.
 	EventUpdated = "Updated"
-	// EventRepaired: a downstream was brought back after another writer changed it.
+	// EventRepaired: the drift of a downstream was corrected.
 	EventRepaired = "Repaired"
 	// EventDeleted: a downstream was deleted.
 	EventDeleted = "Deleted"
-	// EventReleased: a downstream was kept and our marks were taken off.
+	// EventReleased: a downstream was kept, without our marks.
 	EventReleased = "Released"
 	// EventFieldKept: a field was removed from the template, and stays because another manager owns it too.
 	EventFieldKept = "FieldKept"
@@ -29,10 +29,8 @@ const (
 	EventInvalid = "Invalid"
 )
 
-// event tells of something about the upstream, as far as the config's policy wants it. Equal ones in a row are one:
-// the recorder counts them.
-//
-// Where mode is Observe nothing is sent at all: an event is an object that somebody has to write.
+// event sends an event about the upstream, if the config's policy allows it. The recorder counts equal ones in a row as one.
+// Mode Observe sends none: an event is an object that somebody has to write.
 func (r *reconciliation) event(warning bool, reason, action, format string, args ...any) {
 	if r.Pipeline.Observing() {
 		return
@@ -52,8 +50,8 @@ func (r *reconciliation) event(warning bool, reason, action, format string, args
 	r.Recorder.Eventf(r.upstream, nil, kind, reason, action, format, args...)
 }
 
-// logWrite logs a write that made an object or took one away. Updates and repairs are counted, and logged with -v: there may
-// be very many.
+// logWrite logs a write that created or deleted an object. Updates and repairs are counted, and logged with -v: there may be
+// very many.
 func (r *reconciliation) logWrite(message string, o pipeline.Outcome) {
 	r.Log.Info(message, "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
@@ -68,8 +66,8 @@ func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
 	r.event(false, EventCreated, "Create", "%s %s created: deletion.before", r.Pipeline.Before.Config.Kind, o.Target)
 }
 
-// eventDeletion tells how deletion.before is doing and what keeps a deletion from going on, when that begins. What the
-// status said already at the first reconciliation, after a restart, began long ago.
+// eventDeletion reports the progress of deletion.before and what holds a deletion, when that begins. What the status contained
+// at the first reconciliation after a restart is not new.
 func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	for _, o := range d.Leftovers {
 		f := r.failures[o.Downstream]
@@ -109,7 +107,7 @@ func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
 }
 
 func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
-	text := r.record.targets[o.Downstream].explained
+	text := r.record.targets[o.Downstream].changedBy
 	if text == "" {
 		text = "it had drifted"
 	}
@@ -142,8 +140,8 @@ func (r *reconciliation) what(o pipeline.Outcome) string {
 	return r.Pipeline.Downstreams[o.Downstream].Kind.GVK.Kind + " " + o.Target.String()
 }
 
-// eventOutcomes tells of states and failures that a person must look at, when they begin. What the status said already
-// at the first reconciliation, after a restart, began long ago.
+// eventOutcomes reports states and failures that need a person, when they begin. What the status contained at the first
+// reconciliation after a restart is not new.
 func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	var now []string
 	old := said && !r.record.wasReconciled
@@ -179,7 +177,7 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	r.record.reported = strings.Join(now, "\n")
 }
 
-// logContested says in the log what does not settle; whatever else goes wrong is there as a failure.
+// logContested logs which writes do not last; any other problem is logged as a failure.
 func (r *reconciliation) logContested(what, reason, why string) {
 	if reason == string(pipeline.StateContested) {
 		r.Log.Info("writes do not settle: writing with growing delay", "upstream", r.ref.String(), "of", what, "why", why)

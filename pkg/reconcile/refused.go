@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// refused is about an apply that the API server refused. Where the document is the one that the object was made from, the
-// object is repaired as far as possible and never recreated; where the document has changed, the config may want the object
-// recreated, which takes proof that an immutable field alone is in the way.
+// refused is about an apply that the API server refused. If the object was created from the same document, it is repaired as
+// far as possible and never recreated; if the document has changed, the config may want the object recreated, which takes proof
+// that only immutable fields are the reason.
 func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	reason := apply.Classify(refusal).Reason
 	switch {
@@ -27,19 +27,20 @@ func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc ma
 	return r.proveImmutable(ctx, o, doc, refusal)
 }
 
-// isChanged tells whether the document is another one than the object was made from.
+// isChanged reports whether the document is not the one that the object was created from.
 func (r *reconciliation) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
 	return in.Facts[o.Downstream].LastHash() != in.Desired.Downstreams[o.Downstream].Hash
 }
 
-// mayRecreate tells whether the config wants an object recreated if its update needs that.
+// mayRecreate reports whether the config wants an object recreated if its update needs that.
 func (r *reconciliation) mayRecreate(o pipeline.Outcome, in pipeline.Input) bool {
 	return r.Pipeline.Config.Downstreams[o.Downstream].UpdatePolicy == config.UpdateRecreate && !o.Theirs && r.isChanged(o, in)
 }
 
-// proveImmutable returns nil, and remembers the answer, where a refusal can only be due to immutable fields: the API server's
-// own validation names fields, it would take the document for a new object, and admission takes every part of the change that validation takes.
-// Validation comes first: where it refuses, no policy or webhook is asked, even one that allows no update at all.
+// proveImmutable returns nil, and remembers the result, if a refusal can only be due to immutable fields: the API server's own
+// validation names fields, it would accept the document for a new object, and admission accepts every part of the change that
+// validation accepts. Validation comes first: if it refuses, no policy or webhook is asked, even one that allows no update at
+// all.
 func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) error {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return notRecreated(refusal, "the refusal does not name a field that is immutable: have admission allow the change, or delete the object")
@@ -68,8 +69,8 @@ func notRecreated(refusal error, why string) error {
 	return fmt.Errorf("%w; not recreated: %s", refusal, why)
 }
 
-// applyAsCreated applies a document that the object was made from, with the live values that the API server gives a new
-// object of it: an immutable field that admission changed on creation can have no other value. A difference of any other
+// applyAsCreated applies the document that the object was created from, with the live values that the API server gives a new
+// object made from it: an immutable field that admission changed on creation can have no other value. A difference of any other
 // origin stays, and is reported as the refusal.
 func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	i := o.Downstream
@@ -99,11 +100,11 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome,
 	case err != nil:
 		return err
 	}
-	r.repaired(o, o.Live, resp)
-	return r.applied(ctx, o, in, resp, kept)
+	r.reportRepair(o, o.Live, resp)
+	return r.rememberApplied(ctx, o, in, resp, kept)
 }
 
-// immutableDrift is the refusal of a document that has not changed: what differs is not the API server's own doing.
+// immutableDrift is the refusal of a document that has not changed, where the difference is not due to the API server.
 func (r *reconciliation) immutableDrift(o pipeline.Outcome, refusal error) error {
 	return notRecreated(refusal, fmt.Sprintf("what the upstream asks for has not changed; delete %s to have it created again", o.Target))
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and at last without
-// anything that an author of the upstream can choose.
+// maxStatusWrites is how often one reconciliation writes the status: whole, twice without what the API server names, and last
+// without anything that an author of the upstream can choose.
 const maxStatusWrites = 4
 
-// unstorable are the upstreams of which values of status.fields are left out, since the API server refused them by the
-// definition that their kind has. With another definition they are tried again.
+// unstorable are the upstreams for which values of status.fields are left out, because the API server refused them by the
+// current definition of their kind. With another definition they are tried again.
 type unstorable struct {
 	mu          sync.Mutex
 	upstreams   map[pipeline.Ref]struct{}
 	definitions map[string]int // how often the watch of a namespace has found another one; "" is that of all
 }
 
-// definition is the number of the definition by which the API server judges an upstream now.
+// definition is the number of the definition by which the API server validates an upstream now.
 func (r *unstorable) definition(ref pipeline.Ref) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *unstorable) number(ref pipeline.Ref) int {
 	return r.definitions[""] + r.definitions[ref.Namespace]
 }
 
-// note remembers an upstream. It returns false where the definition is another one by now.
+// note remembers an upstream. It returns false if the definition has changed since.
 func (r *unstorable) note(ref pipeline.Ref, definition int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (r *unstorable) forget(ref pipeline.Ref) {
 	delete(r.upstreams, ref)
 }
 
-// expire takes note that the definition may have changed, and returns the upstreams to look at; namespace is that of the
-// watch that told so.
+// expire records that the definition may have changed, and returns the upstreams to reconcile; namespace is that of the watch
+// that showed it.
 func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +82,8 @@ func (r *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report 
 	return r.Pipeline.WithoutRefused(report, r.upstream, r.record.refused)
 }
 
-// writeStorable writes the status and, where the API server refuses that, once more without what cannot be stored. It
-// returns what was written; no object where the status says that already.
+// writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
+// written; no object if the status contains it already.
 func (r *reconciliation) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
 	definition, denied := r.unstorable.definition(r.ref), false
 	resp, err := r.replaceStatus(ctx, report)
@@ -106,7 +106,7 @@ func (r *reconciliation) writeStorable(ctx context.Context, report pipeline.Repo
 	return report, resp, nil
 }
 
-// logRefused logs why the status is written once more without some values.
+// logRefused logs why the status is written again without some values.
 func (r *reconciliation) logRefused(f apply.Failure) {
 	if f.Reason == apply.ReasonSchemaMismatch {
 		r.Host.RecheckKinds()
@@ -115,8 +115,8 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 	r.Log.Info("the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
-// rememberRefused keeps what was refused by that definition, so that it is not tried at each reconciliation. What admission denied is
-// tried again later: nobody tells when a policy or webhook changes.
+// rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission
+// denied is tried again later: nobody tells when a policy or webhook changes.
 func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definition int, denied bool) {
 	if denied {
 		refused, r.upstreamFailed = pipeline.RefusedFields{}, true

@@ -2,9 +2,9 @@ package reconcile
 
 import "github.com/corollary-dev/corollary/pkg/pipeline"
 
-// handleReconcileRequest starts over where somebody asks for a reconciliation at the upstream, by a new value of the annotation that the config names:
-// what failed is tried again at once, what probes answered is asked again, and a back-off from another writer ends. That
-// the upstream is looked at, and rendered, a changed annotation does by itself.
+// handleReconcileRequest starts over if somebody requests a reconcile of the upstream by a new value of the annotation in
+// conventions.reconcile: failures are retried at once, probes and dry runs are repeated, and a backoff from another writer
+// ends. Any changed annotation has the upstream rendered and reconciled.
 func (r *reconciliation) handleReconcileRequest() {
 	convention := r.Pipeline.Config.Conventions.Reconcile
 	if convention == nil {
@@ -25,7 +25,7 @@ func (r *reconciliation) handleReconcileRequest() {
 	}
 }
 
-// startOver forgets what keeps a downstream from being worked on, and nothing of what is known of the object.
+// startOver drops everything that delays work on a downstream, and nothing that is known about the object.
 func (t *target) startOver() {
 	t.retry, t.failure = retryState{}, nil
 	t.contest.unsettled, t.dryRunAnswer = 0, nil

@@ -8,16 +8,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// retryState spaces out attempts that failed, those about one downstream or about the upstream itself: what failed waits
-// and holds up nothing else, and a changed upstream does not wait.
+// retryState delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else, and
+// a changed upstream does not wait.
 type retryState struct {
 	failures int
 	until    time.Time
 	digest   drift.Sum
 }
 
-// fail notes a failed attempt for an upstream with that digest and returns how long to wait: growing delays with
-// jitter, so that many that failed together do not come back together.
+// fail records a failed attempt for an upstream with that digest and returns its delay: growing, with jitter, so that many that
+// failed together are not retried together.
 func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration, digest drift.Sum, now time.Time) time.Duration {
 	delay := max(atLeast, pipeline.Backoff(minimum, maximum, r.failures))
 	delay += rand.N(delay/4 + 1)
@@ -26,7 +26,7 @@ func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration,
 	return delay
 }
 
-// wait returns how long an upstream with that digest still has to wait; zero where it may be tried now.
+// wait returns how long an upstream with that digest still has to wait; zero if it may be tried now.
 func (r *retryState) wait(digest drift.Sum, now time.Time) time.Duration {
 	if r.failures == 0 || r.digest != digest || !now.Before(r.until) {
 		return 0

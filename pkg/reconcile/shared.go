@@ -9,19 +9,19 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// shared are the upstreams for which another process with the same field manager and labels works, as far as that has shown:
-// those of the objects that the watches show.
+// shared are the upstreams of another process with the same field manager and labels, as far as its objects show in the
+// watches.
 type shared struct {
 	mu sync.Mutex
-	// upstreams has, by the uid of an object, the upstream that it belongs to; objects how many each of those has.
+	// upstreams has the upstream of each such object, by the object's uid; objects the number of objects of each.
 	upstreams map[types.UID]string
 	objects   map[string]int
-	told      bool
-	// shown is set once the metric is this session's.
+	reported  bool
+	// shown is set once the metric shows this session's values.
 	shown bool
 }
 
-// note takes in an object of such an upstream. It returns true where it is the first one ever.
+// note records an object of such an upstream. It returns true for the first one ever.
 func (h *shared) note(operator string, object types.UID, upstream string) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,7 +32,7 @@ func (h *shared) note(operator string, object types.UID, upstream string) (first
 	h.upstreams[object] = upstream
 	h.objects[upstream]++
 	h.show(operator)
-	first, h.told = !h.told, true
+	first, h.reported = !h.reported, true
 	return first
 }
 
@@ -44,7 +44,7 @@ func (h *shared) drop(operator string, object types.UID) {
 	h.show(operator)
 }
 
-// forget is for an upstream that this operator works for.
+// forget is for an upstream of this operator.
 func (h *shared) forget(operator, upstream string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *shared) forget(operator, upstream string) {
 	h.show(operator)
 }
 
-// begin has the metric say what this session knows, in the place of the one before.
+// begin makes the metric show this session's values.
 func (h *shared) begin(operator string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,9 +84,9 @@ func (h *shared) show(operator string) {
 	}
 }
 
-// isShared reports an object of such an upstream: the first in the log and by an event for the operator, and each upstream in
-// the metric.
-func (r *Reconciler) isShared(object types.UID, upstream string) {
+// reportShared reports an object of such an upstream: the first in the log and by an event of the operator, and each upstream
+// in the metric.
+func (r *Reconciler) reportShared(object types.UID, upstream string) {
 	if !r.shared.note(r.Name, object, upstream) {
 		return
 	}
@@ -98,8 +98,8 @@ func (r *Reconciler) isShared(object types.UID, upstream string) {
 
 const whyShared = "another process uses the same conventions, or an earlier config selected or watched more"
 
-// otherOwner names the upstream that an object which our field manager has applied belongs to, where this operator does not watch
-// that one: it is another process's, or is left over from a config that watched more. It is empty for any other object.
+// otherOwner returns the upstream of an object that our field manager has applied, if this operator does not watch that
+// upstream: it is another process's, or left over from a config that watched more. It is empty for any other object.
 func (r *Reconciler) otherOwner(live *drift.Live) string {
 	if !live.Managed {
 		return ""
@@ -115,7 +115,7 @@ func (r *Reconciler) otherOwner(live *drift.Live) string {
 	return ""
 }
 
-// NoteOwner looks at whose an object is, and was before it changed; before is nil for one that the watch shows for the first time.
+// NoteOwner records whose an object is after a change; before is nil for one that the watch shows for the first time.
 func (r *Reconciler) NoteOwner(before, after *drift.Live) {
 	was, is := "", r.otherOwner(after)
 	if before != nil {
@@ -126,17 +126,17 @@ func (r *Reconciler) NoteOwner(before, after *drift.Live) {
 	case is == "":
 		r.shared.drop(r.Name, after.UID)
 	default:
-		r.isShared(after.UID, is)
+		r.reportShared(after.UID, is)
 	}
 }
 
-// NoteObjectGone takes in that an object is gone.
+// NoteObjectGone records that an object is gone.
 func (r *Reconciler) NoteObjectGone(uid types.UID) { r.shared.drop(r.Name, uid) }
 
-// ShowShared has the metric say what this reconciler knows, in the place of the one before.
+// ShowShared makes the metric show what this reconciler knows.
 func (r *Reconciler) ShowShared() { r.shared.begin(r.Name) }
 
-// noteShared is for an upstream that is not selected and keeps what it has: see isLeftOver.
+// noteShared is for an upstream that is not selected and keeps its downstreams: see isLeftOver.
 func (r *reconciliation) noteShared() {
 	if r.deselected.has(r.ref, r.upstream.GetUID()) {
 		return
@@ -146,6 +146,6 @@ func (r *reconciliation) noteShared() {
 		r.shared.forget(r.Name, r.ref.String())
 	}
 	for _, live := range owned {
-		r.isShared(live.UID, r.ref.String())
+		r.reportShared(live.UID, r.ref.String())
 	}
 }

@@ -12,20 +12,21 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render"
 )
 
-// Upstreams whose rules or templates need much share a few places of the process, so that whoever writes them can occupy
-// neither all workers nor all memory: one that finds no place gives its worker back and waits.
+// Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
+// all workers nor all memory: one without a slot gives its worker back and waits.
 
-// NewRenderSlots makes the places of a process: half its processors stay free for upstreams that need little.
+// NewRenderSlots makes the slots of a process: half its processors stay free for other upstreams.
 func NewRenderSlots() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
 
 var errNoSlot = errors.New("waiting: other expensive upstreams are being rendered")
 
-// acquireSlot takes a place, which the reconciliation keeps until it ends. Before the reconciliation has begun, it does not wait for one.
+// acquireSlot takes a slot, which the reconciliation keeps until it ends. It waits for one only after the reconciliation has
+// begun.
 func (r *reconciliation) acquireSlot() error {
 	if r.RenderSlots == nil || r.hasSlot {
 		return nil
 	}
-	r.record.large = true
+	r.record.isExpensive = true
 	select {
 	case r.RenderSlots <- struct{}{}:
 		r.hasSlot = true
@@ -44,7 +45,7 @@ func (r *reconciliation) acquireSlot() error {
 	return errNoSlot
 }
 
-// releaseSlot gives the place back.
+// releaseSlot gives the slot back.
 func (r *reconciliation) releaseSlot() {
 	if r.hasSlot {
 		<-r.RenderSlots
@@ -52,18 +53,18 @@ func (r *reconciliation) releaseSlot() {
 	}
 }
 
-// noSlotDelay is how long an upstream waits that found no place.
+// noSlotDelay is how long an upstream without a slot waits.
 func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time.Millisecond) }
 
-// tookTooLong tells whether a desired state failed for lack of time, which is tried again: the process may have been busy.
+// tookTooLong reports whether rendering exceeded its time, which is retried: the process may have been busy.
 func tookTooLong(w *pipeline.Desired) bool {
 	return slices.ContainsFunc(w.Downstreams, func(d pipeline.DesiredDownstream) bool { return errors.Is(d.Err, render.ErrTime) })
 }
 
-// forgetSlow makes the next reconciliation render again what took too long.
-func (r *record) forgetSlow(now time.Time) {
-	if r.slowUntil.IsZero() || now.Before(r.slowUntil) {
+// retrySlowRendering makes the next reconciliation render again what took too long.
+func (r *record) retrySlowRendering(now time.Time) {
+	if r.renderAgainAt.IsZero() || now.Before(r.renderAgainAt) {
 		return
 	}
-	r.slowUntil, r.version, r.digest = time.Time{}, "", drift.Sum{}
+	r.renderAgainAt, r.version, r.digest = time.Time{}, "", drift.Sum{}
 }

@@ -19,7 +19,7 @@ func TestPlaces(t *testing.T) {
 			t.Fatalf("a free place is not given, or twice: %v", err)
 		}
 	}
-	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.record.large {
+	if err := second.acquireSlot(); !errors.Is(err, errNoSlot) || !second.noSlot || !second.record.isExpensive {
 		t.Errorf("with no place left: %v, %+v", err, second)
 	}
 	first.releaseSlot()
@@ -50,11 +50,11 @@ func TestTooSlowIsTriedAgain(t *testing.T) {
 		t.Error("only a lack of time passes by itself")
 	}
 	now := time.Now()
-	r := &record{slowUntil: now, version: "1", digest: drift.Sum{1}}
-	if r.forgetSlow(now.Add(-time.Second)); r.version != "1" {
+	r := &record{renderAgainAt: now, version: "1", digest: drift.Sum{1}}
+	if r.retrySlowRendering(now.Add(-time.Second)); r.version != "1" {
 		t.Error("it is rendered again at once")
 	}
-	if r.forgetSlow(now); r.version != "" || r.digest != (drift.Sum{}) || !r.slowUntil.IsZero() {
+	if r.retrySlowRendering(now); r.version != "" || r.digest != (drift.Sum{}) || !r.renderAgainAt.IsZero() {
 		t.Error("it is not rendered again")
 	}
 }

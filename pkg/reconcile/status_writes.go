@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// statusDigest is the digest of what a status says for us, times and the conditions of others aside.
+// statusDigest is the digest of our part of a status, without times.
 func (r *reconciliation) statusDigest(want map[string]any) string {
 	out := maps.Clone(r.Pipeline.OwnConditions(want))
 	list, _ := out["conditions"].([]any)
@@ -31,9 +31,9 @@ func (r *reconciliation) statusDigest(want map[string]any) string {
 	return string(sum[:])
 }
 
-// askedByOthers is the digest of what can be read and this operator did not write for the upstream itself: its own part of
-// the status and the downstreams that are inputs are left out.
-func (r *reconciliation) askedByOthers() drift.Sum {
+// othersDigest is the digest of what can be read and this operator did not write: without its own part of the status and the
+// downstreams that are inputs.
+func (r *reconciliation) othersDigest() drift.Sum {
 	var status any
 	if r.Pipeline.ReadsStatus() {
 		status = r.Pipeline.OthersStatus(r.upstream)
@@ -41,7 +41,7 @@ func (r *reconciliation) askedByOthers() drift.Sum {
 	digest := r.digest(status)
 	own, digests := r.ownInputs(), make([]any, len(r.record.inputs))
 	for i, ref := range r.record.inputs {
-		if found := r.found[i]; found != nil && !slices.Contains(own, i) {
+		if found := r.inputs[i]; found != nil && !slices.Contains(own, i) {
 			digest := found.Digest()
 			digests[i] = string(digest[:])
 		} else if ref.Err != nil {
@@ -54,7 +54,7 @@ func (r *reconciliation) askedByOthers() drift.Sum {
 // ownInputs are the inputs, by index, that are downstreams of this upstream, or were until just now.
 func (r *reconciliation) ownInputs() []int {
 	var own []int
-	for i, found := range r.found {
+	for i, found := range r.inputs {
 		if !r.Pipeline.MayBeDownstream(i) {
 			continue
 		}
@@ -69,11 +69,11 @@ func (r *reconciliation) ownInputs() []int {
 	return own
 }
 
-// causeOf is the digest of what the status follows from, less what writing it changes. Texts are left out: what they quote
-// may be the status.
+// causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
+// the status.
 func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 	others := drift.Digest(r.Pipeline.OthersStatus(r.upstream))
-	cause := []any{string(r.record.externalDigest[:]), string(r.read[:]), string(others[:])}
+	cause := []any{string(r.record.externalDigest[:]), string(r.inputsDigest[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
 		if result.Failure != nil {
@@ -87,7 +87,7 @@ func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 	return drift.Digest(cause)
 }
 
-// causeOfDeletion is causeOf for an upstream that is being deleted, whose status follows from nothing that it says itself.
+// causeOfDeletion is causeOf for an upstream that is being deleted, whose status does not depend on itself.
 func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 	cause := []any{string(r.record.externalDigest[:])}
 	for _, f := range report.Facts {
@@ -96,9 +96,9 @@ func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 	return drift.Digest(cause)
 }
 
-// statusContenders says why a status that was written does not settle.
+// statusContenders says why writes of the status do not last.
 func (r *reconciliation) statusContenders(report pipeline.Report, saying string) string {
-	if saying == r.record.statusContest.wrote {
+	if saying == r.record.statusContest.written {
 		if r.record.statusWriters == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
@@ -111,10 +111,10 @@ func (r *reconciliation) statusContenders(report pipeline.Report, saying string)
 	return "each write of the status changes the desired status; it is written with growing delay: " + strings.Join(fields, ", ")
 }
 
-// findStatusWriters reads who writes over the status, before ours takes the fields back, once it has come to a contest.
+// findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.
 func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
 	c := &r.record.statusContest
-	if c.unsettled < contestedAfter-1 || c.wrote != saying {
+	if c.unsettled < contestedAfter-1 || c.written != saying {
 		return
 	}
 	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref)); err == nil {
@@ -122,7 +122,7 @@ func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
 	}
 }
 
-// statusWriters are the other managers that own something of the status.
+// statusWriters are the other managers of status fields.
 func statusWriters(up *unstructured.Unstructured, manager string) string {
 	var names []string
 	for _, e := range up.GetManagedFields() {

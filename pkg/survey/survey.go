@@ -23,34 +23,34 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// Options are how a surveyor works.
+// Options are the options of a surveyor.
 type Options struct {
-	// Namespace is the only one whose upstreams are looked at; empty for all. Cluster-scoped upstreams are not concerned.
+	// Namespace is the only one whose upstreams are surveyed; empty for all. Cluster-scoped upstreams are not concerned.
 	Namespace string
-	// Documents has changes carry the objects whole, before and after: one read more for each object that would change.
+	// Documents makes changes contain the whole objects, before and after: one more read for each object that would change.
 	Documents bool
-	// Ages has findings tell when an object was made.
+	// Ages makes findings contain the creation time of objects.
 	Ages bool
-	// Left has findings tell of what earlier upstreams have left, also where no upstream of the name is there now.
+	// Left makes findings contain what earlier upstreams have left, also if no upstream of the name exists now.
 	Left bool
-	// Workers is how many upstreams are worked on at once; at least 1.
+	// Workers is how many upstreams are previewed at once; at least 1.
 	Workers int
-	// Progress hears how far it is, from one goroutine at a time; nil for nobody.
+	// Progress is called with the progress, from one goroutine at a time; nil: not at all.
 	Progress func(Progress)
 	Log      logr.Logger
 }
 
-// Progress is how far a survey is.
+// Progress is the progress of a survey.
 type Progress struct {
 	Operator string
-	// Waiting names the kinds whose first list is not in yet; empty once looking has begun.
+	// Waiting lists the watches without their first list; empty once previews have begun.
 	Waiting []string
 	// Done and Total count upstreams.
 	Done, Total int
 }
 
-// Surveyor finds out what operators would do, and does nothing of it: it watches and reconciles as they do, and makes dry runs
-// of the writes. Its surveys share watches as operators do.
+// Surveyor finds out what operators would do, without doing it: it watches and reconciles as they do, with dry runs instead of
+// writes. Its surveys share watches as operators do.
 type Surveyor struct {
 	options     Options
 	connections *informers.Connections
@@ -85,7 +85,7 @@ func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 		absences: kinds.NewAbsences(cluster, absenceKept), slots: reconcile.NewRenderSlots()}, nil
 }
 
-// absenceKept is how long the answer is kept that a kind is not served.
+// absenceKept is how long it is remembered that a kind is not served.
 const absenceKept = 2 * time.Second
 
 // Survey is one operator's watches, opened for dry runs.
@@ -98,8 +98,8 @@ type Survey struct {
 	end        context.CancelCauseFunc
 }
 
-// Open compiles a config against the API server, opens its watches and waits for their first lists. Close ends it. The
-// error says what `run` would wait for: a kind that is not served, a right that is missing.
+// Open compiles a config against the API server, opens its watches and waits for their first lists. Close ends it. The error
+// says what `run` would wait for: a kind that is not served, a missing permission.
 func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error) {
 	v, err := s.open(ctx, file)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Surveyor) compile(file *config.File) (*pipeline.Pipeline, error) {
 	return p, nil
 }
 
-// enforced has a pipeline say what it would do if its mode were Enforce: that is what a survey is for, in either mode.
+// enforced makes a pipeline decide as with mode Enforce: that is what a survey shows, in either mode.
 func enforced(p *pipeline.Pipeline) {
 	if p.Observing() {
 		changed := *p.Config
@@ -172,7 +172,7 @@ func enforced(p *pipeline.Pipeline) {
 	}
 }
 
-// narrow cuts a pipeline's watches down to the one namespace that is asked for. It returns false where none is left.
+// narrow restricts a pipeline's watches to the one namespace of the options. It returns false if the config does not watch it.
 func (s *Surveyor) narrow(p *pipeline.Pipeline) bool {
 	if s.options.Namespace == "" || !p.Upstream.Namespaced {
 		return true
@@ -208,7 +208,7 @@ func (v *Survey) sync(ctx context.Context) error {
 // syncPoll is how often first lists are looked for.
 const syncPoll = 50 * time.Millisecond
 
-// onWatchResult ends the survey where its watches will not go on by themselves.
+// onWatchResult ends the survey if its watches will not go on by themselves.
 func (v *Survey) onWatchResult(key informers.Key, err error) {
 	upstream := key.GVR == v.reconciler.Pipeline.Upstream.GVR
 	if upstream {
@@ -231,28 +231,27 @@ func (v *Survey) Close() {
 	v.end(nil)
 }
 
-// ReplacementProblems says what keeps `run` from putting a changed config to work in the place of the surveyed one.
+// ReplacementProblems says why `run` would not replace the surveyed config by a changed one.
 func (v *Survey) ReplacementProblems(changed *config.Operator) []string {
 	return v.cache.NamesInUse(changed)
 }
 
-// Pipeline is what the config was compiled to.
+// Pipeline is the compiled config.
 func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
 
-// Current tells of one upstream what it asks for and what the caches have of it; nil where there is nothing to tell.
+// Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
 func (v *Survey) Current(ctx context.Context, ref pipeline.Ref) (*reconcile.Current, error) {
 	return v.reconciler.Current(ctx, ref)
 }
 
-// Refs lists what `run` would look at after a start: the upstreams, and those that the marks of downstreams name, in the
-// order of their names. Upstreams in namespaces that are not watched, which only a mark can name, are left out.
+// Refs lists what `run` would reconcile after a start: the upstreams, and those that the owner marks of downstreams name, in
+// the order of their names. Upstreams in namespaces that are not watched, which only a mark can name, are left out.
 func (v *Survey) Refs() []pipeline.Ref {
 	return slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
 }
 
-// Visit looks at upstreams and gives visit what was found, one after the other and in their order. It keeps nothing, so
-// that its memory is that of the caches. An error of visit ends it. Upstreams of which there is nothing to tell are left
-// out.
+// Visit previews upstreams and calls visit with each finding, one after the other and in their order. It keeps nothing, so that
+// its memory is that of the caches. An error of visit ends it. Upstreams with nothing to report are left out.
 func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*reconcile.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -312,7 +311,7 @@ func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*rec
 	return ctx.Err()
 }
 
-// unlessEnded is the error, but for work that was asked to end: then what failed does not matter.
+// unlessEnded is the error, or nil if ctx is done: then a failure does not matter.
 func unlessEnded(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -322,14 +321,13 @@ func unlessEnded(ctx context.Context, err error) error {
 	}
 }
 
-// progressStep is after how many upstreams progress is told.
+// progressStep is after how many upstreams progress is reported.
 const progressStep = 100
 
-// followDelay lets the events of one change come in before it is looked at.
+// followDelay lets the events of one change come in before it is previewed.
 const followDelay = 300 * time.Millisecond
 
-// Follow looks again at every upstream of which there is news, until ctx is done. What there is to tell of one that has
-// gone is its name alone.
+// Follow previews every upstream that has changed, until ctx is done. The finding of one that is gone has only its name.
 func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) error) error {
 	for {
 		select {
@@ -409,11 +407,11 @@ func (v *Survey) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return v.surveyor.cluster.Kind(gvk)
 }
 
-// Batched implements reconcile.Host: a survey counts nothing.
-func (v *Survey) Batched(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
+// CountedByGuard implements reconcile.Host: a survey holds nothing.
+func (v *Survey) CountedByGuard(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
 
-// CountBatched implements reconcile.Host.
-func (v *Survey) CountBatched(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
+// MayProceed implements reconcile.Host.
+func (v *Survey) MayProceed(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
 
 // ReportShared implements reconcile.Host.
 func (v *Survey) ReportShared(string, string) {}

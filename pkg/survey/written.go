@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// LastWrite reads when the operator last changed an upstream, by the API server's record of field managers, which has
-// seconds; zero if it never did, or the upstream cannot be read. It costs one request: caches have no such records.
+// LastWrite reads when the operator last changed an upstream, from managedFields, with a precision of seconds; zero if it never
+// did, or the upstream cannot be read. It costs one request: caches do not keep managedFields.
 func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
 	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
 	if err != nil {
