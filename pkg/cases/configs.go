@@ -74,7 +74,7 @@ func (r *Runner) files(c *testCase) ([]string, error) {
 			return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), err
 		}
 		if at == filepath.Dir(at) {
-			return nil, fmt.Errorf("%s: no config is named, and no folder above holds %s: add config: ../FILE, or give -c", c.path, NearestConfig)
+			return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above", c.path, NearestConfig)
 		}
 	}
 }
@@ -121,11 +121,11 @@ func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Com
 	}
 	switch {
 	case c.operator != "" && !slices.Contains(names, c.operator):
-		return pipeline.Compiled{}, fmt.Errorf("no operator is called %s: %s", c.operator, validNames(names))
+		return pipeline.Compiled{}, fmt.Errorf("unknown operator %q: %s", c.operator, validNames(names))
 	case len(found) == 0:
 		return pipeline.Compiled{}, errors.New("no config watches " + gvk + ": " + offline.WatchedKinds(cc.operators))
 	case len(found) > 1:
-		return pipeline.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: say which is meant with operator: %s", found[0].Pipeline.Name,
+		return pipeline.Compiled{}, fmt.Errorf("operators %s and %s watch the kind: choose one, such as operator: %s", found[0].Pipeline.Name,
 			found[1].Pipeline.Name, found[0].Pipeline.Name)
 	}
 	return found[0], nil
@@ -134,7 +134,7 @@ func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Com
 // validNames lists the names that could have been written.
 func validNames(names []string) string {
 	if len(names) == 1 {
-		return "there is " + names[0]
+		return "the only one is " + names[0]
 	}
-	return "there are " + strings.Join(names, ", ")
+	return "valid names are " + strings.Join(names, ", ")
 }

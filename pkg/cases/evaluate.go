@@ -156,7 +156,7 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 	asked := p.Config.Watch.NamespaceSelector
 	if c.namespaceLabels == nil || asked == nil {
 		if c.namespaceLabels != nil {
-			return false, c.errorAt("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels say nothing: leave them out",
+			return false, c.errorAt("namespaceLabels", "operator %s has no watch.namespaceSelector, so namespaceLabels have no effect: remove them",
 				p.Name)
 		}
 		return true, nil
@@ -174,7 +174,7 @@ func (c *testCase) putInputs(w *caseRun) error {
 	for i, object := range c.inputs {
 		u := &unstructured.Unstructured{Object: object}
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
-			return c.errorAt("inputs", "inputs[%d] is no object: it needs apiVersion, kind and metadata.name", i)
+			return c.errorAt("inputs", "inputs[%d] is not an object: set apiVersion, kind and metadata.name", i)
 		}
 		read := slices.ContainsFunc(p.Inputs,
 			func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })

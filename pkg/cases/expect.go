@@ -200,7 +200,7 @@ func (c *testCase) unknownExpectations(out result) []error {
 			if near := spelling.Closest(name, out.downstreams); near != "" {
 				fix = "did you mean " + near + "?"
 			}
-			r.problem(downstreams.line(name), "%s is no downstream of the config: %s", downstreams.path(name), fix)
+			r.problem(downstreams.line(name), "%s: unknown downstream: %s", downstreams.path(name), fix)
 		}
 		downstreams.section(name).section("fields").paths()
 	}

@@ -69,7 +69,7 @@ func casesIn(arg string) ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("looking for cases: %w", err)
 	case len(paths) == 0:
-		return nil, fmt.Errorf("there are no cases in %s: a case is a YAML file that begins with apiVersion: %s and kind: %s", arg,
+		return nil, fmt.Errorf("no cases found in %s: a case is a YAML file that begins with apiVersion: %s and kind: %s", arg,
 			config.APIVersion, Kind)
 	}
 	return paths, nil

@@ -75,11 +75,11 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 	case err != nil:
 		return nil, nil, fmt.Errorf("applying %s: %w", e.applied, err)
 	case len(desired.Invalid) > 0:
-		return nil, nil, fmt.Errorf("the upstream then was invalid, so nothing was applied: %s", desired.Invalid[0])
+		return nil, nil, fmt.Errorf("the upstream was invalid at that time, so nothing was applied: %s", desired.Invalid[0])
 	case desired.Downstreams[i].Err != nil:
-		return nil, nil, fmt.Errorf("nothing could be applied then: %w", w.Located(i, desired.Downstreams[i].Err))
+		return nil, nil, fmt.Errorf("nothing could be applied at that time: %w", w.Located(i, desired.Downstreams[i].Err))
 	case !desired.Downstreams[i].Wanted:
-		return nil, nil, fmt.Errorf("the upstream then did not ask for %s, since when is false: say under upstream what it said", e.applied)
+		return nil, nil, fmt.Errorf("%s was not wanted at that time, because when was false: set under upstream what was different", e.applied)
 	}
 	if made == nil { // the status has no place for it
 		at := desired.Downstreams[i].Target
@@ -93,7 +93,7 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 	p := w.Pipeline
 	desired := p.DesiredBefore(then, w.inputs(ctx, then))
 	if desired.Err != nil {
-		return nil, fmt.Errorf("nothing could be made then: %w", desired.Err)
+		return nil, fmt.Errorf("nothing could be created at that time: %w", desired.Err)
 	}
 	at := desired.Target
 	document := unstructured.Unstructured{Object: p.BeforeDocument(&desired)}

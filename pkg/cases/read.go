@@ -129,7 +129,7 @@ func head(values map[string]any) (bool, string) {
 	if values["apiVersion"] == config.APIVersion && values["kind"] == Kind {
 		return true, ""
 	}
-	return false, fmt.Sprintf("it is no case: begin with apiVersion: %s and kind: %s", config.APIVersion, Kind)
+	return false, fmt.Sprintf("it is not a case: begin with apiVersion: %s and kind: %s", config.APIVersion, Kind)
 }
 
 // dir is the folder that the paths in the case are relative to.

@@ -83,9 +83,9 @@ func (s section) known(keys []string) {
 			continue
 		}
 		if name := spelling.Closest(key, keys); name != "" {
-			s.problem(s.line(key), "%s is no key of a case: did you mean %s?", s.path(key), name)
+			s.problem(s.line(key), "%s: unknown key: did you mean %s?", s.path(key), name)
 		} else {
-			s.problem(s.line(key), "%s is no key of a case: there are %s", s.path(key), strings.Join(keys, ", "))
+			s.problem(s.line(key), "%s: unknown key: valid keys are %s", s.path(key), strings.Join(keys, ", "))
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (s section) text(key string) string {
 	v, there := s.value[key]
 	text, ok := v.(string)
 	if there && v != nil && !ok {
-		s.wrong(key, "a text, in quotes where YAML takes it for something else")
+		s.wrong(key, "a string, in quotes if YAML reads it as something else")
 	}
 	return text
 }
@@ -155,7 +155,7 @@ func (s section) texts(key string) []string {
 	for _, item := range s.list(key) {
 		text, ok := item.(string)
 		if !ok {
-			s.wrong(key, "a list of texts")
+			s.wrong(key, "a list of strings")
 		}
 		out = append(out, text)
 	}

@@ -39,7 +39,7 @@ func TestJUnit(t *testing.T) {
 		"failure message=cases/b-differs.yaml:5: expect.downstreams.config (- expected, + came out)",
 		`+    .data.color: "]]> <a> & \a"`,
 		"testcase name=c-mistake classname=cases file=cases/c-mistake.yaml",
-		"error message=cases/c-mistake.yaml:5: expct is no key of a case: did you mean expect?",
+		"error message=cases/c-mistake.yaml:5: expct: unknown key: did you mean expect?",
 		"testsuite name=other tests=1 failures=0 errors=0",
 		"testcase name=d-holds classname=other file=other/d-holds.yaml",
 	}

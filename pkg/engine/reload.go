@@ -39,7 +39,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 	}
 	plan := e.planReload(files, errs)
 	for _, o := range plan.gone {
-		o.log.Info("the operator's config is gone: stopping it; nothing is deleted")
+		o.log.Info("config removed, stopping the operator; nothing is deleted")
 		o.stop()
 		forgetOperator(o.name)
 	}

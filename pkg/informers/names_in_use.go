@@ -23,8 +23,8 @@ func (c *Cache) NamesInUse(changed *config.Operator) []string {
 	}
 	for _, name := range dropped(had.FieldManagers(), has.FieldManagers()) {
 		if n := c.countManaged(name == had.FieldManager); n > 0 {
-			list = append(list, fmt.Sprintf("the config no longer names the field manager %s, which owns fields of %d downstreams, and "+
-				"what leaves a template would stay: set conventions.previous.fieldManager: %s", name, n, name))
+			list = append(list, fmt.Sprintf("the config no longer names the field manager %s, which owns fields of %d downstreams; "+
+				"fields that are removed from a template would stay: set conventions.previous.fieldManager: %s", name, n, name))
 		}
 	}
 	return list

@@ -30,7 +30,7 @@ func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructure
 		return nil, nil, err
 	}
 	if len(served) == 0 {
-		return nil, nil, fmt.Errorf("it serves no version")
+		return nil, nil, fmt.Errorf("no version is served: set served: true in one of them")
 	}
 	versions, err := kinds.Versions(crd)
 	if err != nil {

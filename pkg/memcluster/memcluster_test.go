@@ -395,7 +395,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		path  []string
 	}{
 		"conversion by webhooks":            {map[string]any{"strategy": "Webhook"}, []string{"spec", "conversion"}},
-		"it serves no version":              {[]any{}, []string{"spec", "versions"}},
+		"no version is served":              {[]any{}, []string{"spec", "versions"}},
 		"spec.group, spec.names.kind":       {"", []string{"spec", "group"}},
 		"schema.openAPIV3Schema":            {[]any{map[string]any{"name": "v1", "served": true, "storage": true}}, []string{"spec", "versions"}},
 		`CustomResourceDefinition "gadgets`: {map[string]any{"strategy": "Webhook"}, []string{"spec", "conversion"}},

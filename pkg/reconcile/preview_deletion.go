@@ -35,7 +35,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		case o.Live.Deleting:
 			c.Action = ChangeWait
 		case o.Action == pipeline.ActionNone:
-			c.Note = "by its owner reference"
+			c.Note = "the garbage collector deletes it"
 		}
 		t.leftovers[o.UID] = c
 	}
@@ -47,7 +47,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 func (t *dryRun) waitForBefore() {
 	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
-			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it stays until " + pipeline.BeforeName + " is done"}
+			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + pipeline.BeforeName + " is done"}
 		c := t.change(o, ChangeWait)
 		c.Leftover = true
 		t.leftovers[o.UID] = c
