@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -55,6 +56,14 @@ func (k *caseKinds) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 		return assumed, nil
 	}
 	return k.Source.Kind(gvk)
+}
+
+// Absent implements reconcile.Kinds: nobody else creates objects.
+func (k *caseKinds) Absent(context.Context, schema.GroupVersionKind) error { return nil }
+
+// Served implements reconcile.Kinds.
+func (k *caseKinds) Served(_ context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
+	return k.Kind(gvk)
 }
 
 // assumingSource is a kinds.Source for configs: it assumes kinds that it does not know.

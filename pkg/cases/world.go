@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 
@@ -50,7 +48,7 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	w.reconciler = &reconcile.Reconciler{
 		Name: operator.Pipeline.Name, Pipeline: operator.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
 		Client: apply.New(w.client, operator.Pipeline.Config.Conventions.FieldManager), Cache: &cache{c, operator.Pipeline, w.cluster},
-		Host: host{cc.kinds}, Selector: labels.Everything(), Now: func() time.Time { return now },
+		Kinds: cc.kinds, Host: host{}, Selector: labels.Everything(), Now: func() time.Time { return now },
 	}
 	if watch.LabelSelector != nil {
 		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {
@@ -109,24 +107,13 @@ func (w *caseRun) namespace() string {
 }
 
 // host implements reconcile.Host: there is no guard and no other process.
-type host struct{ kinds kinds.Source }
+type host struct{}
 
 // Enqueue implements reconcile.Host.
 func (host) Enqueue(pipeline.Ref) {}
 
 // RecheckKinds implements reconcile.Host.
 func (host) RecheckKinds() {}
-
-// Absent implements reconcile.Host.
-func (host) Absent(context.Context, schema.GroupVersionKind) error { return nil }
-
-// Served implements reconcile.Host.
-func (h host) Served(_ context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
-	return h.kinds.Kind(gvk)
-}
-
-// Kind implements reconcile.Host.
-func (h host) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) { return h.kinds.Kind(gvk) }
 
 // CountedByGuard implements reconcile.Host.
 func (host) CountedByGuard(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }

@@ -10,12 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/informers"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -41,7 +39,7 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p),
 		kindChecks: make(chan struct{}, 1), pool: workerPool{slots: make(chan struct{}, g.engine.options.Workers)}}
 	s.reconciler = &reconcile.Reconciler{
-		Name: g.operator.name, Pipeline: p, Cache: s.cache, Host: s, Log: g.operator.log, Recorder: g.operator.recorder,
+		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.operator.recorder,
 		Client:   apply.New(g.engine.connections.Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout,
 	}
@@ -50,21 +48,6 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 
 // Enqueue implements reconcile.Host.
 func (s *session) Enqueue(ref pipeline.Ref) { s.Add(informers.PriorityNow, 0, ref) }
-
-// Absent implements reconcile.Host.
-func (s *session) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
-	return s.engine.absences.Absent(ctx, gvk)
-}
-
-// Served implements reconcile.Host.
-func (s *session) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
-	return s.engine.cluster.Served(ctx, gvk)
-}
-
-// Kind implements reconcile.Host.
-func (s *session) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
-	return s.engine.cluster.Kind(gvk)
-}
 
 // ReportShared implements reconcile.Host.
 func (s *session) ReportShared(note, upstream string) {

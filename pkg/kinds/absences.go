@@ -13,11 +13,11 @@ import (
 // ErrServedAgain says that a kind was not served, and that nothing is known of its objects yet.
 var ErrServedAgain = errors.New("the kind is served again, and its objects are about to be listed")
 
-// Absences remembers for a moment what the API server said of kinds that are not watched: many upstreams may be deleted at
-// once. Safe for concurrent use.
+// Absences is a Cluster that also remembers for a moment which kinds that are not watched are absent: many upstreams may be
+// deleted at once. Safe for concurrent use.
 type Absences struct {
-	cluster *Cluster
-	keep    time.Duration
+	*Cluster
+	keepFor time.Duration
 
 	mu    sync.Mutex
 	asked map[schema.GroupVersionKind]absence
@@ -29,8 +29,8 @@ type absence struct {
 }
 
 // NewAbsences asks a cluster, and keeps each answer for a time.
-func NewAbsences(c *Cluster, keep time.Duration) *Absences {
-	return &Absences{cluster: c, keep: keep, asked: map[schema.GroupVersionKind]absence{}}
+func NewAbsences(c *Cluster, keepFor time.Duration) *Absences {
+	return &Absences{Cluster: c, keepFor: keepFor, asked: map[schema.GroupVersionKind]absence{}}
 }
 
 // absenceWait bounds how long the answer is waited for: one that does not come leaves everything as it is.
@@ -44,7 +44,7 @@ func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, absenceWait)
 	defer cancel()
-	_, err := a.cluster.Served(ctx, gvk)
+	_, err := a.Served(ctx, gvk)
 	switch {
 	case err == nil:
 		err = fmt.Errorf("%s: %w", gvk.Kind, ErrServedAgain)
@@ -53,7 +53,7 @@ func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) erro
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked[gvk] = absence{err, time.Now().Add(a.keep)}
+	a.asked[gvk] = absence{err, time.Now().Add(a.keepFor)}
 	return err
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -294,10 +296,9 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 	r.record.targets[o.Downstream].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
 }
 
-// remove deletes an object of ours by its uid: another one of the same name is left alone.
+// remove deletes an object of ours.
 func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
-	err := r.client.Delete(ctx, r.target(o.Downstream, o.Target), o.UID, r.propagation())
-	if err != nil && !errors.Is(err, apply.ErrReplaced) {
+	if err := deleteObject(ctx, r.client, r.target(o.Downstream, o.Target), o.UID, r.propagation()); err != nil {
 		return err
 	}
 	r.eventDeleted(o)
@@ -305,6 +306,14 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	if t := &r.record.targets[o.Downstream]; t.uid == o.UID {
 		t.uid = "" // that it is missed from now on is nobody's doing but ours
 		r.countWrite(o.Downstream, "")
+	}
+	return nil
+}
+
+// deleteObject deletes an object by its uid. It returns nil if another one has its name.
+func deleteObject(ctx context.Context, client *apply.Client, t apply.Target, uid types.UID, propagation metav1.DeletionPropagation) error {
+	if err := client.Delete(ctx, t, uid, propagation); !errors.Is(err, apply.ErrReplaced) {
+		return err
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -166,7 +164,7 @@ func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid type
 // readBefore reads the object at a place; nil if there is none, or its kind is gone.
 func (r *reconciliation) readBefore(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
 	if k := r.Pipeline.Before.Object.Kind; k.Missing != nil {
-		return nil, r.Host.Absent(ctx, k.GVK)
+		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}
 	obj, err := r.client.Get(ctx, r.beforeTarget(at))
 	if errors.Is(err, apply.ErrGone) {
@@ -311,9 +309,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 
 // deleteBefore deletes the object if no owner reference does.
 func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
-	propagation := metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
-	err := r.client.Delete(ctx, r.beforeTarget(o.Target), o.UID, propagation)
-	if err != nil && !errors.Is(err, apply.ErrReplaced) {
+	if err := deleteObject(ctx, r.client, r.beforeTarget(o.Target), o.UID, r.configPropagation()); err != nil {
 		return err
 	}
 	r.record.before.gone = true

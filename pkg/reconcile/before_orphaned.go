@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -71,7 +70,7 @@ func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 	if recorded == nil {
 		return nil
 	}
-	kind, err := r.Host.Served(ctx, schema.FromAPIVersionAndKind(recorded.APIVersion, recorded.Kind))
+	kind, err := r.Kinds.Served(ctx, schema.FromAPIVersionAndKind(recorded.APIVersion, recorded.Kind))
 	if kinds.IsNotDefined(err) {
 		return nil
 	}
@@ -97,10 +96,7 @@ func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0:
 		return nil
 	}
-	if err := r.client.Delete(ctx, t, recorded.UID, metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)); err != nil && !errors.Is(err, apply.ErrReplaced) {
-		return err
-	}
-	return nil
+	return deleteObject(ctx, r.client, t, recorded.UID, r.configPropagation())
 }
 
 // hasOurMarks reports whether an object has the hash or the finalizer of this operator, as every object that it creates before
@@ -117,9 +113,5 @@ func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.L
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // what has an owner reference is the garbage collector's
 	}
-	propagation := metav1.DeletionPropagation(r.Pipeline.Config.Deletion.Propagation)
-	if err := r.Client.Delete(ctx, r.beforeTarget(at), live.UID, propagation); err != nil && !errors.Is(err, apply.ErrReplaced) {
-		return err
-	}
-	return nil
+	return deleteObject(ctx, r.Client, r.beforeTarget(at), live.UID, r.configPropagation())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -22,13 +23,11 @@ func (r *reconciliation) addFinalizer(ctx context.Context) bool {
 		r.failUpstream("adding the finalizer", err)
 		return false
 	}
-	r.wroteFinalizer()
-	r.upstream = withoutManagedFields(up)
-	r.record.rememberUpstream(up, false)
+	r.wroteFinalizer(up)
 	return true
 }
 
-// finalizerChange is the change that the finalizer of the upstream can have next; wroteFinalizer counts that it was made.
+// finalizerChange is the change that the finalizer of the upstream can have next; wroteFinalizer counts that it was made, and takes over the upstream as returned.
 func (r *reconciliation) finalizerChange() string {
 	if r.hasFinalizer() {
 		return "remove"
@@ -36,8 +35,10 @@ func (r *reconciliation) finalizerChange() string {
 	return "add"
 }
 
-func (r *reconciliation) wroteFinalizer() {
+func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
 	r.record.finalizerContest.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
+	r.upstream = withoutManagedFields(up)
+	r.record.rememberUpstream(up, false)
 }
 
 // removeUnneededFinalizer removes the finalizer from an upstream that no longer needs it. Objects that the status records and
@@ -75,9 +76,7 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 		r.failUpstream("removing the finalizer", err)
 		return false
 	}
-	r.wroteFinalizer()
-	r.upstream = withoutManagedFields(up)
-	r.record.rememberUpstream(up, false)
+	r.wroteFinalizer(up)
 	return true
 }
 
@@ -287,7 +286,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 		if d.Kind.Missing == nil || r.failures[i] != nil {
 			continue
 		}
-		if err := r.Host.Absent(ctx, d.Kind.GVK); err != nil {
+		if err := r.Kinds.Absent(ctx, d.Kind.GVK); err != nil {
 			r.fail(pipeline.Outcome{Downstream: i}, err)
 			f := r.failures[i]
 			f.Message = fmt.Sprintf("cannot tell whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
@@ -370,7 +369,7 @@ func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 // readLive reads the object at a place; nil if there is none, or its kind is gone.
 func (r *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (*drift.Live, error) {
 	if k := r.Pipeline.Downstreams[i].Kind; k.Missing != nil {
-		return nil, r.Host.Absent(ctx, k.GVK)
+		return nil, r.Kinds.Absent(ctx, k.GVK)
 	}
 	obj, err := r.client.Get(ctx, r.target(i, at))
 	if errors.Is(err, apply.ErrGone) {

@@ -212,7 +212,7 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		if slices.ContainsFunc(t.finding.Changes, func(c Change) bool { return c.Live != nil && c.Live.UID == r.UID }) {
 			continue
 		}
-		kind, err := t.Host.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+		kind, err := t.Kinds.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
 		if err != nil {
 			continue // a kind that is not served has no objects
 		}

@@ -131,8 +131,6 @@ func (r *reconciliation) swapFinalizer(ctx context.Context) bool {
 		r.failUpstream("renaming the finalizer", err)
 		return false
 	}
-	r.wroteFinalizer()
-	r.upstream = withoutManagedFields(up)
-	r.record.rememberUpstream(up, false)
+	r.wroteFinalizer(up)
 	return true
 }

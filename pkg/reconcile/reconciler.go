@@ -26,6 +26,7 @@ type Reconciler struct {
 	Pipeline *pipeline.Pipeline
 	Client   *apply.Client
 	Cache    Cache
+	Kinds    Kinds
 	Host     Host
 	Log      logr.Logger
 	Recorder events.EventRecorder
@@ -95,18 +96,22 @@ type Input interface {
 	Unpack() (map[string]any, error)
 }
 
-// Host is what a reconciler needs from its caller.
-type Host interface {
-	// Enqueue has an upstream reconciled again.
-	Enqueue(ref pipeline.Ref)
-	// RecheckKinds says that a kind may have changed or gone.
-	RecheckKinds()
+// Kinds is what an API server says about kinds.
+type Kinds interface {
 	// Absent returns nil if no object of a kind that is not watched can exist.
 	Absent(ctx context.Context, gvk schema.GroupVersionKind) error
 	// Served asks the API server how it serves a kind now.
 	Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error)
 	// Kind is a kind as the API server serves it.
 	Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error)
+}
+
+// Host is what a reconciler needs from its caller.
+type Host interface {
+	// Enqueue has an upstream reconciled again.
+	Enqueue(ref pipeline.Ref)
+	// RecheckKinds says that a kind may have changed or gone.
+	RecheckKinds()
 	// CountedByGuard reports whether guard counts an upstream before it is reconciled, and the digest of the upstream when it
 	// was counted.
 	CountedByGuard(ref pipeline.Ref) (own drift.Sum, ok bool)

@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
@@ -122,7 +121,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 	}
 	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs()}
 	v.reconciler = &reconcile.Reconciler{
-		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
+		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
 		Client:      apply.New(s.connections.Objects(informers.Identity{}), p.Config.Conventions.FieldManager),
 		RenderSlots: s.slots, SlotWait: reconcileTimeout, ReportsLeftovers: true,
 	}
@@ -391,21 +390,6 @@ func (v *Survey) Enqueue(ref pipeline.Ref) { v.pending.Add(informers.PriorityNow
 
 // RecheckKinds implements reconcile.Host: a survey keeps the kinds that it began with.
 func (v *Survey) RecheckKinds() {}
-
-// Absent implements reconcile.Host.
-func (v *Survey) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
-	return v.surveyor.absences.Absent(ctx, gvk)
-}
-
-// Served implements reconcile.Host.
-func (v *Survey) Served(ctx context.Context, gvk schema.GroupVersionKind) (*kinds.Kind, error) {
-	return v.surveyor.cluster.Served(ctx, gvk)
-}
-
-// Kind implements reconcile.Host.
-func (v *Survey) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
-	return v.surveyor.cluster.Kind(gvk)
-}
 
 // CountedByGuard implements reconcile.Host: a survey holds nothing.
 func (v *Survey) CountedByGuard(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
