@@ -124,6 +124,10 @@ func (o *backupOptions) run(ctx context.Context) error {
 	if b.Client, err = dynamic.NewForConfig(cfg); err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
+	return o.write(ctx, cfg, b, files)
+}
+
+func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) error {
 	if err := o.selectObjects(ctx, cfg, b, files); err != nil {
 		return err
 	}

@@ -171,6 +171,10 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 			errs = append(errs, err)
 			continue
 		}
+		if len(crd.Spec.Versions) == 1 { // the conversion is for versions that are gone, or still to come
+			served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, CRD: crd})
+			continue
+		}
 		c, found := s.compile(ctx, f, crd)
 		for _, e := range found {
 			errs = append(errs, e)
@@ -192,7 +196,7 @@ func (s *conversionSource) compile(
 	c, errs := compileConversion(f, crd, true)
 	if len(errs) == 0 {
 		for _, v := range c.versions {
-			if v.Name != f.Hub && !slices.Contains(c.converter.Versions(), v.Name) {
+			if v.Served && v.Name != f.Hub && !slices.Contains(c.converter.Versions(), v.Name) {
 				errs = append(errs, f.Errorf("spokes", "add it, or stop serving it", "version %s is served and is missing", v.Name))
 			}
 		}

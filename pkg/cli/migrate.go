@@ -3,19 +3,31 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
 
 type migrateOptions struct {
 	streams    IO
 	connection connection
+	configs    configFlags
 	leaving    []string
+	fill       []string
 	manager    string
+	backup     string
+	rate       float32
+	unproven   bool
 	dryRun     bool
 }
 
@@ -28,18 +40,29 @@ func newMigrate(streams IO) *cobra.Command {
 CustomResourceDefinition stores now, so that an older version can be removed. At the
 end status.storedVersions names that version alone.
 
+What is rewritten is converted for good. So the command refuses to begin where that
+loses something: without a webhook, fields that the stored version does not declare;
+with one, a conversion that no certificate proves: name its config and certificate
+with -c, or trust it with --unproven.
+
 Managers that applied objects in a version that is about to be removed are moved to
 the stored version as well: without that, their next apply would fail. Name these
 versions with --leaving; versions that are not served any more count among them.
+
+With --fill, objects that lack a field get one, before the schema requires it.
 
 The command is safe beside operators and other writers. An object that the API
 server refuses does not stop the others: it is reported at the end, the exit code
 is 1, and status.storedVersions stays as it is. Run an interrupted migration again.`,
 		Example: `  # What there is to do
-  corollary migrate crontabs.example.com --dry-run
+  corollary migrate crontabs.example.com -c conversion.yaml -c certificate.yaml --dry-run
 
   # Before v1beta1 is removed
-  corollary migrate crontabs.example.com --leaving v1beta1`,
+  corollary migrate crontabs.example.com -c conversion.yaml -c certificate.yaml \
+    --leaving v1beta1 --backup crontabs.tar.zst
+
+  # Before .spec.timeZone is required
+  corollary migrate crontabs.example.com --fill '.spec.timeZone="UTC"'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !strings.Contains(args[0], ".") {
 				return usagef("name one CustomResourceDefinition, such as crontabs.example.com")
@@ -47,20 +70,33 @@ is 1, and status.storedVersions stays as it is. Run an interrupted migration aga
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.rate < 0 {
+				return usagef("--rate %v: it must not be negative; 0 is no limit", o.rate)
+			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args[0])
 		},
 	}
 	flags := cmd.Flags()
+	o.configs.bind(cmd)
 	flags.StringArrayVar(&o.leaving, "leaving", nil, "Version that is about to be removed; may be repeated")
-	flags.StringVar(&o.manager, "field-manager", "corollary-migrate", "Field manager of the requests; it comes to own no field")
+	flags.StringArrayVar(&o.fill, "fill", nil,
+		"PATH=EXPRESSION: objects without that field get the value of the CEL expression over self; may be repeated")
+	flags.StringVar(&o.manager, "field-manager", "corollary-migrate", "Field manager of the requests; it comes to own nothing but what is filled in")
+	flags.StringVar(&o.backup, "backup", "", "First write all objects to this directory or FILE.tar.zst")
+	flags.Float32Var(&o.rate, "rate", 100, "How many objects are rewritten each second at most; 0 is no limit")
+	flags.BoolVar(&o.unproven, "unproven", false, "Begin though the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
 	o.connection.bind(cmd, "")
 	return cmd
 }
 
-func (o *migrateOptions) run(ctx context.Context, crd string) error {
+func (o *migrateOptions) run(ctx context.Context, name string) error {
+	conversions, err := o.conversions()
+	if err != nil {
+		return err
+	}
 	cfg, err := o.connection.rest()
 	if err != nil {
 		return err
@@ -69,25 +105,161 @@ func (o *migrateOptions) run(ctx context.Context, crd string) error {
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	m := &migrate.Migration{Client: client, CRD: crd, FieldManager: o.manager, Leaving: o.leaving}
+	m := &migrate.Migration{
+		Client: client, CRD: name, FieldManager: o.manager, Leaving: o.leaving, Fill: o.fill, Rate: o.rate, Progress: o.progress(),
+	}
 	p, err := m.Plan(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.streams.Out, "%s: %s, stored as %s", crd, count(int(p.Objects), "object"), p.Stored)
-	if len(p.Before) > 0 {
-		fmt.Fprintf(o.streams.Out, "; some may be stored as %s", strings.Join(p.Before, ", "))
+	o.print(name, p)
+	crd, err := definitionOf(ctx, client, name)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintln(o.streams.Out)
-	if leaving := p.Leaving(); len(leaving) > 0 {
-		fmt.Fprintf(o.streams.Out, "managers of %s become managers of %s\n", strings.Join(leaving, ", "), p.Stored)
+	if err := o.lossless(ctx, crd, p, conversions); err != nil {
+		return err
 	}
 	if o.dryRun {
 		return nil
 	}
+	if err := o.save(ctx, cfg, client, name); err != nil {
+		return fmt.Errorf("nothing is migrated, since the backup failed: %w", err)
+	}
 	r, err := m.Run(ctx, p)
+	return o.report(p, r, err)
+}
+
+func (o *migrateOptions) conversions() ([]*config.ConversionFile, error) {
+	if len(o.configs.files) == 0 {
+		return nil, nil
+	}
+	list, problems, err := o.configs.loadConversions(func() IO { return o.streams })
+	return list, refuse(o.streams, problems, err)
+}
+
+func (o *migrateOptions) print(name string, p *migrate.Plan) {
+	out := o.streams.Out
+	fmt.Fprintf(out, "%s: %s, stored as %s", name, count(int(p.Objects), "object"), p.Stored)
+	if len(p.Before) > 0 {
+		fmt.Fprintf(out, "; some may be stored as %s", strings.Join(p.Before, ", "))
+	}
+	fmt.Fprintln(out)
+	if leaving := p.Leaving(); len(leaving) > 0 {
+		fmt.Fprintf(out, "managers of %s become managers of %s\n", strings.Join(leaving, ", "), p.Stored)
+	}
+	if len(o.fill) > 0 {
+		fmt.Fprintf(out, "%s: fields are filled in\n", count(p.Lacking, "object"))
+	}
+	if seconds := float64(p.Objects) / float64(o.rate); o.rate > 0 && seconds >= 1 {
+		fmt.Fprintf(out, "this takes at least %s, at %v objects a second\n", time.Duration(seconds)*time.Second, o.rate)
+	}
+}
+
+// lossless returns an error where objects lose something by being converted for good, unless that is told to be taken.
+func (o *migrateOptions) lossless(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, conversions []*config.ConversionFile,
+) error {
+	if len(p.Before) == 0 {
+		return nil
+	}
+	err := lossless(ctx, crd, p, conversions)
+	if err != nil && o.unproven {
+		fmt.Fprintf(o.streams.Err, "warning: %v\n", err)
+		return nil
+	}
+	return err
+}
+
+func lossless(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, conversions []*config.ConversionFile,
+) error {
+	if c := crd.Spec.Conversion; c == nil || c.Strategy == apiextensionsv1.NoneConverter {
+		var dropped []string
+		for _, before := range p.Before {
+			list, err := crddiff.Dropped(crd, before, p.Stored)
+			if err != nil {
+				return err
+			}
+			for _, change := range list {
+				dropped = append(dropped, before+" "+change.Path)
+			}
+		}
+		if len(dropped) > 0 {
+			return fmt.Errorf("no webhook converts %s, and version %s drops what others have: %s: write a conversion and serve it, or accept the "+
+				"loss with --unproven", crd.Name, p.Stored, strings.Join(dropped, ", "))
+		}
+		return nil
+	}
+	i := slices.IndexFunc(conversions, func(f *config.ConversionFile) bool {
+		return f.For.Group == crd.Spec.Group && f.For.Kind == crd.Spec.Names.Kind
+	})
+	if i < 0 {
+		return fmt.Errorf("a webhook converts %s, and nothing proves that it loses nothing: give the conversion and its certificate with -c, or "+
+			"trust the webhook with --unproven", crd.Name)
+	}
+	c, errs := compileConversion(conversions[i], crd, true)
+	if len(errs) > 0 {
+		return errs
+	}
+	for _, before := range p.Before {
+		if !slices.Contains(append(c.converter.Versions(), conversions[i].Hub), before) {
+			return conversions[i].Errorf("spokes", "add it", "objects may be stored as %s, which it does not convert", before)
+		}
+	}
+	if unproven := c.proven(ctx); unproven != nil {
+		return unproven
+	}
+	return nil
+}
+
+// save takes the backup.
+func (o *migrateOptions) save(ctx context.Context, cfg *rest.Config, client dynamic.Interface, name string) error {
+	if o.backup == "" {
+		fmt.Fprintln(o.streams.Out, "no backup is taken: --backup FILE.tar.zst would")
+		return nil
+	}
+	b := backupOptions{streams: o.streams, crds: []string{name}, output: o.backup}
+	return b.write(ctx, cfg, &backup.Backup{Client: client}, nil)
+}
+
+// progressInterval is how often a migration says how far it is.
+const progressInterval = 10 * time.Second
+
+// progress shows how far a migration is: a line that is written again and again at a terminal, otherwise one from time to time.
+func (o *migrateOptions) progress() func(migrate.Progress) {
+	terminal, last := atTerminal(o.streams.Err), time.Now()
+	interval := progressInterval
+	if terminal {
+		interval = 200 * time.Millisecond
+	}
+	return func(p migrate.Progress) {
+		now := time.Now()
+		if now.Sub(last) < interval && p.Left > 0 {
+			return
+		}
+		last = now
+		const width = 30
+		filled := width * p.Done / max(p.Done+int(p.Left), 1)
+		switch {
+		case terminal && p.Left == 0:
+			fmt.Fprint(o.streams.Err, "\r\x1b[K")
+		case terminal:
+			fmt.Fprintf(o.streams.Err, "\r\x1b[K[%s%s] %d of about %d, %d refused", strings.Repeat("=", filled), strings.Repeat(" ", width-filled),
+				p.Done, p.Done+int(p.Left), p.Refused)
+		case p.Left > 0:
+			fmt.Fprintf(o.streams.Err, "%d of about %d objects, %d refused\n", p.Done, p.Done+int(p.Left), p.Refused)
+		}
+	}
+}
+
+func (o *migrateOptions) report(p *migrate.Plan, r *migrate.Result, err error) error {
 	if r != nil {
-		fmt.Fprintf(o.streams.Out, "%s rewritten, managers of %d changed\n", count(r.Rewritten, "object"), r.Fixed)
+		fmt.Fprintf(o.streams.Out, "%s rewritten, managers of %d changed", count(r.Rewritten, "object"), r.Fixed)
+		if len(o.fill) > 0 {
+			fmt.Fprintf(o.streams.Out, ", fields of %d filled in", r.Filled)
+		}
+		fmt.Fprintln(o.streams.Out)
 		for _, refused := range r.Refusals {
 			fmt.Fprintf(o.streams.Err, "%s: %v\n", refused.Object, refused.Err)
 		}
@@ -96,10 +268,8 @@ func (o *migrateOptions) run(ctx context.Context, crd string) error {
 	case err != nil:
 		return err
 	case len(r.Refusals) > 0:
-		return fmt.Errorf(
-			"%s could not be rewritten: fix them and run the command again; status.storedVersions is unchanged",
-			count(len(r.Refusals), "object"),
-		)
+		return fmt.Errorf("%s could not be rewritten: fix them and run the command again; status.storedVersions is unchanged",
+			count(len(r.Refusals), "object"))
 	}
 	fmt.Fprintf(o.streams.Out, "status.storedVersions is [%s]\n", p.Stored)
 	return nil

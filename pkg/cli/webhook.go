@@ -88,7 +88,12 @@ func (o *runOptions) serveConversions(
 	if err := source.connect(cfg); err != nil {
 		return err
 	}
+	interval := webhook.Interval
+	if o.reload > 0 {
+		interval = min(interval, o.reload)
+	}
 	publisher := &webhook.Publisher{
+		Interval: interval,
 		Find: source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log},
 	}

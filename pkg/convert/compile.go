@@ -19,8 +19,10 @@ import (
 
 // Options are what a conversion is compiled against.
 type Options struct {
-	Kind     schema.GroupKind
-	Versions []*kinds.Version // those that are served
+	Kind schema.GroupKind
+	// Versions of the kind, of which every one that is served must be converted. The API server converts to the others too, for those who
+	// have applied in them.
+	Versions []*kinds.Version
 	// Stored is the version in which objects are stored; empty where that is not known.
 	Stored string
 	// Version is the API server's, whose CEL is spoken; nil for the newest.
@@ -88,7 +90,7 @@ func (c *compiler) converter(config *config.Conversion) *Converter {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.versions)) {
-		if made.spokes[name] == nil && name != made.hub.Name && !c.options.Partial {
+		if made.spokes[name] == nil && name != made.hub.Name && c.versions[name].Served && !c.options.Partial {
 			c.problem("spokes", "version %s is served and is missing: add it, or stop serving it", name)
 		}
 	}
@@ -101,7 +103,7 @@ func (c *compiler) served(path, name string) *kinds.Version {
 	case name == "":
 		c.problem(path, "required value is missing: set one of %s", slices.Sorted(maps.Keys(c.versions)))
 	case v == nil:
-		c.problem(path, "%s does not serve version %q: it serves %s", c.options.Kind, name, slices.Sorted(maps.Keys(c.versions)))
+		c.problem(path, "%s does not have version %q: it has %s", c.options.Kind, name, slices.Sorted(maps.Keys(c.versions)))
 	}
 	return v
 }
@@ -121,7 +123,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 		if !ok {
 			continue
 		}
-		inSpoke, inHub := lookUp(v.Structural, p) != nil, lookUp(hub.Structural, p) != nil
+		inSpoke, inHub := kinds.Field(v.Structural, p) != nil, kinds.Field(hub.Structural, p) != nil
 		if !inSpoke && !inHub {
 			c.problem(where+".path", "neither %s nor %s has %s", v.Name, hub.Name, p)
 		}
@@ -232,10 +234,10 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 
 // pair takes the places of a rule, and returns their schemas.
 func (c *compiler) pair(at, name string, from, to fieldpath.Path, spoke, hub *cover) (s, h *structuralschema.Structural) {
-	if s = lookUp(spoke.schema, from); s == nil {
+	if s = kinds.Field(spoke.schema, from); s == nil {
 		c.problem(at+"."+name, "the spoke does not have %s", from)
 	}
-	if h = lookUp(hub.schema, to); h == nil {
+	if h = kinds.Field(hub.schema, to); h == nil {
 		c.problem(at+".to", "the hub does not have %s", to)
 	}
 	if s == nil || h == nil {
@@ -262,7 +264,7 @@ func (c *compiler) values(at string, there map[string]string) (func(any) (any, b
 
 // constant compiles a default, for the side that has the field.
 func (c *compiler) constant(at string, p fieldpath.Path, r *config.ConversionRule, spoke, hub *cover) (toHub, fromHub operation) {
-	inSpoke, inHub := lookUp(spoke.schema, p) != nil, lookUp(hub.schema, p) != nil
+	inSpoke, inHub := kinds.Field(spoke.schema, p) != nil, kinds.Field(hub.schema, p) != nil
 	switch {
 	case inSpoke == inHub:
 		c.problem(at+".default", "exactly one of the versions must have %s", p)
@@ -330,7 +332,7 @@ func (c *compiler) steps(at string, list []config.ConversionStep, source *kinds.
 		if !ok || err != nil {
 			continue
 		}
-		if lookUp(to.schema, p) == nil {
+		if kinds.Field(to.schema, p) == nil {
 			c.problem(where+".set", "the target version does not have %s", p)
 		}
 		to.take(p, coverComputed)

@@ -39,8 +39,9 @@ func (c *Converter) Versions() []string {
 	return slices.Sorted(maps.Keys(c.spokes))
 }
 
-// Convert converts an object to a version, in place: it must belong to the caller. The object has to be valid in the version that
-// it names, with the fields and defaults that the API server gives it there. After an error the object is of no use.
+// Convert converts an object to a version, in place: it must belong to the caller. The object has the fields and defaults that the API
+// server gives it in the version that it names. Where it lacks fields that are required there, what is computed from them is not set. After
+// an error the object is of no use.
 func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) error {
 	from, err := c.versionOf(obj)
 	if err != nil {
@@ -55,9 +56,9 @@ func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) 
 	if from == to {
 		return nil
 	}
-	b := rules.NewBudget(ctx)
+	p := &pass{ctx: ctx, budget: rules.NewBudget(ctx)}
 	for _, next := range c.route(from, to) {
-		if err := c.hop(obj, from, next, b); err != nil {
+		if err := c.hop(obj, from, next, p); err != nil {
 			return fmt.Errorf("converting from %s to %s: %w", from, next, err)
 		}
 		from = next
@@ -74,24 +75,26 @@ func (c *Converter) route(from, to string) []string {
 }
 
 // hop is one conversion between a spoke and the hub.
-func (c *Converter) hop(obj map[string]any, from, to string, b *rules.Budget) error {
+func (c *Converter) hop(obj map[string]any, from, to string, p *pass) error {
 	s := c.spokes[from]
 	if s == nil {
 		s = c.spokes[to]
 	}
 	if c.preserve == "" || s.exact {
-		return c.carry(obj, from, to, b)
+		return c.carry(obj, from, to, p)
 	}
-	return c.preserving(obj, from, to, b)
+	return c.preserving(obj, from, to, p)
 }
 
 // carry applies the rules alone.
-func (c *Converter) carry(obj map[string]any, from, to string, b *rules.Budget) error {
+func (c *Converter) carry(obj map[string]any, from, to string, p *pass) error {
+	p.source = c.version(from)
 	operations := c.operations(from, to)
-	if err := carryOut(operations, obj, b); err != nil {
+	if err := carryOut(operations, obj, p); err != nil {
 		return err
 	}
 	obj["apiVersion"] = schema.GroupVersion{Group: c.kind.Group, Version: to}.String()
+	c.version(to).Prune(obj) // a server-side apply fails where what a webhook returns has fields that the version does not declare
 	return nil
 }
 

@@ -76,16 +76,6 @@ func (c *cover) entry(p fieldpath.Path) (found *covered, below bool) {
 	return nil, below
 }
 
-// lookUp is the schema of a field; nil where there is none.
-func lookUp(s *structuralschema.Structural, p fieldpath.Path) *structuralschema.Structural {
-	for _, step := range p {
-		if s = member(s, step.Field); s == nil {
-			return nil
-		}
-	}
-	return s
-}
-
 // itemOf is the schema of the items of a list or map of objects; nil for anything else.
 func itemOf(s *structuralschema.Structural) *structuralschema.Structural {
 	switch {
@@ -124,7 +114,7 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 		if len(above) == 0 && !own.item && len(p) == 1 && slices.Contains(head, name) {
 			continue
 		}
-		mine, theirs := member(s, name), member(o, name)
+		mine, theirs := kinds.Member(s, name), kinds.Member(o, name)
 		e, below := own.entry(p)
 		switch {
 		case e != nil:
@@ -176,7 +166,7 @@ func (c *comparison) covered(other *cover, side int, e *covered, mine *structura
 	if side == 1 {
 		return // the spoke's side has done it
 	}
-	theirs := lookUp(other.schema, e.other)
+	theirs := kinds.Field(other.schema, e.other)
 	where := slices.Concat(above, e.path)
 	switch e.by {
 	case "wrap":
@@ -209,7 +199,7 @@ func (c *comparison) same(p fieldpath.Path, s, h *structuralschema.Structural, a
 	}
 	c.exact = c.exact && sameAlone(s, h)
 	for _, name := range slices.Sorted(maps.Keys(unionOf(s.Properties, h.Properties))) {
-		mine, theirs := member(s, name), member(h, name)
+		mine, theirs := kinds.Member(s, name), kinds.Member(h, name)
 		switch at := p.Child(name); {
 		case mine == nil:
 			c.missing(1, at, above)

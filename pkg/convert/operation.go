@@ -1,32 +1,50 @@
 package convert
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
+
+// pass is one conversion of one object.
+type pass struct {
+	ctx    context.Context //nolint:containedctx // a pass lives as long as the call
+	budget *rules.Budget
+	source *kinds.Version
+}
+
+// isPartial tells an object that lacks what its version requires. A server-side apply has the API server convert what is left of an
+// object without the fields of one manager.
+func (p *pass) isPartial(obj map[string]any) bool {
+	whole := runtime.DeepCopyJSON(obj)
+	p.source.Coerce(whole)
+	return len(p.source.Validate(p.ctx, whole)) > 0
+}
 
 // operation is one step of one direction. All operations of a direction read before the first one writes, so that each sees the
 // object as it was, without a copy of it.
 type operation interface {
 	// read returns what is to be written; ok is false where there is nothing.
-	read(obj map[string]any, b *rules.Budget) (value any, ok bool, err error)
+	read(obj map[string]any, p *pass) (value any, ok bool, err error)
 	// clear removes what is not at its old place any more.
 	clear(obj map[string]any)
 	// write puts a value that read returned to its new place. Without one it is not called.
-	write(obj map[string]any, value any, b *rules.Budget) error
+	write(obj map[string]any, value any, p *pass) error
 }
 
 // carryOut applies operations to an object, in place.
-func carryOut(operations []operation, obj map[string]any, b *rules.Budget) error {
+func carryOut(operations []operation, obj map[string]any, p *pass) error {
 	values := make([]any, len(operations))
 	found := make([]bool, len(operations))
 	for i, o := range operations {
 		var err error
-		if values[i], found[i], err = o.read(obj, b); err != nil {
+		if values[i], found[i], err = o.read(obj, p); err != nil {
 			return err
 		}
 	}
@@ -35,7 +53,7 @@ func carryOut(operations []operation, obj map[string]any, b *rules.Budget) error
 	}
 	for i, o := range operations {
 		if found[i] {
-			if err := o.write(obj, values[i], b); err != nil {
+			if err := o.write(obj, values[i], p); err != nil {
 				return err
 			}
 		}
@@ -49,7 +67,7 @@ type transfer struct {
 	change   func(any) (value any, ok bool) // nil: it stays as it is
 }
 
-func (t *transfer) read(obj map[string]any, _ *rules.Budget) (any, bool, error) {
+func (t *transfer) read(obj map[string]any, _ *pass) (any, bool, error) {
 	value, ok := fieldpath.Get(obj, t.from)
 	if ok && t.change != nil {
 		value, ok = t.change(value)
@@ -59,7 +77,7 @@ func (t *transfer) read(obj map[string]any, _ *rules.Budget) (any, bool, error) 
 
 func (t *transfer) clear(obj map[string]any) { fieldpath.Remove(obj, t.from) }
 
-func (t *transfer) write(obj map[string]any, value any, _ *rules.Budget) error {
+func (t *transfer) write(obj map[string]any, value any, _ *pass) error {
 	return fieldpath.Set(obj, t.to, value)
 }
 
@@ -101,13 +119,13 @@ type constant struct {
 	value any
 }
 
-func (c *constant) read(obj map[string]any, _ *rules.Budget) (any, bool, error) {
+func (c *constant) read(obj map[string]any, _ *pass) (any, bool, error) {
 	return c.value, true, nil
 }
 
 func (c *constant) clear(map[string]any) {}
 
-func (c *constant) write(obj map[string]any, value any, _ *rules.Budget) error {
+func (c *constant) write(obj map[string]any, value any, _ *pass) error {
 	if _, ok := fieldpath.Get(obj, c.at); ok {
 		return nil
 	}
@@ -117,11 +135,11 @@ func (c *constant) write(obj map[string]any, value any, _ *rules.Budget) error {
 // removal removes a field.
 type removal struct{ at fieldpath.Path }
 
-func (r *removal) read(map[string]any, *rules.Budget) (any, bool, error) { return nil, true, nil }
+func (r *removal) read(map[string]any, *pass) (any, bool, error) { return nil, true, nil }
 
 func (r *removal) clear(map[string]any) {}
 
-func (r *removal) write(obj map[string]any, _ any, _ *rules.Budget) error {
+func (r *removal) write(obj map[string]any, _ any, _ *pass) error {
 	fieldpath.Remove(obj, r.at)
 	return nil
 }
@@ -132,8 +150,11 @@ type computed struct {
 	program *rules.Program
 }
 
-func (c *computed) read(obj map[string]any, b *rules.Budget) (any, bool, error) {
-	value, err := c.program.Eval(rules.Vars{Self: obj}, b)
+func (c *computed) read(obj map[string]any, p *pass) (any, bool, error) {
+	value, err := c.program.Eval(rules.Vars{Self: obj}, p.budget)
+	if failure := (*rules.EvalError)(nil); errors.As(err, &failure) && failure.LacksField() && p.isPartial(obj) {
+		return nil, false, nil
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("set %s: %w", c.at, err)
 	}
@@ -142,7 +163,7 @@ func (c *computed) read(obj map[string]any, b *rules.Budget) (any, bool, error) 
 
 func (c *computed) clear(map[string]any) {}
 
-func (c *computed) write(obj map[string]any, value any, _ *rules.Budget) error {
+func (c *computed) write(obj map[string]any, value any, _ *pass) error {
 	return fieldpath.Set(obj, c.at, value)
 }
 
@@ -152,12 +173,12 @@ type each struct {
 	operations []operation
 }
 
-func (e *each) write(obj map[string]any, value any, b *rules.Budget) error {
+func (e *each) write(obj map[string]any, value any, p *pass) error {
 	switch items := value.(type) {
 	case []any:
 		for i := range items {
 			if item, ok := items[i].(map[string]any); ok {
-				if err := carryOut(e.operations, item, b); err != nil {
+				if err := carryOut(e.operations, item, p); err != nil {
 					return fmt.Errorf("%s[%d]: %w", e.from, i, err)
 				}
 			}
@@ -165,11 +186,11 @@ func (e *each) write(obj map[string]any, value any, b *rules.Budget) error {
 	case map[string]any:
 		for key := range items {
 			if item, ok := items[key].(map[string]any); ok {
-				if err := carryOut(e.operations, item, b); err != nil {
+				if err := carryOut(e.operations, item, p); err != nil {
 					return fmt.Errorf("%s[%q]: %w", e.from, key, err)
 				}
 			}
 		}
 	}
-	return e.transfer.write(obj, value, b)
+	return e.transfer.write(obj, value, p)
 }

@@ -9,6 +9,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // place is a path in an object: strings are fields, maps[string]any the keys of a list's item.
@@ -184,7 +185,7 @@ func (d *differ) compare(at place, is, was any, s *structuralschema.Structural) 
 	case map[string]any:
 		if back, ok := was.(map[string]any); ok {
 			for _, key := range slices.Sorted(maps.Keys(union(is, back))) {
-				d.field(at.child(key), is, back, key, member(s, key))
+				d.field(at.child(key), is, back, key, kinds.Member(s, key))
 			}
 			return
 		}
@@ -217,20 +218,6 @@ func (d *differ) items(at place, is, back []any, s *structuralschema.Structural)
 		d.compare(at.child(keys[i]), is[i], back[i], s.Items)
 	}
 	return true
-}
-
-// member is the schema of a map's key; nil where there is none.
-func member(s *structuralschema.Structural, key string) *structuralschema.Structural {
-	if s == nil {
-		return nil
-	}
-	if property, ok := s.Properties[key]; ok {
-		return &property
-	}
-	if s.AdditionalProperties != nil {
-		return s.AdditionalProperties.Structural
-	}
-	return nil
 }
 
 // field is the place without the keys of items: .spec.workers.image.

@@ -11,7 +11,6 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // maxPreserved bounds what the annotation takes of the 256 KiB that an object's annotations have together.
@@ -46,14 +45,13 @@ type keptField struct {
 
 // preserving applies the rules and has what would not survive travel in the annotation; what travels there for the target version
 // is put back, unless it was changed since, or would make the object invalid.
-func (c *Converter) preserving(obj map[string]any, from, to string, b *rules.Budget) error {
+func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) error {
 	source, target := c.version(from), c.version(to)
 	all := c.takeKept(obj)
 	before := runtime.DeepCopyJSON(obj)
-	if err := c.carry(obj, from, to, b); err != nil {
+	if err := c.carry(obj, from, to, p); err != nil {
 		return err
 	}
-	target.Coerce(obj)
 	if mine := all[to]; mine != nil {
 		if mine.TooLarge {
 			return errWasTooLarge
@@ -63,7 +61,8 @@ func (c *Converter) preserving(obj map[string]any, from, to string, b *rules.Bud
 	delete(all, to)
 
 	back := runtime.DeepCopyJSON(obj)
-	if err := c.carry(back, to, from, b); err != nil {
+	target.Coerce(back) // as the API server does before it asks for the way back
+	if err := c.carry(back, to, from, p); err != nil {
 		return err
 	}
 	source.Coerce(back)
@@ -76,9 +75,10 @@ func (c *Converter) preserving(obj map[string]any, from, to string, b *rules.Bud
 
 // putBack restores fields that nobody has changed since, if the object is as valid with them as it is without.
 func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Version) {
-	restored := runtime.DeepCopyJSON(obj)
+	coerced, restored := runtime.DeepCopyJSON(obj), runtime.DeepCopyJSON(obj)
+	target.Coerce(coerced)
 	for _, f := range mine.Fields {
-		now, ok := f.Path.get(restored)
+		now, ok := f.Path.get(coerced)
 		if unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was); !unchanged {
 			continue
 		}
@@ -88,8 +88,9 @@ func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Versio
 			f.Path.set(restored, f.Is)
 		}
 	}
-	target.Coerce(restored)
-	if ctx := context.TODO(); len(target.Validate(ctx, restored)) == 0 || len(target.Validate(ctx, obj)) > 0 {
+	put := runtime.DeepCopyJSON(restored)
+	target.Coerce(put)
+	if ctx := context.TODO(); len(target.Validate(ctx, put)) == 0 || len(target.Validate(ctx, coerced)) > 0 {
 		clear(obj)
 		maps.Copy(obj, restored)
 	}

@@ -46,7 +46,7 @@ func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path,
 			if len(at) == 0 && !item && slices.Contains(head, name) {
 				continue
 			}
-			mine, theirs, p := member(s, name), member(h, name), at.Child(name)
+			mine, theirs, p := kinds.Member(s, name), kinds.Member(h, name), at.Child(name)
 			switch {
 			case theirs == nil:
 				left = append(left, field{p, mine})
@@ -228,7 +228,7 @@ func nested(list []field) []field {
 func (f field) inner() []field {
 	var inner []field
 	for _, name := range sortedKeys(f.schema.Properties) {
-		inner = append(inner, field{f.path.Child(name), member(f.schema, name)})
+		inner = append(inner, field{f.path.Child(name), kinds.Member(f.schema, name)})
 	}
 	return inner
 }
@@ -239,7 +239,7 @@ func sameShape(a, b *structuralschema.Structural) bool {
 		return false
 	}
 	for name := range a.Properties {
-		if member(b, name) == nil || !sameShape(member(a, name), member(b, name)) {
+		if kinds.Member(b, name) == nil || !sameShape(kinds.Member(a, name), kinds.Member(b, name)) {
 			return false
 		}
 	}

@@ -59,18 +59,16 @@ type differ struct {
 func diff(from, to *definition) ([]Change, error) {
 	d := &differ{old: from, new: to, schemas: map[bool]map[string]*kinds.Version{}}
 	for isNew, definition := range map[bool]*definition{false: from, true: to} {
-		all := definition.DeepCopy()
 		storage := 0
-		for i := range all.Spec.Versions {
-			if all.Spec.Versions[i].Storage {
+		for _, v := range definition.Spec.Versions {
+			if v.Storage {
 				storage++
 			}
-			all.Spec.Versions[i].Served = true // versions that are not served are stored all the same
 		}
 		if storage != 1 {
 			return nil, fmt.Errorf("%s: spec.versions has %d versions with storage: true: exactly one must have it", definition.Name, storage)
 		}
-		versions, err := kinds.Versions(all)
+		versions, err := kinds.Versions(definition)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", definition.Name, err)
 		}
@@ -345,6 +343,28 @@ func (d *differ) apart() {
 			d.add(v.Name, "spec.versions", Compatible, "the version is new and has the schema of "+target, "")
 		}
 	}
+}
+
+// Dropped lists the fields that objects stored in a version lose when they are written in another one without a conversion.
+func Dropped(crd *apiextensionsv1.CustomResourceDefinition, from, to string) ([]Change, error) {
+	versions, err := kinds.Versions(crd)
+	if err != nil {
+		return nil, err
+	}
+	schemas := map[string]*kinds.Version{}
+	for _, v := range versions {
+		schemas[v.Name] = v
+	}
+	if schemas[from] == nil || schemas[to] == nil {
+		return nil, fmt.Errorf("%s has no version %s or no version %s", crd.Name, from, to)
+	}
+	var dropped []Change
+	for _, l := range losses(schemas[from].Structural, schemas[to].Structural) {
+		if l.level == Conversion {
+			dropped = append(dropped, Change{CRD: crd.Name, Version: to, Path: l.path, Level: l.level, Reason: l.what, Fix: l.fix})
+		}
+	}
+	return dropped, nil
 }
 
 // between reports what is lost from one version to another one, and was not before.

@@ -17,6 +17,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // Version is one version of a custom kind: what the API server makes of its schema.
@@ -24,25 +26,21 @@ type Version struct {
 	Name       string
 	Structural *structuralschema.Structural
 	// Schema is the same in the form of OpenAPI.
-	Schema    *spec.Schema
-	HasStatus bool
+	Schema            *spec.Schema
+	Served, HasStatus bool
 
 	validator       crdvalidation.SchemaValidator
 	statusValidator crdvalidation.SchemaValidator // nil if the schema has no status
 	rules           *cel.Validator                // nil without x-kubernetes-validations
 }
 
-// Versions are the versions that a CustomResourceDefinition serves.
+// Versions are the versions of a CustomResourceDefinition. Objects can be stored, and applied, in those too that are not served.
 func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error) {
 	var versions []*Version
 	for i := range crd.Spec.Versions {
-		v := &crd.Spec.Versions[i]
-		if !v.Served {
-			continue
-		}
-		read, err := readVersion(v)
+		read, err := readVersion(&crd.Spec.Versions[i])
 		if err != nil {
-			return nil, fmt.Errorf("reading the schema of version %s: %w", v.Name, err)
+			return nil, fmt.Errorf("reading the schema of version %s: %w", crd.Spec.Versions[i].Name, err)
 		}
 		versions = append(versions, read)
 	}
@@ -54,7 +52,7 @@ func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, 
 	if err != nil {
 		return nil, err
 	}
-	read := &Version{Name: v.Name, Structural: s, HasStatus: v.Subresources != nil && v.Subresources.Status != nil,
+	read := &Version{Name: v.Name, Structural: s, Served: v.Served, HasStatus: v.Subresources != nil && v.Subresources.Status != nil,
 		Schema: tidy(s.DeepCopy().ToKubeOpenAPI())} // of a copy: pruning changes the defaults in place
 	if err := defaulting.PruneDefaults(s); err != nil {
 		return nil, err
@@ -70,6 +68,33 @@ func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, 
 	read.rules = cel.NewValidator(s, true, celconfig.PerCallLimit)
 	return read, nil
 }
+
+// Field is the schema of a field below another one; nil where there is none. The path names fields only.
+func Field(s *structuralschema.Structural, path fieldpath.Path) *structuralschema.Structural {
+	for _, step := range path {
+		if s = Member(s, step.Field); s == nil {
+			return nil
+		}
+	}
+	return s
+}
+
+// Member is the schema of a key of an object or map; nil where there is none.
+func Member(s *structuralschema.Structural, key string) *structuralschema.Structural {
+	if s == nil {
+		return nil
+	}
+	if property, ok := s.Properties[key]; ok {
+		return &property
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}
+
+// Prune drops fields that are not declared.
+func (v *Version) Prune(obj map[string]any) { pruning.Prune(obj, v.Structural, true) }
 
 // Coerce brings an object's content into the form in which the API server serves it: fields that are not declared are dropped, and
 // defaults are filled in. It returns the paths of what was dropped.

@@ -2,6 +2,7 @@ package memcluster
 
 import (
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -37,9 +38,10 @@ func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructure
 		return nil, nil, err
 	}
 	var resources []*resource
-	for i, k := range served {
+	for _, k := range served {
+		version := slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == k.GVR.Version })
 		resources = append(resources, &resource{Kind: *k, singular: crd.Spec.Names.Singular, list: crd.Spec.Names.ListKind,
-			custom: versions[i], versions: versions, managers: map[string]*managedfields.FieldManager{}})
+			custom: versions[version], versions: versions, managers: map[string]*managedfields.FieldManager{}})
 	}
 	setEstablished(crd, now)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)

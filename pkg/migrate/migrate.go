@@ -14,24 +14,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // definitions are the CustomResourceDefinitions.
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// pageSize is how many objects are listed at once.
-const pageSize = 500
+const (
+	// pageSize is how many objects are listed at once.
+	pageSize = 500
+	// tries is how often an object is written that others write too.
+	tries = 10
+)
 
 // Migration rewrites the objects of one kind.
 type Migration struct {
 	Client dynamic.Interface
 	// CRD is the name of the CustomResourceDefinition.
 	CRD string
-	// FieldManager makes the requests; it comes to own nothing.
+	// FieldManager makes the requests; it comes to own nothing but what is filled in.
 	FieldManager string
 	// Leaving are versions that are about to be removed: managedFields must not name them any more. Versions that are not served count
 	// among them.
 	Leaving []string
+	// Fill are PATH=EXPRESSION, each a field of the stored version that objects without it get, and a CEL expression over self. The fields
+	// belong to FieldManager then.
+	Fill []string
+	// Rate is how many objects are rewritten each second at most; 0: as many as the API server takes.
+	Rate float32
 	// Progress is called after each object; nil for nobody.
 	Progress func(Progress)
 }
@@ -44,7 +56,10 @@ type Plan struct {
 	Before []string
 	// Objects is how many there are, as the API server estimates it.
 	Objects int64
+	// Lacking is how many objects lack a field that is to be filled in.
+	Lacking int
 
+	fills      []fill
 	generation int64
 	resource   schema.GroupVersionResource
 	leaving    []string
@@ -52,7 +67,9 @@ type Plan struct {
 
 // Progress is how far a migration is.
 type Progress struct {
-	Done, Rewritten, Fixed, Refused int
+	Done, Rewritten, Refused int
+	// Fixed objects have other managedFields, Filled ones another field.
+	Fixed, Filled int
 	// Left is how many are left by the API server's estimate.
 	Left int64
 }
@@ -119,7 +136,15 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	if left := page.GetRemainingItemCount(); left != nil {
 		p.Objects += *left
 	}
-	return p, nil
+	versions, err := kinds.Versions(crd)
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", m.CRD, err)
+	}
+	stored := versions[slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == p.Stored })]
+	if p.fills, err = fills(m.Fill, stored); err != nil {
+		return nil, err
+	}
+	return p, m.survey(ctx, p)
 }
 
 func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -139,39 +164,51 @@ func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomReso
 // none was. A migration that was interrupted is run again from its beginning.
 func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	r := &Result{}
-	objects := m.Client.Resource(p.resource)
+	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
+	if m.Rate > 0 {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(m.Rate, 1)
+	}
+	err := m.each(ctx, p, func(u *unstructured.Unstructured, left int64) {
+		if limiter.Wait(ctx) != nil {
+			return
+		}
+		m.object(ctx, p, u, r)
+		if r.Left = left; m.Progress != nil && ctx.Err() == nil {
+			m.Progress(r.Progress)
+		}
+	})
+	if err != nil || len(r.Refusals) > 0 {
+		return r, err
+	}
+	return r, m.trim(ctx, p, r)
+}
+
+// each pages through the objects. left is how many come after that one, by the API server's estimate.
+func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64)) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		page, err := objects.List(ctx, options)
+		page, err := m.Client.Resource(p.resource).List(ctx, options)
 		switch {
 		case apierrors.IsResourceExpired(err) && continueToken(err) != "":
 			options.Continue = continueToken(err) // which goes on at the newest state, behind the last page
 			continue
 		case err != nil:
-			return r, fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
+			return fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
+		}
+		left := int64(len(page.Items))
+		if behind := page.GetRemainingItemCount(); behind != nil {
+			left += *behind
 		}
 		for i := range page.Items {
-			m.object(ctx, p, &page.Items[i], r)
-			if ctx.Err() != nil {
-				return r, ctx.Err()
-			}
-			if left := page.GetRemainingItemCount(); left != nil {
-				r.Left = *left + int64(len(page.Items)-i-1)
-			} else {
-				r.Left = int64(len(page.Items) - i - 1)
-			}
-			if m.Progress != nil {
-				m.Progress(r.Progress)
+			left--
+			if visit(&page.Items[i], left); ctx.Err() != nil {
+				return ctx.Err()
 			}
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			break
+			return nil
 		}
 	}
-	if len(r.Refusals) > 0 {
-		return r, nil
-	}
-	return r, m.trim(ctx, p, r)
 }
 
 func continueToken(err error) string {
@@ -185,20 +222,26 @@ func continueToken(err error) string {
 // object rewrites one object. Another writer that was faster has rewritten it.
 func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstructured, r *Result) {
 	r.Done++
-	fixed, err := m.fixManagers(ctx, p, u)
-	if err == nil && !fixed {
+	u, filled, err := m.fill(ctx, p, u)
+	fixed := false
+	if err == nil {
+		fixed, err = m.fixManagers(ctx, p, u)
+	}
+	if err == nil && !filled && !fixed {
 		err = m.rewrite(ctx, p, u)
+	}
+	if filled {
+		r.Filled++
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		r.Refused++
 		r.Refusals = append(r.Refusals, Refusal{types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, err})
-	case fixed:
-		r.Fixed++
-		r.Rewritten++
 	default:
-		r.Rewritten++
+		if r.Rewritten++; fixed {
+			r.Fixed++
+		}
 	}
 }
 
@@ -221,7 +264,6 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 // fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once
 // they are gone, and a patch would take all managedFields off. It returns whether the object was written.
 func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (bool, error) {
-	const tries = 10
 	for try := 0; ; try++ {
 		patch, err := managersPatch(u, p)
 		if patch == nil || err != nil {

@@ -55,13 +55,18 @@ func (e *EvalError) Error() string {
 	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.Problem)
 }
 
+const noSuchKey = "no such key"
+
+// LacksField tells that the expression reads a field that the object does not have.
+func (e *EvalError) LacksField() bool { return strings.HasPrefix(e.Problem, noSuchKey) }
+
 // Redacted is the error without the values that the problem quotes.
 func (e *EvalError) Redacted() string {
 	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.kind())
 }
 
 // quotesNothing are the beginnings of problems that quote no value; what follows them may be one.
-var quotesNothing = []string{"no such key", "no such overload", "no such attribute", "no such field", "index out of bounds",
+var quotesNothing = []string{noSuchKey, "no such overload", "no such attribute", "no such field", "index out of bounds",
 	"divide by zero", "division by zero",
 	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
 	"invalid argument", "duplicate key", "optional.none() dereference"}

@@ -33,6 +33,19 @@ type Served struct {
 	CRD          *apiextensionsv1.CustomResourceDefinition
 }
 
+// Interval is how often conversions and definitions are looked at, unless configs are reloaded more often.
+const Interval = 10 * time.Second
+
+// isSingle tells whether nothing is left to be converted.
+func (s *Served) isSingle() bool { return len(s.CRD.Spec.Versions) == 1 }
+
+func (s *Served) samples(ctx context.Context) []convert.Sample {
+	if s.isSingle() {
+		return nil
+	}
+	return s.Converter.Samples(ctx)
+}
+
 // Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes it out
 // once a definition has a single version: before that, reads depend on it.
 type Publisher struct {
@@ -43,7 +56,7 @@ type Publisher struct {
 	Certificates *Certificates
 	// Leads tells whether this process may write.
 	Leads func() bool
-	// Interval is how often everything is looked at; 10 seconds by default.
+	// Interval is how often everything is looked at.
 	Interval time.Duration
 	Log      logr.Logger
 
@@ -61,9 +74,6 @@ func (p *Publisher) Converter(kind schema.GroupKind) *convert.Converter {
 
 // Start works until ctx is done.
 func (p *Publisher) Start(ctx context.Context) error {
-	if p.Interval == 0 {
-		p.Interval = 10 * time.Second
-	}
 	ticker := time.NewTicker(p.Interval)
 	defer ticker.Stop()
 	for {
@@ -101,7 +111,7 @@ func (p *Publisher) tick(ctx context.Context) error {
 	for _, s := range served {
 		if s.Converter != nil {
 			p.converters.Store(s.Kind, s.Converter)
-		} else if p.Converter(s.Kind) == nil && p.Endpoint.isIn(s.CRD) {
+		} else if p.Converter(s.Kind) == nil && !s.isSingle() && p.Endpoint.isIn(s.CRD) {
 			unanswered = fmt.Sprintf("CustomResourceDefinition %s names this webhook, and its conversion cannot be served: see the log", s.CRD.Name)
 		}
 	}
@@ -111,7 +121,7 @@ func (p *Publisher) tick(ctx context.Context) error {
 	}
 	p.unready.Store(&unanswered)
 	for _, s := range served {
-		if s.Converter == nil {
+		if s.Converter == nil && !s.isSingle() {
 			published.WithLabelValues(s.CRD.Name).Set(0)
 			continue
 		}
@@ -151,7 +161,7 @@ func trusted(served []Served) []byte {
 func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	trust := p.Certificates.Trust()
 	wanted := p.Endpoint.conversion(trust)
-	if len(s.CRD.Spec.Versions) == 1 {
+	if s.isSingle() {
 		wanted = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
 	}
 	if same(s.CRD.Spec.Conversion, wanted) {
@@ -160,7 +170,7 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	if !leads {
 		return nil
 	}
-	for _, sample := range s.Converter.Samples(ctx) {
+	for _, sample := range s.samples(ctx) {
 		if err := p.Endpoint.answers(ctx, trust, sample.To, sample.Object); err != nil {
 			return fmt.Errorf("CustomResourceDefinition %s: spec.conversion is left as it is: %w", s.CRD.Name, err)
 		}
