@@ -83,7 +83,12 @@ is 1, and status.storedVersions stays as it is. Run an interrupted migration aga
 	flags.StringArrayVar(&o.leaving, "leaving", nil, "Version that is about to be removed; may be repeated")
 	flags.StringArrayVar(&o.fill, "fill", nil,
 		"PATH=EXPRESSION: objects without that field get the value of the CEL expression over self; may be repeated")
-	flags.StringVar(&o.manager, "field-manager", "corollary-migrate", "Field manager of the requests; it comes to own nothing but what is filled in")
+	flags.StringVar(
+		&o.manager,
+		"field-manager",
+		"corollary-migrate",
+		"Field manager of the requests; it comes to own nothing but what is filled in",
+	)
 	flags.StringVar(&o.backup, "backup", "", "First write all objects to this directory or FILE.tar.zst")
 	flags.Float32Var(&o.rate, "rate", 100, "How many objects are rewritten each second at most; 0 is no limit")
 	flags.BoolVar(&o.unproven, "unproven", false, "Begin though the conversion is not proven, or loses something")

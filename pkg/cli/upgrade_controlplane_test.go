@@ -93,8 +93,8 @@ func (w *upgrade) configure(hub string) {
 	w.t.Helper()
 	crd := filepath.Join(w.t.TempDir(), "crd.yaml")
 	older := map[string]string{"v1beta2": "v1beta1", "v1": "v1beta2"}[hub]
-	conversion := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Conversion\nmetadata: {name: crontabs}\nfor: {group: %[1]s, kind: CronTab}\n"+
-		"fieldManager: crontabs.%[1]s\nhub: %[2]s\nspokes:%[3]s", w.group, hub, walkConversions[hub])
+	conversion := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Conversion\nmetadata: {name: crontabs}\n"+
+		"for: {group: %[1]s, kind: CronTab}\nfieldManager: crontabs.%[1]s\nhub: %[2]s\nspokes:%[3]s", w.group, hub, walkConversions[hub])
 	for name, text := range map[string]string{crd: w.definition(older + "! " + hub), w.file("conversion.yaml"): conversion} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			w.t.Fatal(err)
@@ -176,13 +176,46 @@ func (w *upgrade) object(client string) string {
 
 func (w *upgrade) migrate() {
 	w.t.Helper()
+	if code, out := run(w.t, "migrate", "crontabs."+w.group, "--kubeconfig", testkit.Kubeconfig(w.t), "--dry-run"); len(w.stored(w.t)) > 1 &&
+		(code == 0 || !strings.Contains(out, "nothing proves that it loses nothing")) {
+		w.t.Fatalf("without a certificate: exit code %d\n%s", code, out)
+	}
 	testkit.Eventually(w.t, patience, func() (bool, string) {
 		code, out := run(w.t, "migrate", "crontabs."+w.group, "-c", w.dir, "--kubeconfig", testkit.Kubeconfig(w.t))
 		return code == 0, out
 	})
-	versions, _, _ := unstructured.NestedStringSlice(testkit.Get(w.t, definitions, "", "crontabs."+w.group).Object, "status", "storedVersions")
-	if len(versions) != 1 {
-		w.t.Fatalf("%s: stored are %v", w.state, versions)
+	if stored := w.stored(w.t); len(stored) != 1 {
+		w.t.Fatalf("%s: stored are %v", w.state, stored)
+	}
+}
+
+func (c *cronTabs) stored(t *testing.T) []string {
+	t.Helper()
+	versions, _, _ := unstructured.NestedStringSlice(testkit.Get(t, definitions, "", "crontabs."+c.group).Object, "status", "storedVersions")
+	return versions
+}
+
+// TestMigrateKeepsWhatNobodyConverts: without a webhook, a version that declares less would drop the rest for good.
+func TestMigrateKeepsWhatNobodyConverts(t *testing.T) {
+	t.Parallel()
+	c := newCronTabs(t)
+	c.apply(t, "a", "example.com:80")
+	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+		for i, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
+			v.(map[string]any)["storage"] = i == 1
+		}
+	})
+	testkit.Eventually(t, patience, func() (bool, string) { return len(c.stored(t)) == 2, "v1 is not stored yet" })
+	arguments := []string{"migrate", "crontabs." + c.group, "--kubeconfig", testkit.Kubeconfig(t)}
+	code, out := run(t, arguments...)
+	if want := "version v1 drops what others have: v1beta1 .spec.hostPort:"; code != 1 || !strings.Contains(out, want) {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	if stored := c.stored(t); len(stored) != 2 {
+		t.Errorf("stored are %v", stored)
+	}
+	if code, out = run(t, append(arguments, "--unproven")...); code != 0 || !strings.Contains(out, "warning: ") {
+		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
 
@@ -190,7 +223,7 @@ func (w *upgrade) migrate() {
 // apply in every version that is served, those too that began with one that is gone; nothing that they apply is lost.
 func TestUpgradeAndBack(t *testing.T) {
 	t.Parallel()
-	w := &upgrade{cronTabs: newCronTabs(t), t: t, address: testkit.FreeAddress(t), 
+	w := &upgrade{cronTabs: newCronTabs(t), t: t, address: testkit.FreeAddress(t),
 		clients: map[string]string{"first": "v1beta1", "follower": "v1beta1"}}
 	w.configure("v1beta2")
 	w.restart()

@@ -94,7 +94,7 @@ func (o *runOptions) serveConversions(
 	}
 	publisher := &webhook.Publisher{
 		Interval: interval,
-		Find: source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
+		Find:     source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log},
 	}
 	server, err := o.webhook.server(publisher)

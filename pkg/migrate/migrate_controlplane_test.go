@@ -229,3 +229,49 @@ func TestMigrateRefused(t *testing.T) {
 		return err == nil && r.Trimmed, fmt.Sprint(r, err)
 	})
 }
+
+// Objects that lack a field get it, others keep theirs; where it cannot be computed for one, nothing is written.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1!")
+	for _, object := range [][3]string{{"lacking", "a", "1"}, {"having", "b", "mine"}} {
+		if err := k.apply("v1", "owner", object[0], object[1], object[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	specs := func() string {
+		return fmt.Sprint(
+			testkit.Get(t, k.resource("v1"), k.ns, "lacking").Object["spec"],
+			testkit.Get(t, k.resource("v1"), k.ns, "having").Object["spec"],
+		)
+	}
+	for _, row := range []struct{ reason, fill, want string }{
+		{"an object lacks what is read", ".spec.b=self.spec.other", "self.spec has no field other"},
+		{"the expression fails for one object", ".spec.b=string(1 / (int(self.spec.a) - 1))", "/lacking: .spec.b: "},
+		{"the version does not have the field", ".spec.c='x'", "version v1 does not have .spec.c"},
+		{"it is another subresource", ".status.b='x'", "cannot be filled in"},
+		{"the path goes through a string", ".spec.a.b='x'", "version v1 does not have .spec.a.b"},
+		{"no expression", ".spec.b", "it must be PATH=EXPRESSION"},
+	} {
+		m := k.migration(testkit.Dynamic(t))
+		m.Fill = []string{row.fill}
+		if _, err := m.Plan(t.Context()); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: the error is %v", row.reason, err)
+		}
+	}
+	if got := specs(); got != "map[a:1] map[b:mine]" {
+		t.Fatalf("the objects are %s", got)
+	}
+	m := k.migration(testkit.Dynamic(t))
+	m.Fill = []string{".spec.b=self.spec.a + '!'"}
+	p, err := m.Plan(t.Context())
+	if err != nil || p.Lacking != 1 {
+		t.Fatalf("the plan is %+v: %v", p, err)
+	}
+	if r, err := m.Run(t.Context(), p); err != nil || r.Filled != 1 || r.Rewritten != 2 {
+		t.Fatalf("the result is %+v: %v", r, err)
+	}
+	if got := specs(); got != "map[a:1 b:1!] map[b:mine]" {
+		t.Errorf("the objects are %s", got)
+	}
+}
