@@ -47,7 +47,7 @@ func casesIn(arg string) ([]string, error) {
 		return nil, fmt.Errorf("looking for cases: %w", err)
 	}
 	if !info.IsDir() {
-		return []string{arg}, nil // what it is, reading it tells
+		return []string{arg}, nil // read checks what it is
 	}
 	var paths []string
 	err = filepath.WalkDir(arg, func(path string, entry fs.DirEntry, err error) error {

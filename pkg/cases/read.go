@@ -63,7 +63,7 @@ var (
 	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
 )
 
-// read reads a case file. Every problem is told at once, each with file and line.
+// read reads a case file. All problems are returned, each with file and line.
 func read(path string) (*testCase, []error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *testCase) decode() (map[string]any, error) {
 	return values, nil
 }
 
-// head tells whether a file says of itself that it is a case, and if not, what it should say.
+// head reports whether a file is a case by its apiVersion and kind, and if not, what they should be.
 func head(values map[string]any) (bool, string) {
 	if values["apiVersion"] == config.APIVersion && values["kind"] == Kind {
 		return true, ""

@@ -8,33 +8,33 @@ import (
 
 // Runner runs cases. It is not safe for concurrent use: configs are compiled once for all.
 type Runner struct {
-	// Configs are files and directories with the configs of cases that name none; where there are none either, a case is
-	// about the nearest file called NearestConfig, from its folder upward.
+	// Configs are files and directories with the configs of cases that name none; if there are none either, a case is about the
+	// nearest file called NearestConfig, from its folder upward.
 	Configs []string
 	// CRDs are files and directories with the definitions for cases that name none.
 	CRDs []string
-	// Update writes what comes out into the expectations.
+	// Update writes the result into the expectations.
 	Update bool
 
 	loaded map[string]*loaded
 }
 
-// Verdict is how one case ended.
+// Verdict is the result of one case.
 type Verdict struct {
-	// Path is that of the file, Name what the case is called.
+	// Path is the path of the file, Name the name of the case.
 	Path, Name string
 	Took       time.Duration
-	// Updated tells that the file was written.
+	// Updated is true if the file was written.
 	Updated bool
-	// Errs say why the case could not be run; Differences what did not come out.
+	// Errs say why the case could not be run; Differences what differs from the expectation.
 	Errs        []error
 	Differences []Difference
 }
 
-// Failed tells that the case could not be run or did not come out as expected.
+// Failed reports whether the case could not be run or did not meet its expectation.
 func (v *Verdict) Failed() bool { return len(v.Errs) > 0 || len(v.Differences) > 0 }
 
-// Run runs the case of a file. With Update it fails only where there is nothing to write.
+// Run runs the case of a file. With Update, it fails only if nothing can be written.
 func (r *Runner) Run(ctx context.Context, path string) *Verdict {
 	begin := time.Now()
 	v := &Verdict{Path: path, Name: Name(path)}
@@ -61,7 +61,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 		return
 	}
 	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams, words: out.words}
-	if r.Update && !c.surprised(got) {
+	if r.Update && !c.hasUnexpectedErrors(got) {
 		v.Updated, err = c.update(got, w)
 	} else {
 		v.Differences, err = c.compare(got, w)
@@ -71,18 +71,18 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	}
 }
 
-// compare tells what of an expectation did not come out. One that says nothing is never met, but of errors that come out
-// it need not be told.
+// compare returns what differs from the expectation. An empty expectation is never met; if there are errors, they are the
+// difference.
 func (c *testCase) compare(got map[string]any, w treeWriter) ([]Difference, error) {
-	if len(c.expect) == 0 && !c.surprised(got) {
-		return nil, c.errorAt("expect", "the case expects nothing yet: --update writes what comes out, or name a part of it")
+	if len(c.expect) == 0 && !c.hasUnexpectedErrors(got) {
+		return nil, c.errorAt("expect", "expect is empty: write an expectation, or use --update to write the result")
 	}
 	return c.differences(got, w)
 }
 
-// surprised tells that errors came out where the case says nothing of any. They are never written: a config that is broken
-// for a moment would take every expectation away.
-func (c *testCase) surprised(got map[string]any) bool {
+// hasUnexpectedErrors reports errors in the result of a case that expects none. They are never written: a config that is broken
+// for a moment would replace every expectation.
+func (c *testCase) hasUnexpectedErrors(got map[string]any) bool {
 	_, asked := c.expect["errors"]
 	_, wrong := got["errors"]
 	return wrong && !asked

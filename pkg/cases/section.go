@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// reader gathers what is wrong with a case.
+// reader collects the problems of a case.
 type reader struct {
 	path     string
 	problems []problem
@@ -36,10 +36,10 @@ func (r *reader) errors() []error {
 	return list
 }
 
-// section is one map of a case, and where it stands in the file.
+// section is one map of a case, and its place in the file.
 type section struct {
 	*reader
-	node  *yaml.Node // nil where the map is not there
+	node  *yaml.Node // nil if the map is missing
 	value map[string]any
 	at    string // the path to it, empty for the whole file
 }
@@ -76,7 +76,7 @@ func (s section) line(key string) int {
 	return 1
 }
 
-// known refuses every key that is none of these.
+// known refuses unknown keys.
 func (s section) known(keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.value)) {
 		if slices.Contains(keys, key) {

@@ -14,12 +14,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// transport is the way to the cluster in memory, by the paths of requests.
+// transport sends requests to the in-memory cluster.
 type transport struct {
 	cluster *memcluster.Cluster
-	// immutable are the objects that, as an API server does, it lets nobody change: metadata and status aside.
+	// immutable are the paths of objects that cannot be changed, except for metadata and status.
 	immutable map[string]bool
-	// written are those that were.
+	// written are the paths of objects that were written.
 	written map[string]bool
 }
 
@@ -38,7 +38,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// pathOf is where requests for an object go.
+// pathOf is the path of requests for an object.
 func pathOf(kind *kinds.Kind, at pipeline.Ref) string {
 	path := "/apis/" + kind.GVR.Group + "/" + kind.GVR.Version
 	if kind.GVR.Group == "" {
@@ -63,7 +63,7 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 	}
 	after, err := t.ask(request, http.MethodPatch, body, "dryRun=All&"+request.URL.RawQuery)
 	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" || same(asked(before), asked(after)) {
-		return nil, err // what is wrong with it, the cluster says
+		return nil, err // the cluster returns the error
 	}
 	message := before.GetKind() + " \"" + before.GetName() + "\" is invalid: spec: Invalid value: field is immutable"
 	refused, err := json.Marshal(metav1.Status{

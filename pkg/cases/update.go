@@ -157,7 +157,7 @@ func replaceFile(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // where it was renamed there is none
+	defer func() { _ = os.Remove(f.Name()) }() // it does not exist if it was renamed
 	_, err = f.Write(text)
 	if e := f.Close(); err == nil {
 		err = e

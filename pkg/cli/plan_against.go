@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,9 +100,7 @@ func (t *transition) abandoned(ctx context.Context) error {
 // walk goes through the upstreams of both configs.
 func (t *transition) walk(ctx context.Context) error {
 	refs := append(t.old.Refs(), t.new.Refs()...)
-	slices.SortFunc(refs, func(a, b pipeline.Ref) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(refs, pipeline.Ref.Compare)
 	refs = slices.Compact(refs)
 	next := 0
 	// What of them the new config has nothing to tell of is passed over by Visit: it is told in between.

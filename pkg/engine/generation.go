@@ -241,7 +241,7 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 		s.generation.clearForbidden(key)
 	case errors.Is(err, informers.ErrSetBack):
 		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
-	case errors.Is(err, informers.ErrLost): // the informer tells why
+	case errors.Is(err, informers.ErrLost): // the informer reports why
 	case errors.Is(err, informers.ErrCut):
 		if !s.watchesCustom(key.GVR) {
 			return

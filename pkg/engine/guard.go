@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,7 +23,7 @@ func (s *session) countUpstream(ctx context.Context, ref pipeline.Ref) (after ti
 	var c reconcile.Counted
 	failed := false
 	defer func() {
-		if !failed { // nor did this program: what it cannot look at, it does not act upon either
+		if !failed { // also after a panic: what cannot be counted is not acted on either
 			s.pool.tally.note(ref, c)
 		}
 	}()
@@ -35,7 +34,7 @@ func (s *session) countUpstream(ctx context.Context, ref pipeline.Ref) (after ti
 // tally is what guard has counted.
 type tally struct {
 	mu      sync.Mutex
-	pending map[pipeline.Ref]struct{} // not looked at yet
+	pending map[pipeline.Ref]struct{} // not counted yet
 	counted map[pipeline.Ref]reconcile.Counted
 	total   reconcile.GuardCount
 	refs    int
@@ -129,9 +128,7 @@ func changeDigest(set map[pipeline.Ref]drift.Sum) string {
 }
 
 func sortedRefs(set map[pipeline.Ref]drift.Sum) []pipeline.Ref {
-	return slices.SortedFunc(maps.Keys(set), func(a, b pipeline.Ref) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	return slices.SortedFunc(maps.Keys(set), pipeline.Ref.Compare)
 }
 
 // examples names the first few upstreams of a set.
@@ -158,7 +155,7 @@ func (s *session) passGuard(live context.Context) bool {
 	if guard == nil || s.pipeline.Observing() {
 		return true
 	}
-	s.batch.open() // what changes from now on may come too late to be counted here
+	s.batch.open() // changes from now on may come too late to be counted below
 	if guard.MaxChanged == "" && guardNeverHolds(guard, s.cache.CountDownstreams()) {
 		return true
 	}
@@ -184,7 +181,7 @@ func (s *session) passGuard(live context.Context) bool {
 		}
 	}
 	if w.confirmed != nil {
-		s.batch.noteConfirmed(w.confirmed) // what was confirmed needs no other confirmation
+		s.batch.noteConfirmed(w.confirmed) // it needs no second confirmation
 	}
 	s.pauseWorkers()
 	return true

@@ -172,7 +172,7 @@ func (o *operator) reportChange() {
 	setOperatorState(o.name, now.reason)
 	same := before.reason == now.reason && now.reason == reasonSyncing
 	if same || now.reason == reasonGuardWaiting || now == o.reportedBlock {
-		return // readiness tells the details; a log line for each list or count would be noise
+		return // readiness has the details; a log line for each list or count would be noise
 	}
 	log := o.log.WithValues("reason", string(now.reason))
 	switch now.reason {

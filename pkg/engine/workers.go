@@ -16,7 +16,7 @@ type workerPool struct {
 	// slots has one slot for each worker, who takes it for each reconcile; the session takes all of them to pause the workers.
 	slots  chan struct{}
 	paused bool
-	tally  *tally // what they have counted
+	tally  *tally // of their counts
 	// standingBy is true while another process acts.
 	standingBy atomic.Bool
 }

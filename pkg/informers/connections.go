@@ -99,7 +99,7 @@ func (c *Connections) clientsOf(i Identity) clients {
 	impersonating.Transport = transport.NewImpersonatingRoundTripper(
 		transport.ImpersonationConfig{UserName: serviceaccount.MakeUsername(i.Namespace, i.Name)}, c.http.Transport)
 	made, err := c.connect(&impersonating)
-	if err != nil { // it is made of what the first ones were made of: cannot happen
+	if err != nil { // cannot happen: the first clients were made of the same config
 		panic("preparing the clients of " + i.Namespace + "/" + i.Name + ": " + err.Error())
 	}
 	c.clients[i] = made

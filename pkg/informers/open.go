@@ -66,7 +66,7 @@ func (w *watcher) openObjects(d *pipeline.Downstream) (stores, error) {
 	}
 	selector := d.Selector.String()
 	if w.pipeline.Observing() {
-		selector = "" // what another writer made bears other labels, or none
+		selector = "" // objects of another writer have other labels, or none
 	}
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
 		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
@@ -105,8 +105,8 @@ func (w *watcher) openNamespaces() error {
 	return nil
 }
 
-// openInput joins the watches of an input: one object where the config fixes name and namespace, else those of that name,
-// or all, in the namespaces in which upstreams are watched.
+// openInput joins the watches of an input: of one object if the config fixes name and namespace, else of those of that name, or
+// all, in the namespaces in which upstreams are watched.
 func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 	w.inputs[i] = stores{}
 	if source.Kind.Missing != nil {
@@ -140,7 +140,7 @@ func (c *Cache) Close() {
 	}
 }
 
-// selectorOf is what the config's selector matches; everything where there is none.
+// selectorOf is the config's selector; everything if it has none.
 func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	if selector == nil {
 		return labels.Everything(), nil
@@ -160,7 +160,8 @@ func namespacesOf(names []string, namespaced bool) []string {
 	return names
 }
 
-// targetNamespaces is where a downstream may stand: no more is watched, so that no more rights are needed.
+// targetNamespaces are the namespaces in which a downstream may be: no more are watched, so that no more permissions are
+// needed.
 func targetNamespaces(p *pipeline.Pipeline, d *pipeline.Downstream) []string {
 	switch d.Config.TargetNamespaces.From {
 	case config.NamespacesList:

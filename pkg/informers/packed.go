@@ -16,20 +16,20 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// packed is an upstream as the cache keeps it: what watches ask for, and the whole as compressed JSON, as it came. Most
-// upstreams are looked at once and then lie for days, and a tree of Go maps takes two to five times the room.
+// packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
+// and then stay for days, and a tree of Go maps takes two to five times the memory.
 type packed struct {
 	metav1.ObjectMeta // name, namespace, uid and resourceVersion; the finalizers of one that is being deleted
 	text              []byte
-	// writers is what managedFields tell, which text is without. Most upstreams share one.
+	// writers is what managedFields say, which text does not contain. Most upstreams share one.
 	writers unique.Handle[writers]
 }
 
-// writers are the managers that have an Apply entry in managedFields, and the versions of its kind that an object was written in. Each
-// name ends with nameEnd.
+// writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.
+// Each name ends with nameEnd.
 type writers struct{ appliers, versions string }
 
-// packedView names the view of upstreams.
+// packedView is the view of upstreams.
 const packedView = "packed"
 
 // pack is the transform of packedView. Watches bring packed objects; lists, which an informer falls back to, do not.
@@ -58,8 +58,8 @@ func pack(obj any) (any, error) {
 // nameEnd ends each name in writers: no name of a manager has it.
 const nameEnd = "\x00"
 
-// writersIn reads the text of managedFields of an object of a group. It looks for what API servers write, in which operation follows
-// manager; within fieldsV1 quotes are escaped.
+// writersIn reads the JSON of managedFields of an object of a group. It searches for what API servers write, with operation
+// after manager; within fieldsV1, quotes are escaped.
 func writersIn(fields []byte, group string) unique.Handle[writers] {
 	var appliers strings.Builder
 	for name, after := range valuesOf("manager", fields) {
@@ -78,7 +78,7 @@ func writersIn(fields []byte, group string) unique.Handle[writers] {
 	return unique.Make(writers{appliers.String(), strings.Join(slices.Compact(versions), "")})
 }
 
-// valuesOf are the texts under a key in JSON, and what follows them.
+// valuesOf are the strings under a key in JSON, and what follows them.
 func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(value, after []byte) bool) {
 		for start := []byte(`"` + key + `":"`); ; {
@@ -95,12 +95,12 @@ func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// appliedBy tells whether the manager has an Apply entry.
+// appliedBy reports whether the manager has an Apply entry.
 func (p *packed) appliedBy(manager string) bool {
 	return strings.Contains(nameEnd+p.writers.Value().appliers, nameEnd+manager+nameEnd)
 }
 
-// compressed returns the text compressed, in no more room than it takes.
+// compressed returns the text compressed, in a slice of its exact size.
 func compressed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
 
 // unpack returns the object without managedFields, as a copy of its own.
@@ -122,7 +122,7 @@ func unpackInto(text []byte, into *map[string]any) error {
 	return utiljson.Unmarshal(plain, into)
 }
 
-// GetObjectKind and DeepCopyObject make it a runtime.Object, as a watch's cache demands.
+// GetObjectKind and DeepCopyObject make it a runtime.Object, as an informer requires.
 func (p *packed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject returns p itself, which never changes.

@@ -123,7 +123,7 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 	}
 	live, err := r.client.Get(ctx, t)
 	if err != nil {
-		return err // also where it has just gone: that is tried again like any other failure
+		return err // also if it has just gone: that is retried like any other failure
 	}
 	if err := r.rememberResponse(i, live); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	}
 	version := ""
 	if pipeline.SendsInitial(o.Live) {
-		version = o.Live.ResourceVersion // the value is only right as long as nobody has taken the field over
+		version = o.Live.ResourceVersion // the value is only correct until another manager takes the field
 	}
 	resp, err := r.client.ApplyAt(ctx, r.target(i, o.Target), o.UID, version, doc)
 	resp, err = r.afterTakeOver(ctx, o, taken, doc, resp, err)
@@ -304,7 +304,7 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	r.eventDeleted(o)
 	r.noteReleased(o)
 	if t := &r.record.targets[o.Downstream]; t.uid == o.UID {
-		t.uid = "" // that it is missed from now on is nobody's doing but ours
+		t.uid = "" // its absence is our own doing
 		r.countWrite(o.Downstream, "")
 	}
 	return nil

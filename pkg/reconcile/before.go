@@ -251,7 +251,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 // createBefore creates the object if none of that name exists. One that does is handled in the next round.
 func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := &r.record.before, r.beforeTarget(o.Target)
-	m.desired = nil // what fails may be rendered otherwise the next time
+	m.desired = nil // after a failure it is rendered again
 	document := r.Pipeline.BeforeDocument(&in.Before.Desired)
 	r.notifyObserver(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
@@ -295,7 +295,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 	}}}
 	t := r.beforeTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
 	resp, err := r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
-	if errors.Is(err, apply.ErrConflict) { // the watch is behind: once more, with what stands
+	if errors.Is(err, apply.ErrConflict) { // the watch lags: again, with the live object
 		resp = nil
 		if obj, err = r.Client.Get(ctx, t); err == nil && obj.GetUID() == live.UID {
 			resp, err = r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)

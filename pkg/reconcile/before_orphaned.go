@@ -111,7 +111,7 @@ func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.L
 	r.Log.Info("releasing the deletion.before object: its upstream is gone", "object", r.beforeTarget(at).String())
 	resp, err := r.removeOurFinalizer(ctx, live)
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
-		return err // what has an owner reference is the garbage collector's
+		return err // the garbage collector deletes what has an owner reference
 	}
 	return deleteObject(ctx, r.Client, r.beforeTarget(at), live.UID, r.configPropagation())
 }

@@ -14,8 +14,8 @@ import (
 type contest struct {
 	unsettled int
 	last      time.Time
-	cause     drift.Sum // what others asked for at the last write
-	written   string    // what was written then: a hash, or what was done
+	cause     drift.Sum // digest of what others had written at the last write
+	written   string    // what the last write wrote: a hash, or "removed", "add", …
 }
 
 // contestedAfter is how many writes in a row may not last before the next ones are delayed.

@@ -67,7 +67,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	}
 	obj, err := r.client.Get(ctx, r.target(i, o.Target))
 	if err != nil || obj.GetUID() != o.UID {
-		return false // the watch tells of it
+		return false // an event will follow
 	}
 	taken := apply.WithFieldsTakenOver(obj, r.Pipeline.Config.Conventions.FieldManager, view.TakeoverManagers())
 	live, err := view.Live(taken)

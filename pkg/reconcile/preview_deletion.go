@@ -12,7 +12,7 @@ import (
 // previewDeletion reports what would happen to the objects of an upstream that is being deleted.
 func (t *dryRun) previewDeletion(ctx context.Context) error {
 	if !t.hasFinalizer() {
-		return nil // owner references take along what there is
+		return nil // the garbage collector deletes its downstreams
 	}
 	in, err := t.gatherDeletion(ctx)
 	switch {

@@ -50,7 +50,7 @@ func patched(before *unstructured.Unstructured, differences []drift.Difference, 
 		}
 		want, ok := fieldpath.Get(doc, d.Path)
 		if !ok {
-			want = d.Want // of an item that stands elsewhere in doc
+			want = d.Want // of an item at another index in doc
 		}
 		if fieldpath.Set(after.Object, d.Path, want) != nil {
 			addItem(after.Object, d.Path, want)
@@ -90,5 +90,5 @@ func addItem(object map[string]any, path fieldpath.Path, item any) {
 
 // CompareChanges orders changes by their downstream in the config, and by namespace and name.
 func CompareChanges(a, b *Change) int {
-	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Target.Namespace, b.Target.Namespace), cmp.Compare(a.Target.Name, b.Target.Name))
+	return cmp.Or(cmp.Compare(a.Index, b.Index), a.Target.Compare(b.Target))
 }

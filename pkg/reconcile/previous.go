@@ -90,7 +90,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	if err != nil {
 		return err
 	}
-	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // what somebody else owns too
+	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // marks that another manager owns too
 		return err
 	}
 	r.record.targets[i].setUID(resp.GetUID(), o.Target)

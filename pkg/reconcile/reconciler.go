@@ -41,7 +41,7 @@ type Reconciler struct {
 	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
 	Selector          labels.Selector
 	NamespaceSelector labels.Selector
-	ReportsLeftovers  bool // it is a survey, which tells of what is left over too
+	ReportsLeftovers  bool // for a survey, which reports leftovers of upstreams that are not selected
 
 	memory          memory
 	readers         readers

@@ -1,7 +1,6 @@
 package survey
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -9,7 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// pendingRefs is the queue of a survey: it takes what the watches would have an operator look at.
+// pendingRefs is the queue of a survey: the upstreams that the events of its watches are about.
 type pendingRefs struct {
 	// more has an element while there is something to take.
 	more chan struct{}
@@ -22,10 +21,10 @@ func newPendingRefs() *pendingRefs {
 	return &pendingRefs{more: make(chan struct{}, 1), refs: map[pipeline.Ref]bool{}}
 }
 
-// Join implements informers.Queue: nothing is counted here.
+// Join implements informers.Queue: nothing is counted.
 func (h *pendingRefs) Join([]pipeline.Ref) {}
 
-// Add implements informers.Queue: whatever the priority and the time.
+// Add implements informers.Queue: priority and time are ignored.
 func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,12 +37,12 @@ func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
 	}
 }
 
-// all lists everything that was ever heard of, and takes it.
+// all lists every upstream that was ever added, and takes it.
 func (h *pendingRefs) all() []pipeline.Ref {
 	return h.list(func(bool) bool { return true })
 }
 
-// take lists what is new since the last time.
+// take lists the upstreams that were added since the last time.
 func (h *pendingRefs) take() []pipeline.Ref {
 	return h.list(func(news bool) bool { return news })
 }
@@ -62,8 +61,6 @@ func (h *pendingRefs) list(wanted func(news bool) bool) []pipeline.Ref {
 			h.refs[ref] = false
 		}
 	}
-	slices.SortFunc(list, func(a, b pipeline.Ref) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(list, pipeline.Ref.Compare)
 	return list
 }

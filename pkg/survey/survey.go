@@ -366,7 +366,7 @@ func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Find
 	}
 	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
 	switch {
-	case ctx.Err() != nil: // what was cut short says nothing about the upstream
+	case ctx.Err() != nil: // a preview that was cut off says nothing about the upstream
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
