@@ -49,6 +49,12 @@ func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
+	made.needsMetadata = made.preserve != ""
+	for _, s := range made.spokes {
+		for _, o := range slices.Concat(s.toHub, s.fromHub) {
+			made.needsMetadata = made.needsMetadata || o.touches("metadata")
+		}
+	}
 	return made, nil
 }
 

@@ -20,6 +20,8 @@ type Converter struct {
 	hub      *kinds.Version
 	spokes   map[string]*spoke
 	preserve string // the annotation; empty without
+	// needsMetadata: something reads or changes them.
+	needsMetadata bool
 	// stored is the version in which objects are stored; empty where that is not known.
 	stored string
 }

@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,13 +10,13 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
@@ -83,40 +85,59 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.Observe != nil {
 		h.Observe(len(in.Request.Objects), err)
 	}
-	answer := &apiextensionsv1.ConversionReview{TypeMeta: in.TypeMeta, Response: &apiextensionsv1.ConversionResponse{
-		UID: in.Request.UID, ConvertedObjects: objects, Result: metav1.Status{Status: metav1.StatusSuccess},
-	}}
-	if err != nil {
-		answer.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
-		answer.Response.ConvertedObjects = []apiruntime.RawExtension{}
-	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		return // the API server has gone, and asks again
+	_ = writeAnswer(w, in.Request.UID, objects, err) // unless the API server has gone, which asks again
+}
+
+// writeAnswer writes a ConversionReview. Objects are texts already: an encoder would read all of them once more.
+func writeAnswer(w io.Writer, uid types.UID, objects [][]byte, failure error) error {
+	result := metav1.Status{Status: metav1.StatusSuccess}
+	if failure != nil {
+		result, objects = metav1.Status{Status: metav1.StatusFailure, Message: failure.Error()}, nil
 	}
+	before, err := json.Marshal(uid)
+	if err != nil {
+		return err
+	}
+	after, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, `{"kind":"ConversionReview","apiVersion":%q,"response":{"uid":%s,"convertedObjects":[`, apiextensionsv1.SchemeGroupVersion, before)
+	for i, object := range objects {
+		if i > 0 {
+			_ = out.WriteByte(',') // Flush returns the first error
+		}
+		_, _ = out.Write(object)
+	}
+	fmt.Fprintf(out, `],"result":%s}}`, after)
+	return out.Flush()
 }
 
 // convert converts the objects of a review, several at a time. The protocol has one result for all: the error is that of the first
 // object that cannot be converted.
-func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([]apiruntime.RawExtension, error) {
+func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([][]byte, error) {
 	gv, err := schema.ParseGroupVersion(in.DesiredAPIVersion)
 	if err != nil {
 		return nil, fmt.Errorf("desiredAPIVersion: %w", err)
 	}
-	converted, errs := make([]apiruntime.RawExtension, len(in.Objects)), make([]error, len(in.Objects))
+	converted, errs := make([][]byte, len(in.Objects)), make([]error, len(in.Objects))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	workers := min(runtime.GOMAXPROCS(0), 1+len(in.Objects)/minShare)
-	var group sync.WaitGroup
-	for n := range workers {
-		group.Go(func() {
-			for i := n; i < len(in.Objects) && ctx.Err() == nil; i += workers {
-				if converted[i].Raw, errs[i] = h.object(ctx, in.Objects[i], gv); errs[i] != nil {
-					cancel()
-				}
+	share := func(n int) {
+		for i := n; i < len(in.Objects) && ctx.Err() == nil; i += workers {
+			if converted[i], errs[i] = h.object(ctx, in.Objects[i], gv); errs[i] != nil {
+				cancel()
 			}
-		})
+		}
 	}
+	var group sync.WaitGroup
+	for n := 1; n < workers; n++ {
+		group.Go(func() { share(n) })
+	}
+	share(0)
 	group.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -129,23 +150,52 @@ func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([]apiruntime.
 // minShare is how many objects are worth a worker of their own.
 const minShare = 16
 
+// object converts one object. Metadata stay as they were sent, unless the conversion needs them: most of an object's text is there.
 func (h *Handler) object(ctx context.Context, text []byte, to schema.GroupVersion) ([]byte, error) {
-	var obj map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &obj); err != nil {
+	var fields map[string]json.RawMessage
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &fields); err != nil {
 		return nil, fmt.Errorf("reading an object: %w", err)
 	}
-	kind, _ := obj["kind"].(string)
-	metadata, _ := obj["metadata"].(map[string]any)
-	where := fmt.Sprintf("%s %v/%v", kind, metadata["namespace"], metadata["name"])
-	if metadata["namespace"] == nil {
-		where = fmt.Sprintf("%s %v", kind, metadata["name"])
-	}
+	var kind string
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(fields["kind"], &kind) // without one there is no converter
 	c := h.Converters(schema.GroupKind{Group: to.Group, Kind: kind})
 	if c == nil {
-		return nil, fmt.Errorf("%s: no conversion of %s.%s is configured", where, kind, to.Group)
+		return nil, fmt.Errorf("%s: no conversion of %s.%s is configured", nameOf(kind, fields), kind, to.Group)
+	}
+	metadata := fields["metadata"]
+	keeps := !c.needsMetadata && bytes.HasPrefix(metadata, []byte("{"))
+	obj := make(map[string]any, len(fields))
+	for name, text := range fields {
+		if keeps && name == "metadata" {
+			obj[name] = map[string]any{}
+			continue
+		}
+		var value any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &value); err != nil {
+			return nil, fmt.Errorf("reading an object: %w", err)
+		}
+		obj[name] = value
 	}
 	if err := c.Convert(ctx, obj, to.Version); err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
+		return nil, fmt.Errorf("%s: %w", nameOf(kind, fields), err)
 	}
-	return json.Marshal(obj)
+	if !keeps {
+		return json.Marshal(obj)
+	}
+	delete(obj, "metadata")
+	rest, err := json.Marshal(obj) // apiVersion and kind at least
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]byte(`{"metadata":`), metadata, []byte{','}, rest[1:]), nil
+}
+
+// nameOf is how an object is called in messages.
+func nameOf(kind string, fields map[string]json.RawMessage) string {
+	var metadata struct{ Namespace, Name string }
+	_ = json.Unmarshal(fields["metadata"], &metadata) // as much as can be read
+	if metadata.Namespace == "" {
+		return fmt.Sprintf("%s %s", kind, metadata.Name)
+	}
+	return fmt.Sprintf("%s %s/%s", kind, metadata.Namespace, metadata.Name)
 }
