@@ -85,6 +85,16 @@ func typed(k *Kind) *Kind {
 	return known.(*Kind)
 }
 
+// BuiltinSchema returns the schema of a built-in kind, as Offline does.
+func BuiltinSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
+	k := builtins()[gvk]
+	if k == nil {
+		return nil, &UnknownError{GVK: gvk, Where: "the set of built-in kinds"}
+	}
+	k = typed(k)
+	return k.Schema, k.SchemaErr
+}
+
 // ServedByDefault reports whether an API server of BuiltinVersion serves a built-in kind unless told otherwise.
 func ServedByDefault(gvk schema.GroupVersionKind) bool {
 	_, ok := builtinSchemas().Kinds[kindKey(gvk)]

@@ -82,15 +82,19 @@ func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.
 	return u, strict, err
 }
 
-// read decodes the body of a request.
-func (c *call) read(o options) (*unstructured.Unstructured, error) {
+// read reads the options of a POST or PUT, which are of that kind, and its body.
+func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, error) {
+	o, err := c.options(optionsKind, "")
+	if err != nil {
+		return nil, o, err
+	}
 	u, err := c.resource.decode(c.body, c.http.Header.Get("Content-Type"), o)
 	var known apierrors.APIStatus
 	if err == nil || errors.As(err, &known) {
-		return u, err
+		return u, o, err
 	}
 	gvk := c.resource.GVK
-	return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
+	return nil, o, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
 }
 
 // normalize brings an object that an apply has merged into the form that it is stored in.

@@ -26,12 +26,10 @@ func clearSystem(u *unstructured.Unstructured) {
 // prepareUpdate returns u with the fields of the live object that a write to the object, or to its status, does not change.
 func (r *resource) prepareUpdate(u, live *unstructured.Unstructured, sub string) *unstructured.Unstructured {
 	u.SetGeneration(live.GetGeneration())
-	kept := "status"
 	if sub != "" {
-		u, kept = r.statusOnly(u, live), ""
-	}
-	if r.HasStatus && kept != "" {
-		copyField(u.Object, live.Object, kept)
+		u = r.statusOnly(u, live)
+	} else if r.HasStatus {
+		copyField(u.Object, live.Object, "status")
 	}
 	if r.isNamespace() {
 		copyField(u.Object, live.Object, "spec")

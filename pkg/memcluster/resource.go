@@ -44,28 +44,12 @@ func (r *resource) isReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
 }
 
-// schema returns the kind's OpenAPI schema. That of a built-in kind is read at its first use.
+// schema returns the kind's OpenAPI schema.
 func (r *resource) schema() (*spec.Schema, error) {
-	if r.Schema == nil {
-		k, err := builtinSchema(r.GVK)
-		if err != nil {
-			return nil, err
-		}
-		r.Schema = k
+	if r.custom != nil {
+		return r.Schema, nil
 	}
-	return r.Schema, nil
-}
-
-func builtinSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
-	source, err := kinds.Offline()
-	if err != nil {
-		return nil, err
-	}
-	k, err := source.Kind(gvk)
-	if err != nil {
-		return nil, err
-	}
-	return k.Schema, k.SchemaErr
+	return kinds.BuiltinSchema(r.GVK)
 }
 
 // withGeneration are the built-in kinds whose objects have a metadata.generation.

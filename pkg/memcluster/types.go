@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // types are the schemas by which field managers merge, of every version of the kind.
@@ -23,7 +25,7 @@ func (r *resource) types() (managedfields.TypeConverter, error) {
 		return managedfields.NewTypeConverter(models, false)
 	}
 	// A CustomResourceDefinition says nothing about metadata, which is that of every other kind.
-	namespace, err := builtinSchema(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace, err := kinds.BuiltinSchema(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of metadata: %w", err)
 	}

@@ -195,7 +195,7 @@ func watchResponse(request *http.Request, w *stream) *http.Response {
 // Read implements io.Reader: it waits for the next event and for its delivery.
 func (w *stream) Read(p []byte) (int, error) {
 	for len(w.rest) == 0 {
-		next, ok := w.first()
+		next, ok := w.next()
 		if !ok {
 			if err := w.wait(w.woken, nil); err != nil {
 				return 0, err
@@ -216,7 +216,6 @@ func (w *stream) Read(p []byte) (int, error) {
 			}
 		}
 		w.rest = next.line
-		w.drop()
 	}
 	n := copy(p, w.rest)
 	w.rest = w.rest[n:]
@@ -239,19 +238,14 @@ func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
 	}
 }
 
-func (w *stream) first() (queued, bool) {
+func (w *stream) next() (next queued, ok bool) {
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
 	if len(w.queued) == 0 {
 		return queued{}, false
 	}
-	return w.queued[0], true
-}
-
-func (w *stream) drop() {
-	w.cluster.mu.Lock()
-	defer w.cluster.mu.Unlock()
-	w.queued = w.queued[1:]
+	next, w.queued = w.queued[0], w.queued[1:]
+	return next, true
 }
 
 // Close implements io.Closer. It may be called more than once.

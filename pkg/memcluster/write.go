@@ -10,16 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // create answers a POST.
 func (c *Cluster) create(call *call) (any, int, error) {
-	o, err := call.options("CreateOptions", "")
-	if err != nil {
-		return nil, 0, err
-	}
-	u, err := call.read(o)
+	u, o, err := call.read("CreateOptions")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -118,9 +115,7 @@ func (c *Cluster) checkNamespace(call *call) error {
 	if !call.resource.Namespaced {
 		return nil
 	}
-	at := call.at()
-	at.Namespace, at.Name = "", call.namespace
-	namespace := c.objects[corev1.Resource("namespaces")][at]
+	namespace := c.objects[corev1.Resource("namespaces")][types.NamespacedName{Name: call.namespace}]
 	if namespace == nil && c.anyNamespace {
 		return nil
 	}
@@ -139,11 +134,7 @@ func (c *Cluster) checkNamespace(call *call) error {
 
 // update answers a PUT.
 func (c *Cluster) update(call *call) (any, int, error) {
-	o, err := call.options("UpdateOptions", "")
-	if err != nil {
-		return nil, 0, err
-	}
-	u, err := call.read(o)
+	u, o, err := call.read("UpdateOptions")
 	if err != nil {
 		return nil, 0, err
 	}

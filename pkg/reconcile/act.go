@@ -231,7 +231,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		r.removals.forget(place{i, o.Target})
 	}
 	if live.Hash != in.Desired.Downstreams[i].Hash {
-		t.changedBy = fmt.Sprintf("admission changes %s, which has the hash: exempt it", r.Pipeline.HashKey())
+		t.changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
 	}
 	var spelled *drift.Sum
 	if live.P != in.Desired.Downstreams[i].Sum {

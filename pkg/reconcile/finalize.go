@@ -289,7 +289,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 		if err := r.Kinds.Absent(ctx, d.Kind.GVK); err != nil {
 			r.fail(pipeline.Outcome{Downstream: i}, err)
 			f := r.failures[i]
-			f.Message = fmt.Sprintf("cannot tell whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
+			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
 }

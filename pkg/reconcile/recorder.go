@@ -180,7 +180,7 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 // logContested logs which writes do not last; any other problem is logged as a failure.
 func (r *reconciliation) logContested(what, reason, why string) {
 	if reason == string(pipeline.StateContested) {
-		r.Log.Info("writes do not settle: writing with growing delay", "upstream", r.ref.String(), "part", what, "why", why)
+		r.Log.Info("writes keep being undone: retrying with growing delay", "upstream", r.ref.String(), "part", what, "why", why)
 	}
 }
 

@@ -106,5 +106,5 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome,
 
 // immutableDrift is the refusal of a document that has not changed, where the difference is not due to the API server.
 func (r *reconciliation) immutableDrift(o pipeline.Outcome, refusal error) error {
-	return notRecreated(refusal, fmt.Sprintf("what the upstream asks for has not changed; delete %s to have it created again", o.Target))
+	return notRecreated(refusal, fmt.Sprintf("the desired state has not changed; delete %s to have it created again", o.Target))
 }
