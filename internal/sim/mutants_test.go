@@ -13,30 +13,6 @@ import (
 	"testing"
 )
 
-// mutant is a fault that the engine once had, or that something in it is there to prevent, as a change of the text of a file.
-type mutant struct {
-	name, file, old, new string
-}
-
-var mutants = []mutant{
-	{"a deletion is carried out before it is told how", "pkg/reconcile/finalize.go",
-		"	if r.awaitsDeletion() {", "	if false && r.awaitsDeletion() {"},
-	{"the cache is believed over what a request returned", "pkg/reconcile/memory.go",
-		"	if fresh.live == nil {\n		return cached\n	}", "	if fresh.live == nil || true {\n		return cached\n	}"},
-	{"a delete has no uid", "pkg/apply/delete.go",
-		"		Preconditions:     &metav1.Preconditions{UID: &uid},\n", ""},
-	{"a finalizer is removed without reading what the status names", "pkg/reconcile/finalize.go",
-		"	missing, err := r.readRecorded(ctx, in.Leftovers)", "	missing, err := []pipeline.Owned(nil), error(nil)"},
-	{"a superseded object is deleted before its successor exists", "pkg/pipeline/removal.go",
-		"		case inPlace(current):", "		case true:"},
-	{"what the cache does not show is not read", "pkg/reconcile/reconcile.go",
-		"	if r.findUnseen(ctx) {", "	if false {"},
-	{"a write to the upstream is forgotten before its echo", "pkg/reconcile/reconcile.go",
-		"	if ahead != nil && ahead.GetUID()", "	if false && ahead.GetUID()"},
-	{"a leader writes after the renew deadline", "pkg/leadership/tenure.go",
-		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
-}
-
 var failing = regexp.MustCompile(`(?m)^seed (\d+): (.*)$`)
 
 // TestMutants holds that the simulation finds faults: each is put into a copy of a file, and the schedules that fail are counted.
@@ -51,9 +27,6 @@ func TestMutants(t *testing.T) {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if strings.Count(string(text), m.old) != 1 {
-				t.Fatalf("%s has not exactly one %q", m.file, m.old)
 			}
 			changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 			replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})

@@ -1,0 +1,45 @@
+package sim_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutant is a fault that the engine once had, or that a guard in it prevents, as a change of the text of a file.
+type mutant struct {
+	name, file, old, new string
+}
+
+var mutants = []mutant{
+	{"a deletion is carried out before its watch shows it", "pkg/reconcile/finalize.go",
+		"	if r.watchLagsDeletion() {", "	if false && r.watchLagsDeletion() {"},
+	{"the cache is preferred to a newer response", "pkg/reconcile/memory.go",
+		"	if fresh.live == nil {\n		return cached\n	}", "	if fresh.live == nil || true {\n		return cached\n	}"},
+	{"a delete has no uid", "pkg/apply/delete.go",
+		"		Preconditions:     &metav1.Preconditions{UID: &uid},\n", ""},
+	{"a finalizer is removed without reading what the status records", "pkg/reconcile/finalize.go",
+		"	missing, err := r.readRecorded(ctx, in.Leftovers)", "	missing, err := []pipeline.Owned(nil), error(nil)"},
+	{"a superseded object is deleted before its successor exists", "pkg/pipeline/removal.go",
+		"		case inPlace(current):", "		case true:"},
+	{"recorded objects that the cache does not show are not read", "pkg/reconcile/reconcile.go",
+		"	if r.findUnseen(ctx) {", "	if false {"},
+	{"a write to the upstream is forgotten before its event", "pkg/reconcile/reconcile.go",
+		"	if ahead != nil && ahead.GetUID()", "	if false && ahead.GetUID()"},
+	{"a leader writes after the renew deadline", "pkg/leadership/tenure.go",
+		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
+}
+
+// TestMutantsApply holds that TestMutants, which is not run by default, finds the text that each fault changes.
+func TestMutantsApply(t *testing.T) {
+	for _, m := range mutants {
+		text, err := os.ReadFile(filepath.Join("../..", m.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), m.old); n != 1 {
+			t.Errorf("%s: %s has %d times %q, want once", m.name, m.file, n, m.old)
+		}
+	}
+}
