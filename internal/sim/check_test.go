@@ -43,7 +43,7 @@ func (w *world) list(ctx context.Context, gvk schema.GroupVersionKind) []*unstru
 	return objects
 }
 
-// ownersOf are the uids of the upstreams whose mark an object bears.
+// ownersOf are the uids of the upstreams in the owner marks of an object.
 func ownersOf(p *pipeline.Pipeline, u *unstructured.Unstructured) (uids []string) {
 	for _, ref := range u.GetOwnerReferences() {
 		if ref.Kind == p.Upstream.GVK.Kind && strings.HasPrefix(ref.APIVersion, p.Upstream.GVK.Group) {
@@ -64,7 +64,7 @@ func ownersOf(p *pipeline.Pipeline, u *unstructured.Unstructured) (uids []string
 
 func isBefore(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetName(), "-before") }
 
-// owned are the objects that the operators have made, but for those of deletion.before.
+// owned are the objects of the operators, without those of deletion.before.
 func (w *world) owned(ctx context.Context) (owned []*unstructured.Unstructured) {
 	for _, c := range w.pipelines() {
 		for _, gvk := range downstreamKinds(c.Pipeline) {
@@ -91,7 +91,7 @@ func key(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
 }
 
-// check holds the cluster to what render says.
+// check compares the cluster with what render prints.
 func (w *world) check(ctx context.Context) {
 	for _, c := range w.pipelines() {
 		p := c.Pipeline
@@ -116,7 +116,7 @@ func (w *world) check(ctx context.Context) {
 	}
 }
 
-// checkUpstream adds to want what follows from an upstream.
+// checkUpstream adds to want the downstreams of an upstream.
 func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unstructured.Unstructured, want map[string]string) {
 	if len(ownersOf(p, u)) > 0 {
 		return // a copy is not copied
@@ -156,7 +156,7 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 	w.checkStatus(p, u)
 }
 
-// checkStatus holds that the upstream is ready, where nobody who makes things ready is missing.
+// checkStatus checks that the upstream is ready, if all that makes it ready exists.
 func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) {
 	if w.Setup.Example != "" || w.Setup.Drift != "" || w.Setup.CreateOnly {
 		return
@@ -176,7 +176,7 @@ func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) 
 	}
 }
 
-// checkDownstream holds that an object is there, is its upstream's, and would not be changed by applying what is asked for.
+// checkDownstream checks that an object exists, is its upstream's, and would not be changed by an apply.
 func (w *world) checkDownstream(
 	ctx context.Context, p *pipeline.Pipeline, d *pipeline.Downstream, want *unstructured.Unstructured, uid string,
 ) {
@@ -218,7 +218,7 @@ func (w *world) checkDownstream(
 	}
 }
 
-// counted are the requests that something takes.
+// counted are the requests during a function.
 func (w *world) counted(during func()) []string {
 	w.mu.Lock()
 	w.requests = nil
@@ -229,7 +229,7 @@ func (w *world) counted(during func()) []string {
 	return slices.Clone(w.requests)
 }
 
-// promises counts the requests that things take while nothing fails.
+// promises checks how many requests operations take while nothing fails.
 func (w *world) promises(ctx context.Context) {
 	if w.Setup.Example == "" {
 		w.promisesOfWidget(ctx)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What may happen to a request beside arriving.
+// What may happen to a request instead of success.
 const (
 	fateLost      = "is lost"
 	fateFails     = "fails"
@@ -21,8 +21,7 @@ const (
 	fateAfter     = "is carried out, and the process is killed"
 )
 
-// fates are as many as there are requests to one of which each of these happens. Reads of lists and of what is served cannot be
-// ambiguous.
+// fates say to one of how many requests each of these happens. Lists and discovery cannot be ambiguous.
 var fates = []string{fateLost, fateFails, fateThrottled, fateAnswer, fateAnswer, fateBefore, fateAfter, fateAfter}
 
 const oneOf = 12 // for each fate
@@ -45,7 +44,7 @@ func (w *world) fate(what string, n uint64) string {
 	return ""
 }
 
-// about tells what a request is about: an object, or anything else; and whether it is about the leader or an event.
+// about returns what a request is for: an object or not; and whether it is for the leader election or an event.
 func about(request *http.Request) (object, aside bool) {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	switch {
@@ -62,7 +61,7 @@ func about(request *http.Request) (object, aside bool) {
 	return len(parts) > 1 || request.Method != http.MethodGet, parts[0] == "leases" || parts[0] == "events"
 }
 
-// RoundTrip sends a request over a network that takes time and loses some.
+// RoundTrip sends a request over a network with delays and losses.
 func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	w := p.world
 	what := p.name + " " + request.Method + " " + request.URL.Path
@@ -84,7 +83,7 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 		w.requests = append(w.requests, what)
 	}
 	w.mu.Unlock()
-	if response, err := p.before(request, what, fate); response != nil || err != nil {
+	if response, err := p.deliverRequest(request, what, fate); response != nil || err != nil {
 		return response, err
 	}
 	sent, err := bodyOf(request)
@@ -98,17 +97,17 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if request.Method != http.MethodGet {
-		w.wrote()
+		w.notifyChange()
 		w.note(request, sent, response.StatusCode)
 	}
 	if object && !aside {
-		w.tell("%s %s: %d", what, shorten(sent), response.StatusCode)
+		w.logf("%s %s: %d", what, shorten(sent), response.StatusCode)
 	}
-	return p.answer(request, response, what, fate, watches)
+	return p.deliverResponse(request, response, what, fate, watches)
 }
 
-// before is what happens to a request before it arrives. It returns nothing where it arrives.
-func (p *process) before(request *http.Request, what, fate string) (*http.Response, error) {
+// deliverRequest does what happens to a request before it arrives. It returns nothing if it arrives.
+func (p *process) deliverRequest(request *http.Request, what, fate string) (*http.Response, error) {
 	w := p.world
 	if cut := p.isCut(); cut != nil {
 		select {
@@ -122,7 +121,7 @@ func (p *process) before(request *http.Request, what, fate string) (*http.Respon
 	}
 	switch fate {
 	case fateLost, fateBefore, fateFails, fateThrottled:
-		w.tell("%s %s", what, fate)
+		w.logf("%s %s", what, fate)
 	}
 	switch fate {
 	case fateBefore:
@@ -138,27 +137,27 @@ func (p *process) before(request *http.Request, what, fate string) (*http.Respon
 	return nil, nil
 }
 
-// answer is what happens to an answer.
-func (p *process) answer(request *http.Request, response *http.Response, what, fate string, watches bool) (*http.Response, error) {
+// deliverResponse does what happens to a response.
+func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fate string, watches bool) (*http.Response, error) {
 	w := p.world
 	r, _ := w.chance("answer to " + what)
 	if fate == fateAfter {
-		w.tell("%s %s", what, fate)
+		w.logf("%s %s", what, fate)
 		p.kill()
 	}
 	err := pause(request.Context(), milliseconds(r.IntN(40)))
 	if err == nil && fate == fateAnswer {
-		w.tell("%s %s", what, fate)
+		w.logf("%s %s", what, fate)
 	}
-	if err != nil || fate == fateAnswer || p.isCut() != nil || !p.keep(response, watches) {
+	if err != nil || fate == fateAnswer || p.isCut() != nil || !p.keepWatch(response, watches) {
 		_ = response.Body.Close() // nobody reads it
 		return nil, syscall.ECONNRESET
 	}
 	return response, nil
 }
 
-// keep remembers a watch, which ends with the process. It returns false where that has ended.
-func (p *process) keep(response *http.Response, watches bool) bool {
+// keepWatch remembers a watch, which ends with the process. It returns false if that has ended.
+func (p *process) keepWatch(response *http.Response, watches bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if watches && !p.dead {
@@ -169,7 +168,7 @@ func (p *process) keep(response *http.Response, watches bool) bool {
 	return !p.dead
 }
 
-// checkLeader holds that no process writes objects while the Lease is another one's.
+// checkLeader checks that no process writes objects while another one holds the Lease.
 func (p *process) checkLeader(request *http.Request, what string) {
 	w := p.world
 	_, aside := about(request)
@@ -187,8 +186,8 @@ func (p *process) checkLeader(request *http.Request, what string) {
 	}
 }
 
-// checkRemoval holds that an upstream is not left without its object: a superseded one is deleted once its successor exists. Where
-// somebody else deletes objects, too, or one is deleted to be made again, that cannot be told.
+// checkRemoval checks that an upstream is not left without its object: a superseded one is deleted once its successor exists.
+// If somebody else deletes objects, too, or one is recreated, that cannot be checked.
 func (p *process) checkRemoval(request *http.Request, what string) {
 	w := p.world
 	const place = "/api/v1/namespaces/"
@@ -214,7 +213,7 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	}
 }
 
-// note counts what must be made once only.
+// note counts what must be created only once.
 func (w *world) note(request *http.Request, sent []byte, code int) {
 	if !strings.HasSuffix(request.URL.Path, "-before") || code != http.StatusCreated || request.URL.Query().Get("dryRun") != "" {
 		return
@@ -232,7 +231,7 @@ func (w *world) note(request *http.Request, sent []byte, code int) {
 	}
 }
 
-// failure is the answer of an API server that does not do what it is asked for.
+// failure is the response of an API server that refuses a request.
 func failure(request *http.Request, code int, reason string) *http.Response {
 	text, err := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code,
 		"message": "by chance"})

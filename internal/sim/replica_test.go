@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// replica is a machine on which the operator is started again whenever it has ended, and its network.
+// replica is a machine on which the operator is restarted whenever it has ended, and its network.
 type replica struct {
 	world *world
 	name  string
@@ -27,7 +27,7 @@ type replica struct {
 	cut chan struct{}
 }
 
-// process is one life of the operator.
+// process is one run of the operator.
 type process struct {
 	*replica
 	engine *engine.Engine
@@ -44,7 +44,7 @@ type body struct {
 	replica *replica
 }
 
-// Read implements io.Reader: what comes while the network is cut is kept back.
+// Read implements io.Reader: it waits while the network is cut.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if cut := b.replica.isCut(); cut != nil {
@@ -62,7 +62,7 @@ func (r *replica) run(ctx context.Context) {
 	}
 }
 
-// live is one life of a process.
+// live is one run of a process.
 func (r *replica) live(ctx context.Context) {
 	w := r.world
 	ctx, stop := context.WithCancel(ctx)
@@ -72,7 +72,7 @@ func (r *replica) live(ctx context.Context) {
 	loaded := files
 	files = append(engine.Startable(files), engine.Deletable(files)...)
 	if len(files) == 0 {
-		w.tell("%s cannot start: %v", r.name, problems)
+		w.logf("%s cannot start: %v", r.name, problems)
 		return
 	}
 	cfg := w.cluster.Config()
@@ -85,7 +85,7 @@ func (r *replica) live(ctx context.Context) {
 		w.t.Error(err)
 		return
 	}
-	log := funcr.New(func(_, args string) { w.tell("%s logs %s", r.name, args) }, funcr.Options{})
+	log := funcr.New(func(_, args string) { w.logf("%s logs %s", r.name, args) }, funcr.Options{})
 	options, serve := engine.Options{Workers: 2, Log: log, DrainTimeout: 5 * time.Second}, mgr.Start
 	if len(w.replicas) > 1 {
 		election, err := leadership.New(cfg, leadership.Options{Namespace: "system", Name: "sim", Role: r.name, Log: log,
@@ -106,9 +106,9 @@ func (r *replica) live(ctx context.Context) {
 		p.engine.Missing(loaded, problems)
 	}
 	r.set(p)
-	w.tell("%s starts", r.name)
+	w.logf("%s starts", r.name)
 	if err := serve(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		w.tell("%s ends: %v", r.name, err)
+		w.logf("%s ends: %v", r.name, err)
 	}
 	p.die() // whatever it still does
 	r.set(nil)
@@ -120,19 +120,19 @@ func (r *replica) set(p *process) {
 	r.process = p
 }
 
-// alive is the process that runs; nil where none does.
+// alive is the running process; nil for none.
 func (r *replica) alive() *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.process
 }
 
-// reload has the process load its config again.
+// reload makes the process load its config again.
 func (r *replica) reload(ctx context.Context) {
 	if p := r.alive(); p != nil {
 		files, problems := r.world.load()
 		p.engine.Reload(ctx, files, problems)
-		r.world.tell("%s has loaded the config again, problems: %v", r.name, problems)
+		r.world.logf("%s has loaded the config again, problems: %v", r.name, problems)
 	}
 }
 
@@ -147,21 +147,21 @@ func (r *replica) partition(ctx context.Context, d time.Duration) {
 	if again {
 		return
 	}
-	r.world.tell("the network of %s is cut for %s", r.name, d)
+	r.world.logf("the network of %s is cut for %s", r.name, d)
 	go func() {
 		_ = pause(ctx, d)
 		r.heal()
 	}()
 }
 
-// heal has the network work again.
+// heal ends a cut of the network.
 func (r *replica) heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cut != nil {
 		close(r.cut)
 		r.cut = nil
-		r.world.tell("the network of %s works again", r.name)
+		r.world.logf("the network of %s works again", r.name)
 	}
 }
 
@@ -171,7 +171,7 @@ func (r *replica) isCut() chan struct{} {
 	return r.cut
 }
 
-// kill ends the process at once: none of its requests reaches the cluster any more, and no answer reaches it.
+// kill ends the process at once: no more requests of it reach the cluster, and no response reaches it.
 func (p *process) kill() {
 	p.die()
 	p.stop()

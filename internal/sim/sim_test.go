@@ -109,7 +109,7 @@ func simulate(t *testing.T, s Schedule) (r result) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, s)
 		ctx, end := context.WithCancel(t.Context())
-		go w.attend(ctx)
+		go w.runControllers(ctx)
 		var lives sync.WaitGroup
 		for _, replica := range w.replicas {
 			lives.Go(func() { replica.run(ctx) })
@@ -136,15 +136,15 @@ func simulate(t *testing.T, s Schedule) (r result) {
 
 // settle has nothing fail and nobody act from now on, and waits until all is done.
 func (w *world) settle(ctx context.Context) {
-	w.soothe(true)
+	w.setCalm(true)
 	w.heal()
-	w.tell("from here on nothing fails and nobody acts")
+	w.logf("from here on nothing fails and nobody acts")
 	if w.variant.broken > 0 {
-		w.change(ctx, 10)
+		w.reloadAll(ctx, 10)
 	}
 	if w.Setup.Input != "" {
 		did, err := w.changeInput(ctx, 1)
-		w.tell("somebody %s: %v", did, err)
+		w.logf("somebody %s: %v", did, err)
 	}
 	w.unpause(ctx)
 	w.removeForeign(ctx)
@@ -163,7 +163,7 @@ func (w *world) unpause(ctx context.Context) {
 		}
 		for _, u := range w.list(ctx, c.Pipeline.Upstream.GVK) {
 			if err := w.merge(ctx, u, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, pause.Annotation)); err != nil {
-				w.tell("the pause of %s stays: %v", u.GetName(), err)
+				w.logf("the pause of %s stays: %v", u.GetName(), err)
 			}
 		}
 	}

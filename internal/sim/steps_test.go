@@ -37,14 +37,14 @@ func (w *world) resource(gvk schema.GroupVersionKind, namespace string) dynamic.
 	return w.users.Resource(k.GVR).Namespace(namespace)
 }
 
-// merge is somebody's write.
+// merge sends a merge patch, as a user does.
 func (w *world) merge(ctx context.Context, u *unstructured.Unstructured, patch string, subresources ...string) error {
 	o := metav1.PatchOptions{FieldManager: "somebody"}
 	_, err := w.of(u).Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), o, subresources...)
 	return err
 }
 
-// apply makes or changes an upstream.
+// apply creates or changes an upstream.
 func (w *world) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	text, err := json.Marshal(u)
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *world) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	return err
 }
 
-// upstream is one of those that there may be.
+// upstream is one of the upstreams of a schedule.
 func (w *world) upstream(which, value int, spec map[string]any) *unstructured.Unstructured {
 	if w.Setup.Example != "" {
 		return w.Setup.upstreamOfExample(w.t, which, value)
@@ -63,7 +63,7 @@ func (w *world) upstream(which, value int, spec map[string]any) *unstructured.Un
 	return w.widget(string(rune('a'+which%2)), value, spec)
 }
 
-// widget is an upstream that asks for something of all that a setup may have.
+// widget is an upstream that uses every feature that a setup may have.
 func (w *world) widget(name string, value int, spec map[string]any) *unstructured.Unstructured {
 	if spec == nil {
 		spec = map[string]any{}
@@ -82,34 +82,34 @@ func (w *world) widget(name string, value int, spec map[string]any) *unstructure
 	return u
 }
 
-// step has somebody do something.
+// step carries out a step.
 func (w *world) step(ctx context.Context, s Step) {
 	wait(milliseconds(s.After))
 	replica := w.replicas[s.Which%len(w.replicas)]
 	switch s.Do {
 	case "kill", "stop", "cut watches":
-		w.tell("%s: %s", replica.name, s.Do)
+		w.logf("%s: %s", replica.name, s.Do)
 		if p := replica.alive(); p != nil {
 			map[string]func(){"kill": p.kill, "stop": p.stop, "cut watches": p.cutWatches}[s.Do]()
 		}
 	case "partition":
 		replica.partition(ctx, []time.Duration{5 * time.Second, 25 * time.Second, time.Minute}[s.Value%3])
 	case "compact":
-		w.tell("the API server forgets what has happened")
+		w.logf("the API server forgets what has happened")
 		w.cluster.Compact()
 	case "reload":
-		w.change(ctx, s.Value)
+		w.reloadAll(ctx, s.Value)
 	case "orphan":
 		w.orphan(ctx, fmt.Sprint("orphaned-", w.Seed, "-", s.Which, "-", s.Value))
 	default:
 		did, err := w.act(ctx, s)
 		if did != "" {
-			w.tell("somebody %s: %v", did, err)
+			w.logf("somebody %s: %v", did, err)
 		}
 	}
 }
 
-// act does something to objects.
+// act changes objects.
 func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 	u := w.upstream(s.Which, s.Value, nil)
 	name := u.GetKind() + " " + u.GetName()
@@ -143,12 +143,12 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 	case "input":
 		return w.changeInput(ctx, s.Value)
 	case "squat":
-		return w.occupy(ctx, "ns", fmt.Sprint(u.GetName(), s.Value%2))
+		return w.createForeign(ctx, "ns", fmt.Sprint(u.GetName(), s.Value%2))
 	}
-	return w.disturb(ctx, s)
+	return w.disturbDownstream(ctx, s)
 }
 
-// changeInput is for what several upstreams read.
+// changeInput changes an input of several upstreams.
 func (w *world) changeInput(ctx context.Context, value int) (did string, err error) {
 	if w.Setup.Input == "" {
 		return "", nil
@@ -163,8 +163,8 @@ func (w *world) changeInput(ctx context.Context, value int) (did string, err err
 	return fmt.Sprint("sets the settings to ", value), w.apply(ctx, u)
 }
 
-// isRecorded tells whether the status of an upstream names an object. One that was made without an answer reaching anybody is known
-// by its labels alone until then.
+// isRecorded reports whether the status of an upstream records an object. One that was created without a response is known only
+// by its labels until then.
 func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bool {
 	for _, c := range w.pipelines() {
 		for _, upstream := range w.list(ctx, c.Pipeline.Upstream.GVK) {
@@ -176,9 +176,9 @@ func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bo
 	return false
 }
 
-// disturb does something to an object that the operator has made. What a config answers for in another way is left out: an object
-// that has lost its owner annotation is nobody's.
-func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
+// disturbDownstream changes an object of the operator. What a config handles in another way is left out: an object without its
+// owner annotation is nobody's.
+func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err error) {
 	owned := w.owned(ctx)
 	if w.Setup.Example == "" { // those of the upstream that is meant
 		name := w.upstream(s.Which, 0, nil).GetName()
@@ -194,7 +194,7 @@ func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
 	case "delete object":
 		return "deletes " + name, w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
 	case "usurp":
-		return w.usurp(ctx, u)
+		return w.replaceByForeign(ctx, u)
 	case "strip labels":
 		if (w.Setup.Example == "" || len(u.GetOwnerReferences()) == 0) && !w.isRecorded(ctx, u) {
 			return "", nil
@@ -215,19 +215,19 @@ func (w *world) disturb(ctx context.Context, s Step) (did string, err error) {
 	panic("unknown step " + s.Do)
 }
 
-// usurp puts somebody else's object in the place of one, where none may be adopted.
-func (w *world) usurp(ctx context.Context, u *unstructured.Unstructured) (did string, err error) {
+// replaceByForeign replaces an object by somebody else's, if none may be adopted.
+func (w *world) replaceByForeign(ctx context.Context, u *unstructured.Unstructured) (did string, err error) {
 	if w.Setup.Example != "" || w.Setup.Orphan || u.GetKind() != "ConfigMap" || w.foreign[key(u)] != nil {
 		return "", nil
 	}
 	if err := w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil {
 		return "deletes " + key(u), err
 	}
-	return w.occupy(ctx, u.GetNamespace(), u.GetName())
+	return w.createForeign(ctx, u.GetNamespace(), u.GetName())
 }
 
-// occupy makes an object of somebody else, where none may be adopted.
-func (w *world) occupy(ctx context.Context, namespace, name string) (did string, err error) {
+// createForeign creates an object of somebody else, if none may be adopted.
+func (w *world) createForeign(ctx context.Context, namespace, name string) (did string, err error) {
 	data := map[string]any{"theirs": "x"}
 	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
 	theirs.SetNamespace(namespace)
@@ -243,7 +243,7 @@ func (w *world) occupy(ctx context.Context, namespace, name string) (did string,
 	return "makes " + key(theirs), err
 }
 
-// removeForeign holds that nobody has touched the objects of others, and makes room.
+// removeForeign checks that nobody has touched the objects of others, and deletes them.
 func (w *world) removeForeign(ctx context.Context) {
 	for _, u := range w.foreign {
 		have, err := w.of(u).Get(ctx, u.GetName(), getOptions)
@@ -253,12 +253,12 @@ func (w *world) removeForeign(ctx context.Context) {
 		case have.GetUID() != u.GetUID() || have.GetResourceVersion() != u.GetResourceVersion():
 			w.problem("%s of somebody else is another one: %v", key(u), have.Object)
 		default:
-			w.tell("somebody removes %s again: %v", key(u), w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}))
+			w.logf("somebody removes %s again: %v", key(u), w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{}))
 		}
 	}
 }
 
-// orphan makes an upstream and deletes it with --cascade=orphan, while a process is there to see it.
+// orphan creates an upstream and deletes it with --cascade=orphan, while a process runs.
 func (w *world) orphan(ctx context.Context, name string) {
 	if w.Setup.Example != "" || w.Setup.Input == "Wait" || w.variant.broken > 0 {
 		return
@@ -267,8 +267,8 @@ func (w *world) orphan(ctx context.Context, name string) {
 	if len(w.replicas) > 1 {
 		settled = 2 * time.Minute
 	}
-	before := w.soothe(true)
-	defer w.soothe(before)
+	before := w.setCalm(true)
+	defer w.setCalm(before)
 	w.heal()
 	wait(settled)
 	u := w.widget(name, 0, nil)
@@ -285,16 +285,16 @@ func (w *world) orphan(ctx context.Context, name string) {
 	if err == nil {
 		err = w.of(u).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	}
-	w.tell("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
+	w.logf("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
 	w.orphaned[name] = err == nil
 	if r.IntN(2) == 0 {
-		w.tell("the garbage collector at once: %v", w.cluster.CollectGarbage())
+		w.logf("the garbage collector at once: %v", w.cluster.CollectGarbage())
 	}
 	wait(settled)
 }
 
-// soothe has nothing fail from now on, or again; it returns how it was before.
-func (w *world) soothe(calm bool) (before bool) {
+// setCalm makes nothing fail from now on, or ends that; it returns what was set before.
+func (w *world) setCalm(calm bool) (before bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, w.calm = w.calm, calm
@@ -307,7 +307,7 @@ func (w *world) heal() {
 	}
 }
 
-// unfinished are the objects of deletion.before that ask for something, each with what it asks for.
+// unfinished are the deletion.before objects that wait for something, each with what it waits for.
 func (w *world) unfinished(ctx context.Context) map[*unstructured.Unstructured][]string {
 	found := map[*unstructured.Unstructured][]string{}
 	for _, c := range w.pipelines() {
@@ -328,15 +328,15 @@ func (w *world) unfinished(ctx context.Context) map[*unstructured.Unstructured][
 	return found
 }
 
-// finishBefore does what they ask for.
+// finishBefore finishes the deletion.before objects.
 func (w *world) finishBefore(ctx context.Context) {
 	for u, patch := range w.unfinished(ctx) {
-		w.tell("%s is done: %v", key(u), w.merge(ctx, u, patch[0], patch[1:]...))
+		w.logf("%s is done: %v", key(u), w.merge(ctx, u, patch[0], patch[1:]...))
 	}
 }
 
-// change has every replica load another config, each when it finds out.
-func (w *world) change(ctx context.Context, value int) {
+// reloadAll makes every replica load another config, each after its own delay.
+func (w *world) reloadAll(ctx context.Context, value int) {
 	w.mu.Lock()
 	switch {
 	case value < 4:
@@ -353,7 +353,7 @@ func (w *world) change(ctx context.Context, value int) {
 	now := w.variant
 	w.mu.Unlock()
 	w.writeConfig()
-	w.tell("the config is changed: %+v", now)
+	w.logf("the config is changed: %+v", now)
 	for _, r := range w.replicas {
 		c, _ := w.chance(r.name + " reloads")
 		lag := milliseconds(c.IntN(4000))

@@ -19,7 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 )
 
-// world is a cluster in memory, the processes that work on it, and everybody else, under a virtual clock. Whatever happens by
+// world is a cluster in memory, the processes of the operator, and everybody else, under a virtual clock. Whatever happens by
 // chance follows from the seed and from what it happens to, not from the order in which goroutines run.
 type world struct {
 	Schedule
@@ -35,17 +35,17 @@ type world struct {
 	happens map[string]uint64
 	calm    bool
 	trace   []string
-	// problems are what is wrong, faults what happened to requests.
+	// problems are violations, faults what happened to requests.
 	problems []string
 	faults   []Fault
 	variant  variant
-	// requests are those about objects, without lists, watches and discovery.
+	// requests are those for objects, without lists, watches and discovery.
 	requests []string
 	// orphaned are the objects whose upstream was deleted with --cascade=orphan, and edited those that somebody wrote to.
 	orphaned, edited map[string]bool
-	// foreign are objects that somebody else made where one of the operator was.
+	// foreign are objects that somebody else created at the place of one of the operator's.
 	foreign map[string]*unstructured.Unstructured
-	// befores are how often the object of deletion.before was created, by the upstream's uid.
+	// befores counts how often the deletion.before object was created, by the upstream's uid.
 	befores map[string]int
 }
 
@@ -62,7 +62,7 @@ func newWorld(t testing.TB, s Schedule) *world {
 	}
 	s.Setup.learnKinds(t, w.cluster.Config())
 	cfg := w.cluster.Config()
-	cfg.Transport = user{w}
+	cfg.Transport = userTransport{w}
 	if w.users, err = dynamic.NewForConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func newWorld(t testing.TB, s Schedule) *world {
 	return w
 }
 
-// chance is a source of numbers for the next time that something of this description happens, which is the n-th.
+// chance returns random numbers for the n-th event of this description.
 func (w *world) chance(what string) (r *rand.Rand, n uint64) {
 	w.mu.Lock()
 	w.happens[what]++
@@ -92,23 +92,23 @@ func (w *world) source(what ...any) *rand.Rand {
 	return rand.New(rand.NewPCG(w.Seed, h.Sum64()))
 }
 
-// tell writes a line of the trace.
-func (w *world) tell(format string, args ...any) {
+// logf adds a line to the trace.
+func (w *world) logf(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trace = append(w.trace, fmt.Sprintf("%9.3fs  ", time.Since(w.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// problem is something that must not be.
+// problem records a violation.
 func (w *world) problem(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	w.tell("WRONG: %s", text)
+	w.logf("WRONG: %s", text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problems = append(w.problems, text)
 }
 
-// deliver has each watch lag on its own: often for milliseconds, now and then for seconds.
+// deliver makes each watch lag on its own: often for milliseconds, sometimes for seconds.
 func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.Delivery {
 	if w.Prompt {
 		return memcluster.Delivery{}
@@ -123,28 +123,28 @@ func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.D
 	return memcluster.Delivery{After: milliseconds(r.IntN(longest))}
 }
 
-// user is the connection of everybody else.
-type user struct{ world *world }
+// userTransport is the connection of everybody but the operator.
+type userTransport struct{ world *world }
 
-func (u user) RoundTrip(request *http.Request) (*http.Response, error) {
+func (u userTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := u.world.cluster.RoundTrip(request)
 	if request.Method != http.MethodGet {
-		u.world.wrote()
+		u.world.notifyChange()
 	}
 	return response, err
 }
 
-// wrote tells those who wait for changes that there may be one.
-func (w *world) wrote() {
+// notifyChange wakes runControllers: there may be a change.
+func (w *world) notifyChange() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// attend is everybody who does by themselves what is to be done some time after a change: the garbage collector, and whoever
-// does what deletion.before asks for.
-func (w *world) attend(ctx context.Context) {
+// runControllers does what others do some time after a change: the garbage collector, and whoever finishes deletion.before
+// objects.
+func (w *world) runControllers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -156,17 +156,17 @@ func (w *world) attend(ctx context.Context) {
 			return
 		}
 		for _, did := range w.cluster.CollectGarbage() {
-			w.tell("the garbage collector %s", did)
+			w.logf("the garbage collector %s", did)
 		}
 		if r.IntN(2) == 0 {
 			w.finishBefore(ctx)
 		} else if len(w.unfinished(ctx)) > 0 {
-			w.wrote() // later
+			w.notifyChange() // later
 		}
 	}
 }
 
-// bodyOf reads what a request sends, and leaves it there.
+// bodyOf reads the body of a request, and restores it.
 func bodyOf(request *http.Request) ([]byte, error) {
 	if request.Body == nil {
 		return nil, nil
@@ -176,7 +176,7 @@ func bodyOf(request *http.Request) ([]byte, error) {
 	return text, err
 }
 
-// shorten cuts a body to what the trace shows of it.
+// shorten cuts a body to what the trace shows.
 func shorten(text []byte) string {
 	const shown = 300
 	if len(text) > shown {
@@ -185,7 +185,7 @@ func shorten(text []byte) string {
 	return strings.TrimSpace(string(text))
 }
 
-// pause waits for d, or until ctx is done; then it returns why.
+// pause waits for d, or until ctx is done; then it returns the cause.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -197,5 +197,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wait lets the virtual clock go on: everybody else does what there is to do until then.
+// wait advances the virtual clock: everybody else works until then.
 func wait(d time.Duration) { <-time.After(d) }

@@ -24,9 +24,9 @@ import (
 // loop is one way in which writes could go on forever.
 type loop struct {
 	name, reason string
-	// change replaces text of withOwn or widgetConfig, pair by pair.
+	// change replaces text of ownInput or widgetConfig, pair by pair.
 	change []string
-	own    bool // withOwn
+	own    bool // ownInput
 	// disturb is what another writer does again and again; nil where there is none.
 	disturb func(o opponent)
 	// before prepares the namespace.
