@@ -28,19 +28,20 @@ type Storable struct {
 	MaxMessage int
 	// status is the schema below .status; nil if anything is stored, or nothing is known.
 	status *spec.Schema
-	// nothing is true if the kind has no status at all.
-	nothing bool
+	// nothing is true if the kind has no status at all, anything if its schema leaves the status open.
+	nothing, anything bool
 }
 
 // Probe reads a kind's schema. Without one nothing is known: then everything is tried, and conditions are taken for an
 // atomic list, which a merge patch writes rightly in any case.
 func Probe(schema *spec.Schema) *Storable {
 	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: longestMessage}
-	if schema == nil || len(schema.Properties) == 0 && keepsUnknown(schema) {
+	if schema == nil {
 		return s
 	}
 	status, ok := schema.Properties["status"]
 	if !ok && keepsUnknown(schema) {
+		s.anything = true
 		return s
 	}
 	if s.Conditions = ConditionsNone; !ok {
@@ -106,16 +107,18 @@ func (s *Storable) Stores(path string) bool {
 func (s *Storable) StoresItem(path, field string) bool {
 	parsed, err := fieldpath.Parse(path)
 	if err != nil || s.status == nil || len(parsed) < 2 {
-		return false
+		return s.anything
 	}
 	at := s.status
 	for _, step := range parsed[1:] {
-		if at, _ = child(at, step.Field); at == nil {
-			return false
+		next, ok := child(at, step.Field)
+		if next == nil {
+			return ok // where anything goes
 		}
+		at = next
 	}
 	if at.Items == nil || at.Items.Schema == nil {
-		return false
+		return keepsUnknown(at)
 	}
 	_, ok := child(at.Items.Schema, field)
 	return ok

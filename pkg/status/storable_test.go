@@ -66,6 +66,7 @@ func describe(t *testing.T, s *status.Storable, content map[string]any) string {
 	for _, path := range []string{".status.observedGeneration", ".status.downstreams", ".status.deep.below.value"} {
 		fmt.Fprintf(&b, "stores %s: %v\n", path, s.Stores(path))
 	}
+	fmt.Fprintf(&b, "stores a baseline: %v\n", s.StoresItem(".status.downstreams", "baseline"))
 	fmt.Fprintf(&b, "undeclared: %s\n", strings.Join(undeclared, " "))
 	fmt.Fprintf(&b, "dropped: %s\n", strings.Join(dropped, " "))
 	text, err := sigsyaml.Marshal(stored)
