@@ -371,3 +371,65 @@ func TestRestartWithoutARecord(t *testing.T) {
 		})
 	}
 }
+
+// An object whose owner mark somebody has removed stays ours: it goes when nothing wants it any more, when its successor stands, and
+// with its upstream. The mark goes while no process runs, or while one runs that leaves drift alone.
+func TestStrippedMarks(t *testing.T) {
+	t.Parallel()
+	endings := map[string]func(t *testing.T, ns string){
+		"unwanted": func(t *testing.T, ns string) {
+			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
+		},
+		"renamed": func(t *testing.T, ns string) { testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`) },
+		"deleted": func(t *testing.T, ns string) { testkit.Delete(t, widgets, ns, "a") },
+	}
+	const when, report = "    when: '!has(self.spec.exposed) || !self.spec.exposed'\n", "    drift: {policy: Report}\n"
+	for _, row := range []struct {
+		reason, downstream, status, stripped string
+		running                              bool
+	}{
+		{"nothing runs", when, "  downstreams: .status.downstreams\n", "", false},
+		{"nothing runs, and the label goes too", when, "  downstreams: .status.downstreams\n", `,"labels":null`, false},
+		{"nothing runs, and the object is to be released", when + "    deletionPolicy: Orphan\n", "  downstreams: .status.downstreams\n", "", false},
+		{"drift is reported", when + report, "  downstreams: .status.downstreams\n", "", true},
+		{"the process alone remembers", when + report, "", "", true},
+	} {
+		for ending, end := range endings {
+			t.Run(row.reason+"/"+ending, func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				at, conf := ns, fill(widgetConfig, ns, name)
+				if ending == "deleted" { // a reference to another namespace is none: the finalizer cleans up
+					at = testkit.Namespace(t)
+					conf = replaceOnce(t, conf, "        name: {{ .spec.name | default .metadata.name }}\n",
+						"        name: {{ .metadata.name }}\n        namespace: "+at+"\n")
+					conf = replaceOnce(t, conf, "    # downstream\n", "    targetNamespaces: {from: List, names: ["+at+"]}\n    # downstream\n")
+				}
+				conf = strings.NewReplacer("    # downstream\n", row.downstream, "  downstreams: .status.downstreams\n", row.status).Replace(conf)
+				r := start(t, testkit.Config(), conf).ready()
+				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+				cm := waitData(t, at, "a", "key", "value")
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				if !row.running {
+					r.halt()
+				}
+				testkit.Patch(t, configMaps, at, "a", "somebody",
+					fmt.Sprintf(`{"metadata":{"ownerReferences":null,"annotations":{"%s.example.com/owner":null}%s}}`, name, row.stripped))
+				end(t, ns)
+				if !row.running {
+					start(t, testkit.Config(), conf).ready()
+				}
+				testkit.Eventually(t, patience, func() (bool, string) {
+					u := testkit.Find(t, configMaps, at, "a")
+					if strings.Contains(row.downstream, "Orphan") {
+						return u != nil && u.GetUID() == cm.GetUID() && len(u.GetLabels())+len(u.GetAnnotations()) == 0, "it is not released"
+					}
+					return u == nil, "it still exists"
+				})
+				if ending == "deleted" {
+					waitGone(t, widgets, ns, "a")
+				}
+			})
+		}
+	}
+}

@@ -56,10 +56,12 @@ func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {
 }
 
 // Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
-// that have the mark of the upstream with this uid; recorded is what its status records. A nil desired state has no targets:
-// everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that
-// deletion.before made, which have a way of their own.
-func (p *Pipeline) Leftovers(upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded) []Owned {
+// that have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and known has the
+// uids that a witness knows. A nil desired state has no targets: everything is left over, as at deletion. Objects that we do not own
+// for all that are left out, and so are those that deletion.before made, which have a way of their own.
+func (p *Pipeline) Leftovers(
+	upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]bool,
+) []Owned {
 	var left []Owned
 	seen := map[types.UID]bool{}
 	for i := range p.Downstreams {
@@ -68,7 +70,7 @@ func (p *Pipeline) Leftovers(upstream types.UID, w *Desired, owned [][]*drift.Li
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
-			if !Owns(live, upstream, certain && p.TrustsStatus()) {
+			if !Owns(live, upstream, known[live.UID]) {
 				continue
 			}
 			seen[live.UID] = true

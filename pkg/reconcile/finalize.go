@@ -140,7 +140,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 			return in, nil
 		}
 	}
-	in.Leftovers = r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.shownByDownstream(), r.recorded())
+	in.Leftovers = r.findLeftovers(nil, r.shownByDownstream())
 	for i := range in.Leftovers {
 		in.Leftovers[i].Asked = r.record.isGone(in.Leftovers[i].Live, r.now)
 	}
@@ -356,7 +356,9 @@ func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 	if uid == "" {
 		return pipeline.Applied(live, r.upstream.GetUID())
 	}
-	return live.UID == uid && pipeline.Marked(live, r.upstream.GetUID()) && (r.Pipeline.TrustsStatus() || pipeline.Applied(live, r.upstream.GetUID()))
+	// One without any mark was released, perhaps by a process that could not say so in the status any more.
+	hasMark := live.Hash != "" || pipeline.Marked(live, r.upstream.GetUID())
+	return live.UID == uid && hasMark && pipeline.Owns(live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
 }
 
 // isOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has removed

@@ -24,14 +24,14 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 		FinalizerSpaced: r.record.finalizerContest.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
 	recorded := r.recorded()
 	if !r.selected {
-		in.Leftovers = r.withUnseen(r.Pipeline.Leftovers(r.upstream.GetUID(), nil, r.ownedByDownstream(), recorded))
+		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
 		return in
 	}
 	in.Facts = make([]pipeline.Facts, len(r.Pipeline.Downstreams))
 	for i, d := range r.Pipeline.Downstreams {
 		in.Facts[i] = r.facts(i, d, recorded)
 	}
-	in.Leftovers = r.withUnseen(r.Pipeline.Leftovers(r.upstream.GetUID(), r.record.desired, r.ownedByDownstream(), recorded))
+	in.Leftovers = r.withUnseen(r.findLeftovers(r.record.desired, r.ownedByDownstream()))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
@@ -140,7 +140,7 @@ func recordedAs(list []status.Recorded, name string) *status.Recorded {
 	return nil
 }
 
-// ownedByDownstream lists the objects with the upstream's owner mark, without those that are known to be gone, and those of
+// ownedByDownstream is shownByDownstream without those that are known to be gone, and those of
 // downstreams that the config does not have any more: removing one from the config deletes nothing.
 func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := r.shownByDownstream(), r.Pipeline.Forgotten(r.upstream)
@@ -152,7 +152,7 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	return owned
 }
 
-// shownByDownstream lists the objects with the upstream's owner mark in the cache.
+// shownByDownstream lists the objects in the cache with the upstream's owner mark, and those that a witness knows.
 func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 	owned := make([][]*drift.Live, len(r.Pipeline.Downstreams))
 	for i := range owned {
@@ -162,10 +162,10 @@ func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 			}
 		}
 	}
-	return owned
+	return r.withWitnessed(owned)
 }
 
-// owned lists every live object with the upstream's owner mark.
+// owned lists every live object of the upstream.
 func (r *reconciliation) owned() []*drift.Live {
 	var all []*drift.Live
 	seen := map[types.UID]bool{}

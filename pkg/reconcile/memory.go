@@ -45,6 +45,8 @@ type record struct {
 	inputsOf     string
 	inputsDigest drift.Sum
 	targets      []target
+	// left are the objects that stood at no target the last time.
+	left []witness
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
 	retry retryState
 	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.

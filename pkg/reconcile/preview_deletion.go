@@ -45,7 +45,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 
 // waitForBefore reports the downstreams that wait for deletion.before.
 func (t *dryRun) waitForBefore() {
-	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.shownByDownstream(), t.recorded()) {
+	for _, own := range t.findLeftovers(nil, t.shownByDownstream()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + pipeline.BeforeName + " is done"}
 		c := t.change(o, ChangeWait)
@@ -69,7 +69,7 @@ func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
 
 // previewUnselected reports what a config that no longer selects an upstream leaves.
 func (t *dryRun) previewUnselected() {
-	for _, own := range t.Pipeline.Leftovers(t.upstream.GetUID(), nil, t.ownedByDownstream(), t.recorded()) {
+	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateLeftover,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "the config does not select its upstream"}
 		c := t.change(o, ChangeLeftover)
