@@ -132,14 +132,19 @@ func (f Fact) reason() string {
 	return ReasonProgressing
 }
 
-// worstOf finds the worst fact, the first by name among equals; a Ready one with a reason of its own before plain ones.
+// isPlain tells whether the reason of f says no more than its rank does: a refused request, say, says more than Progressing.
+func (f Fact) isPlain() bool {
+	return slices.Contains([]string{"", ReasonReady, ReasonProgressing, ReasonFailed}, f.Reason)
+}
+
+// worstOf finds the worst fact; among equals one with a reason of its own, and then the first by name.
 func worstOf(facts []Fact) (worst Fact, rank int) {
 	rank = rankReady
 	sorted := append([]Fact(nil), facts...)
 	sort.SliceStable(sorted, func(i, j int) bool { return sorted[i].Name < sorted[j].Name })
 	for _, f := range sorted {
 		r := rankOf(f)
-		if r < rank || (r == rank && (worst.Reason == "" || worst.Reason == ReasonReady)) {
+		if r < rank || (r == rank && (worst.Name == "" || worst.isPlain() && !f.isPlain())) {
 			worst, rank = f, r
 		}
 	}

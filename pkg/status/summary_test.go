@@ -89,6 +89,13 @@ func TestSummarize(t *testing.T) {
 				{Name: "b", Progressing: true, Reason: "Forbidden"}, {Name: "a", Progressing: true, Reason: "Throttled"}}},
 			want: "Ready False Throttled: \nValid True Valid: \nReconciling True Throttled: \n", reads: kstatus.InProgressStatus,
 		},
+		"refused": {
+			reason: "a refused request is worse than what is only on its way, whichever comes first",
+			in: status.Summary{Types: types, Downstreams: []status.Fact{waiting("a"),
+				{Name: "b", Progressing: true, Reason: "Rejected", Message: "too large"}, waiting("c")}},
+			want: "Ready False Rejected: a: not yet; b: too large; c: not yet\nValid True Valid: \n" +
+				"Reconciling True Rejected: a: not yet; b: too large; c: not yet\n", reads: kstatus.InProgressStatus,
+		},
 		"no reason": {
 			reason: "a condition without a reason is refused by the API server",
 			in:     status.Summary{Types: types, Downstreams: []status.Fact{{Name: "a"}}},
