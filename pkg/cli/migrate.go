@@ -78,6 +78,11 @@ is 1, and status.storedVersions stays as it is. Run an interrupted migration aga
 			return o.run(ctx, args[0])
 		},
 	}
+	o.bind(cmd)
+	return cmd
+}
+
+func (o *migrateOptions) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.configs.bind(cmd)
 	flags.StringArrayVar(&o.leaving, "leaving", nil, "Version that is about to be removed; may be repeated")
@@ -94,7 +99,6 @@ is 1, and status.storedVersions stays as it is. Run an interrupted migration aga
 	flags.BoolVar(&o.unproven, "unproven", false, "Begin though the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
 	o.connection.bind(cmd, "")
-	return cmd
 }
 
 func (o *migrateOptions) run(ctx context.Context, name string) error {
