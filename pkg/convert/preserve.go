@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
@@ -88,12 +90,51 @@ func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Versio
 			f.Path.set(restored, f.Is)
 		}
 	}
+	if !acceptsMetadata(restored) {
+		return
+	}
 	put := runtime.DeepCopyJSON(restored)
 	target.Coerce(put)
-	if ctx := context.TODO(); len(target.Validate(ctx, put)) == 0 || len(target.Validate(ctx, coerced)) > 0 {
-		clear(obj)
-		maps.Copy(obj, restored)
+	before := errorsOf(target, coerced)
+	for problem := range errorsOf(target, put) {
+		if !before[problem] {
+			return
+		}
 	}
+	clear(obj)
+	maps.Copy(obj, restored)
+}
+
+func errorsOf(v *kinds.Version, obj map[string]any) map[string]bool {
+	found := map[string]bool{}
+	for _, err := range v.Validate(context.TODO(), obj) {
+		found[string(err.Type)+err.Field] = true
+	}
+	return found
+}
+
+// acceptsMetadata tells whether the API server takes labels and annotations from a webhook. One object with others would make every list
+// of the kind fail.
+func acceptsMetadata(obj map[string]any) bool {
+	metadata, _ := obj["metadata"].(map[string]any)
+	text := map[string]map[string]string{}
+	for _, name := range []string{"labels", "annotations"} {
+		value, ok := metadata[name]
+		if !ok {
+			continue
+		}
+		entries, ok := value.(map[string]any)
+		if !ok {
+			return false
+		}
+		text[name] = map[string]string{}
+		for key, value := range entries {
+			if text[name][key], ok = value.(string); !ok {
+				return false
+			}
+		}
+	}
+	return len(metavalidation.ValidateLabels(text["labels"], nil)) == 0 && len(validation.ValidateAnnotations(text["annotations"], nil)) == 0
 }
 
 // takeKept reads the annotation and takes it off. What cannot be read stays where it is: nothing is known of it, and nothing is lost.

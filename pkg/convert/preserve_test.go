@@ -1,0 +1,84 @@
+package convert_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Whoever may write an object can forge the annotation of preserve. What comes of it must be an object that the API server takes from a
+// webhook: else every list of the kind fails, for everybody.
+func TestForgedAnnotation(t *testing.T) {
+	t.Parallel()
+	c, problems := compile(t, crdOf(`{a: {type: string}, n: {type: integer}}`, `{a: {type: string}, n: {type: integer, maximum: 5}, new: {type: string}}`),
+		[]byte("hub: v1\nspokes: [{version: v1beta1}]\npreserve: {annotation: example.com/kept}"))
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	values := []string{`5`, `null`, `"x"`, `[]`, `[5]`, `["spec"]`, `{}`, `{"a": 5}`, `{"a": "x"}`, `{"bad key!": "x"}`, `{"a": {"b": 1}}`, `true`, `1e400`}
+	specs := []map[string]any{{"a": "v"}, {"a": "v", "n": int64(9)}} // the second one is not valid in v1
+	for _, path := range []string{
+		`[]`, `[5]`, `["spec"]`, `["metadata"]`, `["metadata", "labels"]`, `["metadata", "labels", "a"]`, `["metadata", "labels", "bad key!"]`,
+		`["metadata", "annotations"]`, `["metadata", "annotations", "a"]`, `["metadata", "annotations", "example.com/kept"]`,
+		`["metadata", "name"]`, `["metadata", "labels", {"a": 1}]`, `["apiVersion"]`, `["kind"]`, `["spec"]`, `["spec", "a"]`, `["spec", "n"]`,
+		`["spec", "new"]`, `["status"]`, `["spec", "a", "b"]`, `["spec", {"a": "x"}]`, `[{"spec": 1}]`, `["other"]`,
+	} {
+		for _, value := range values {
+			for _, back := range []string{`"backAbsent": true`, `"back": {"k": "v"}`, `"back": "v"`, `"back": null`, `"absent": true, "back": {"k": "v"}`} {
+				spec := specs[0]
+				if specs[0], specs[1] = specs[1], specs[0]; len(spec) > 1 {
+					back = strings.ReplaceAll(back, `"v"}`, `"v", "n": 9}`)
+				}
+				obj := map[string]any{"apiVersion": "example.com/v1beta1", "kind": "Thing", "spec": runtime.DeepCopyJSON(spec),
+					"metadata": map[string]any{"name": "a", "uid": "1", "labels": map[string]any{"k": "v"}, "annotations": map[string]any{
+						"k": "v", "example.com/kept": fmt.Sprintf(`{"v1": {"fields": [{"path": %s, "is": %s, %s}]}}`, path, value, back)}}}
+				forged := obj["metadata"].(map[string]any)["annotations"].(map[string]any)["example.com/kept"]
+				before := runtime.DeepCopyJSON(obj)["metadata"].(map[string]any)
+				if err := c.Convert(t.Context(), obj, "v1"); err != nil {
+					t.Errorf("%s: %v", forged, err)
+					continue
+				}
+				if problem := unacceptable(obj, before); problem != "" {
+					t.Errorf("%s: %s: %v", forged, problem, obj)
+				}
+			}
+		}
+	}
+}
+
+// unacceptable is why the API server would not take a converted object.
+func unacceptable(obj, before map[string]any) string {
+	text, err := json.Marshal(obj["metadata"])
+	if err != nil {
+		return err.Error()
+	}
+	var meta metav1.ObjectMeta
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return err.Error()
+	}
+	errs := append(metavalidation.ValidateLabels(meta.Labels, field.NewPath("labels")),
+		validation.ValidateAnnotations(meta.Annotations, field.NewPath("annotations"))...)
+	if len(errs) > 0 {
+		return errs.ToAggregate().Error()
+	}
+	now := maps.Clone(obj["metadata"].(map[string]any))
+	for _, free := range []string{"labels", "annotations"} {
+		delete(now, free)
+		delete(before, free)
+	}
+	if fmt.Sprint(now) != fmt.Sprint(before) {
+		return "metadata has changed"
+	}
+	if _, ok := obj["spec"].(map[string]any); !ok || obj["apiVersion"] != "example.com/v1" || obj["kind"] != "Thing" {
+		return "it is another object"
+	}
+	return ""
+}
