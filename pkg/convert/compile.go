@@ -49,7 +49,7 @@ func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	made.needsMetadata = made.preserve != ""
+	made.literals, made.needsMetadata = c.found, made.preserve != ""
 	for _, s := range made.spokes {
 		for _, o := range slices.Concat(s.toHub, s.fromHub) {
 			made.needsMetadata = made.needsMetadata || o.touches("metadata")
@@ -62,6 +62,7 @@ type compiler struct {
 	options  Options
 	versions map[string]*kinds.Version
 	problems []*Problem
+	found    []any // the literals of rules and expressions
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -231,6 +232,8 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 			return c.each(at, there, back, r, spoke, s, h)
 		}
 		if len(r.Values) > 0 {
+			spoke.entries[from.String()].renamed = true
+			c.literals(r.Values)
 			there.change, back.change = c.values(at+".values", r.Values)
 		}
 		return &there, &back
@@ -255,6 +258,13 @@ func (c *compiler) pair(at, name string, from, to fieldpath.Path, spoke, hub *co
 		}
 	}
 	return s, h
+}
+
+// literals notes what a rule makes a difference for.
+func (c *compiler) literals(values map[string]string) {
+	for _, from := range slices.Sorted(maps.Keys(values)) {
+		c.found = append(c.found, from, values[from])
+	}
 }
 
 func (c *compiler) values(at string, there map[string]string) (func(any) (any, bool), func(any) (any, bool)) {
@@ -342,6 +352,7 @@ func (c *compiler) steps(at string, list []config.ConversionStep, source *kinds.
 			c.problem(where+".set", "the target version does not have %s", p)
 		}
 		to.take(p, coverComputed)
+		c.found = append(c.found, program.Literals()...)
 		paths, whole := program.Reads("self")
 		from.readBy(paths, whole)
 		made = append(made, &computed{p, program})

@@ -22,6 +22,8 @@ type Converter struct {
 	preserve string // the annotation; empty without
 	// needsMetadata: something reads or changes them.
 	needsMetadata bool
+	// literals are the strings and whole numbers that rules and expressions have: what they make a difference for.
+	literals []any
 	// stored is the version in which objects are stored; empty where that is not known.
 	stored string
 }

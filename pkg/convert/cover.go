@@ -30,6 +30,8 @@ type covered struct {
 	other fieldpath.Path // of a pair, the path on the other side
 	// items are the covers of both sides' items, for forEach.
 	items *[2]*cover
+	// renamed: values change on the way.
+	renamed bool
 }
 
 const (
@@ -150,7 +152,7 @@ func (c *comparison) uncovered(other *cover, side int, p fieldpath.Path, mine, t
 
 func (c *comparison) missing(side int, p, above fieldpath.Path) {
 	c.exact = false
-	if c.preserves {
+	if c.preserves && slices.Concat(above, p)[0].Field != "status" {
 		return
 	}
 	c.problem(c.at, "%s has %s, for which no rule names a field of %s: add a rule, keep it by preserve, or acknowledge it in lost",
@@ -166,6 +168,7 @@ func (c *comparison) covered(other *cover, side int, e *covered, mine *structura
 	if side == 1 {
 		return // the spoke's side has done it
 	}
+	c.exact = c.exact && !e.renamed // another text may be the new name already
 	theirs := kinds.Field(other.schema, e.other)
 	where := slices.Concat(above, e.path)
 	switch e.by {

@@ -19,6 +19,8 @@ type generator struct {
 	random *rand.Rand
 	// chosen fixes what is at some places, by index into their values; see combinations.
 	chosen map[string]int
+	// literals are what the rules make a difference for.
+	literals []any
 }
 
 // maxItems bounds the lists and maps that are made, maxDepth how deep they are in each other.
@@ -73,7 +75,7 @@ func (g *generator) boundaries(s *structuralschema.Structural) []any {
 	case s.Type == "boolean":
 		values = []any{false, true}
 	case s.Type == "integer":
-		values = integersOf(v)
+		values = g.integersOf(v)
 	case s.Type == "number":
 		values = []any{int64(0), 0.5, -1.5, int64(1), 1e21, 0.1}
 		if v.Minimum != nil {
@@ -93,7 +95,7 @@ func (g *generator) boundaries(s *structuralschema.Structural) []any {
 	return values
 }
 
-func integersOf(v *structuralschema.ValueValidation) []any {
+func (g *generator) integersOf(v *structuralschema.ValueValidation) []any {
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if v.Format == "int32" {
 		low, high = math.MinInt32, math.MaxInt32
@@ -105,7 +107,13 @@ func integersOf(v *structuralschema.ValueValidation) []any {
 		high = min(high, int64(math.Floor(*v.Maximum)))
 	}
 	var values []any
-	for _, n := range []int64{0, 1, -1, low, low + 1, high - 1, high, 1<<53 + 1, -(1<<53 + 1), 7} {
+	wanted := []int64{0, 1, -1, low, low + 1, high - 1, high, 1<<53 + 1, -(1<<53 + 1), 7}
+	for _, literal := range g.literals {
+		if n, ok := literal.(int64); ok {
+			wanted = append(wanted, n-1, n, n+1)
+		}
+	}
+	for _, n := range wanted {
 		if n >= low && n <= high && !slices.Contains(values, any(n)) {
 			values = append(values, n)
 		}
@@ -123,10 +131,12 @@ func (g *generator) integer(s *structuralschema.Structural) any {
 
 // formats are texts of formats that the API server checks.
 var formats = map[string][]string{
-	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789+02:00"}, "date": {"2026-01-02"}, "duration": {"1h30m", "90s"},
-	"byte": {"", "AAEC"}, "ipv4": {"10.0.0.1"}, "ipv6": {"::1", "fd00::1"}, "cidr": {"10.0.0.0/8"}, "uri": {"https://example.com/a?b=c"},
-	"email": {"a@example.com"}, "hostname": {"a.example.com"}, "uuid": {"123e4567-e89b-12d3-a456-426614174000"},
-	"mac": {"00:00:5e:00:53:01"},
+	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789+02:00", "2026-01-02T03:04:05.500Z", "2026-01-02t03:04:05z"},
+	"date":      {"2026-01-02"}, "duration": {"1h30m", "90s", "1.5h"}, "byte": {"", "AAEC"}, "ipv4": {"10.0.0.1"},
+	"ipv6": {"::1", "fd00::1", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1", "::ffff:10.0.0.1"}, "cidr": {"10.0.0.0/8", "10.1.2.3/8", "2001:DB8::/32"},
+	"uri": {"https://example.com/a?b=c", "HTTPS://Example.com:443/%7ea"}, "email": {"a@example.com", "A@Example.com"},
+	"hostname": {"a.example.com", "A.Example.com"}, "mac": {"00:00:5e:00:53:01", "00:00:5E:00:53:01", "00-00-5e-00-53-01"},
+	"uuid": {"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000"},
 }
 
 // awkward are texts that conversions lose: numbers with zeros before them, separators, what YAML reads as something else.
@@ -171,6 +181,13 @@ func (g *generator) texts(v *structuralschema.ValueValidation) []any {
 		for range 8 {
 			if text, ok := g.matching(v.Pattern); ok {
 				add(text)
+			}
+		}
+	}
+	for _, literal := range g.literals {
+		if text, ok := literal.(string); ok {
+			for _, variant := range []string{text, text + "a", strings.ToUpper(text)} {
+				add(variant)
 			}
 		}
 	}

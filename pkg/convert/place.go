@@ -16,9 +16,9 @@ import (
 type place []any
 
 // isValid tells whether every step is a field or keys: places come from annotations that anybody may have written. No step leads
-// out of what a conversion may change.
+// out of what a conversion may change, nor into the status: to write that takes another right.
 func (p place) isValid() bool {
-	if len(p) == 0 || slices.Contains([]any{"apiVersion", "kind"}, p[0]) {
+	if len(p) == 0 || slices.Contains([]any{"apiVersion", "kind", "status"}, p[0]) {
 		return false
 	}
 	if p[0] == "metadata" && (len(p) < 2 || p[1] != "labels" && p[1] != "annotations") {

@@ -19,11 +19,11 @@ import (
 const maxPreserved = 128 << 10
 
 // errTooLarge refuses what would lose data: the stored object would not have them.
-var errTooLarge = errors.New("what the target version has no room for is larger than 128 KiB, which an annotation cannot take")
+var errTooLarge = errors.New("what the target version has no room for is larger than 128 KiB, or than what the other annotations leave of 256 KiB")
 
 // errWasTooLarge refuses to write back an object that was read without the data that did not fit.
 var errWasTooLarge = errors.New(
-	"the object was read without fields that this version has no room for, since they are larger than 128 KiB: " +
+	"the object was read without fields that this version has no room for, since they are too large for an annotation: " +
 		"writing it back would lose them; change it in the version that has them",
 )
 
@@ -69,7 +69,8 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 	}
 	source.Coerce(back)
 	delete(all, from)
-	if fields := differences(before, back, source.Structural); len(fields) > 0 {
+	fields := slices.DeleteFunc(differences(before, back, source.Structural), func(f keptField) bool { return !f.Path.isValid() })
+	if len(fields) > 0 {
 		all[from] = &kept{Fields: fields}
 	}
 	return c.annotate(obj, all, from, to)
@@ -163,27 +164,42 @@ func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 // annotate writes what travels. from is the version that the object had, to the one that it has.
 func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to string) error {
 	metadata, _ := obj["metadata"].(map[string]any)
-	if len(all) > 0 {
-		text, err := json.Marshal(all)
-		if err == nil && len(text) > maxPreserved {
-			if to == c.stored {
-				return errTooLarge
-			}
-			text, err = json.Marshal(map[string]*kept{from: {TooLarge: true}})
+	annotations := annotationsOf(obj)
+	if len(all) == 0 {
+		if annotations != nil && len(annotations) == 0 {
+			delete(metadata, "annotations")
 		}
-		if err != nil {
-			return err
-		}
-		annotations := annotationsOf(obj)
-		if annotations == nil {
-			annotations = map[string]any{}
-			metadata["annotations"] = annotations
-		}
-		annotations[c.preserve] = string(text)
-	} else if annotations := annotationsOf(obj); annotations != nil && len(annotations) == 0 {
-		delete(metadata, "annotations")
+		return nil
 	}
+	room := min(maxPreserved, roomFor(annotations)-len(c.preserve))
+	text, err := json.Marshal(all)
+	if err == nil && len(text) > room {
+		if to == c.stored {
+			return errTooLarge
+		}
+		if text, err = json.Marshal(map[string]*kept{from: {TooLarge: true}}); len(text) > room {
+			return err // an object without room for that either: with an error every list of the kind would fail
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[c.preserve] = string(text)
 	return nil
+}
+
+// roomFor is how many bytes the API server takes beside the annotations that there are.
+func roomFor(annotations map[string]any) int {
+	room := validation.TotalAnnotationSizeLimitB
+	for key, value := range annotations {
+		text, _ := value.(string)
+		room -= len(key) + len(text)
+	}
+	return room
 }
 
 func annotationsOf(obj map[string]any) map[string]any {

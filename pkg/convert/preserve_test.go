@@ -29,7 +29,7 @@ func TestForgedAnnotation(t *testing.T) {
 		`[]`, `[5]`, `["spec"]`, `["metadata"]`, `["metadata", "labels"]`, `["metadata", "labels", "a"]`, `["metadata", "labels", "bad key!"]`,
 		`["metadata", "annotations"]`, `["metadata", "annotations", "a"]`, `["metadata", "annotations", "example.com/kept"]`,
 		`["metadata", "name"]`, `["metadata", "labels", {"a": 1}]`, `["apiVersion"]`, `["kind"]`, `["spec"]`, `["spec", "a"]`, `["spec", "n"]`,
-		`["spec", "new"]`, `["status"]`, `["spec", "a", "b"]`, `["spec", {"a": "x"}]`, `[{"spec": 1}]`, `["other"]`,
+		`["spec", "new"]`, `["status"]`, `["status", "approved"]`, `["spec", "a", "b"]`, `["spec", {"a": "x"}]`, `[{"spec": 1}]`, `["other"]`,
 	} {
 		for _, value := range values {
 			for _, back := range []string{`"backAbsent": true`, `"back": {"k": "v"}`, `"back": "v"`, `"back": null`, `"absent": true, "back": {"k": "v"}`} {
@@ -77,8 +77,40 @@ func unacceptable(obj, before map[string]any) string {
 	if fmt.Sprint(now) != fmt.Sprint(before) {
 		return "metadata has changed"
 	}
+	if obj["status"] != nil {
+		return "whoever may write the object has written its status"
+	}
 	if _, ok := obj["spec"].(map[string]any); !ok || obj["apiVersion"] != "example.com/v1" || obj["kind"] != "Thing" {
 		return "it is another object"
 	}
 	return ""
+}
+
+// Annotations have 256 KiB together: one object that needs more must not make every list of the kind fail.
+func TestRoomOfAnnotations(t *testing.T) {
+	t.Parallel()
+	c, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}, m: {type: object, additionalProperties: {type: string}}}`),
+		[]byte("hub: v1\nspokes: [{version: v1beta1}]\npreserve: {annotation: example.com/kept}"))
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	for _, size := range []int{0, 100_000, 200_000, validation.TotalAnnotationSizeLimitB - 100, validation.TotalAnnotationSizeLimitB - 1} {
+		m := map[string]any{}
+		for i := range 800 {
+			m[fmt.Sprint("key", i)] = strings.Repeat("x", 100)
+		}
+		obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "spec": map[string]any{"a": "v", "m": m},
+			"metadata": map[string]any{"name": "a", "annotations": map[string]any{"k": strings.Repeat("x", size)}}}
+		if err := c.Convert(t.Context(), obj, "v1beta1"); err != nil {
+			t.Errorf("%d: %v", size, err)
+			continue
+		}
+		annotations := map[string]string{}
+		for key, value := range obj["metadata"].(map[string]any)["annotations"].(map[string]any) {
+			annotations[key] = value.(string)
+		}
+		if errs := validation.ValidateAnnotations(annotations, field.NewPath("annotations")); len(errs) > 0 {
+			t.Errorf("%d: %v", size, errs)
+		}
+	}
 }

@@ -58,7 +58,7 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 	for _, name := range c.Versions() {
 		s := c.spokes[name]
 		for _, pair := range [][2]*kinds.Version{{s.version, c.hub}, {c.hub, s.version}} {
-			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: &generator{random: rand.New(rand.NewPCG(o.Seed, 1))}}
+			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: &generator{random: rand.New(rand.NewPCG(o.Seed, 1)), literals: c.literals}}
 			result, err := p.run(ctx, o.Objects)
 			if err != nil {
 				return nil, err
@@ -173,7 +173,7 @@ func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 // leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
 // since: what is in the object must win.
 func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
-	other := &generator{random: p.generator.random}
+	other := &generator{random: p.generator.random, literals: p.literals}
 	earlier, ok := other.value(p.via.Structural, "", 0).(map[string]any)
 	if !ok {
 		return

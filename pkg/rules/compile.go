@@ -35,9 +35,22 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 	}
 	tree := checked.NativeRep()
 	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.kind.variables()), loops: hasLoop(tree),
-		result: resultOf(tree, tree.Expr())}
+		result: resultOf(tree, tree.Expr()), literals: literalsOf(tree)}
 	p.fold()
 	return p, nil
+}
+
+func literalsOf(tree *ast.AST) (found []any) {
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.LiteralKind {
+			return
+		}
+		switch value := e.AsLiteral().Value().(type) {
+		case string, int64:
+			found = append(found, value)
+		}
+	}))
+	return found
 }
 
 func hasLoop(tree *ast.AST) (found bool) {

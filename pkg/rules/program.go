@@ -35,12 +35,16 @@ type Program struct {
 	// result is nil where it is not known.
 	result *spec.Schema
 
+	literals   []any
 	constant   any
 	isConstant bool
 }
 
 // Expr returns the expression as it was written.
 func (p *Program) Expr() string { return p.expr }
+
+// Literals are the strings and whole numbers that the expression has.
+func (p *Program) Literals() []any { return p.literals }
 
 // Constant returns the result of an expression that uses no variable, for example true for "true". ok is false for one
 // that does, and for one that gives an error.
