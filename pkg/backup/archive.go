@@ -164,8 +164,11 @@ func checkOutput(path string) error {
 				filepath.Join(path, "backup"))
 		}
 	}
-	_, err = readManifest(path)
-	return err
+	m, err := readManifest(path)
+	if err != nil {
+		return err
+	}
+	return m.strangers(path)
 }
 
 func pack(dir, name string, m *Manifest) (err error) {

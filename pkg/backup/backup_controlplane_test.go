@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"filippo.io/age"
@@ -170,6 +171,50 @@ func TestDamaged(t *testing.T) {
 	}
 	_ = os.WriteFile(filepath.Join(dir, "backup", "objects", "more.json"), nil, 0o600)
 	refused(filepath.Join(dir, "backup"), "a file too many")
+	w.deleteAll(false)
+}
+
+// A directory with files that are not part of a backup is neither replaced nor restored: they belong to somebody. Nothing but regular files
+// is opened.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	for _, row := range []struct {
+		reason string
+		put    func(dir string) (name string, err error)
+	}{
+		{"a file of somebody's", func(dir string) (string, error) {
+			name := filepath.Join(dir, "objects", "notes.txt")
+			return name, os.WriteFile(name, []byte("mine"), 0o600)
+		}},
+		{"a symbolic link", func(dir string) (string, error) {
+			name := filepath.Join(dir, "definitions", "link")
+			return name, os.Symlink("/etc/hostname", name)
+		}},
+		{"a pipe in the place of the manifest", func(dir string) (string, error) {
+			name := filepath.Join(dir, "manifest.json")
+			return name, errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600))
+		}},
+	} {
+		path := filepath.Join(t.TempDir(), "backup")
+		w.save(path)
+		name, err := row.put(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Patch(t, w.things(), w.ns, "a", "test", `{"spec": {"changed": "`+row.reason+`"}}`)
+		if _, _, err := w.backup(testkit.Config()).Run(t.Context(), path); err == nil {
+			t.Errorf("%s: the backup was replaced", row.reason)
+		}
+		if _, err := os.Lstat(name); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+		if a, err := backup.Open(path, nil); err == nil {
+			_ = a.Close()
+			t.Errorf("%s: it was opened", row.reason)
+		}
+	}
 	w.deleteAll(false)
 }
 

@@ -113,7 +113,11 @@ func (m *Manifest) text() ([]byte, error) {
 
 // readManifest reads the manifest of a directory, and nothing else of it.
 func readManifest(dir string) (*Manifest, error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	name := filepath.Join(dir, manifestName)
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would wait for ever
+		return nil, fmt.Errorf("%s is not a regular file: use another backup", name)
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a complete backup: %w", dir, err)
 	}
@@ -152,12 +156,13 @@ func (m *Manifest) sameContent(other *Manifest) bool {
 
 // verify compares every file with its checksum.
 func (m *Manifest) verify(dir string) error {
-	listed := map[string]bool{manifestName: true}
 	for _, f := range m.Files {
 		if !filepath.IsLocal(f.Path) {
 			return fmt.Errorf("manifest.json names a file outside of the backup: %q", f.Path)
 		}
-		listed[f.Path] = true
+		if info, err := os.Lstat(filepath.Join(dir, f.Path)); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file: use another backup", f.Path)
+		}
 		sum, err := checksum(filepath.Join(dir, f.Path))
 		if err != nil {
 			return fmt.Errorf("the backup is not complete: %w", err)
@@ -166,9 +171,21 @@ func (m *Manifest) verify(dir string) error {
 			return fmt.Errorf("%s was altered or truncated: its checksum is %s and not %s: use another backup", f.Path, sum, f.SHA256)
 		}
 	}
+	return m.strangers(dir)
+}
+
+// strangers returns an error where the directory has a file that the manifest does not list.
+func (m *Manifest) strangers(dir string) error {
+	listed := map[string]bool{manifestName: true}
+	for _, f := range m.Files {
+		listed[f.Path] = true
+	}
 	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
+		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is not a regular file: remove it", path)
 		}
 		name, err := filepath.Rel(dir, path)
 		if name = filepath.ToSlash(name); err == nil && !listed[name] {

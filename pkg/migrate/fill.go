@@ -102,17 +102,18 @@ func (m *Migration) survey(ctx context.Context, p *Plan) error {
 	}
 	var errs []error
 	failed := 0
-	err := m.each(ctx, p, func(u *unstructured.Unstructured, _ int64) {
+	err := m.each(ctx, p, func(u *unstructured.Unstructured, _ int64) error {
 		patch, err := p.values(ctx, u)
 		if patch != nil {
 			p.Lacking++
 		}
 		if err == nil {
-			return
+			return nil
 		}
 		if failed++; failed <= errorsShown {
 			errs = append(errs, fmt.Errorf("%s/%s: %w", u.GetNamespace(), u.GetName(), err))
 		}
+		return nil
 	})
 	if failed > errorsShown {
 		errs = append(errs, fmt.Errorf("and %d more objects", failed-errorsShown))

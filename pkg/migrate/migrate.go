@@ -1,11 +1,13 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +27,8 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 const (
 	// pageSize is how many objects are listed at once.
 	pageSize = 500
+	// lookInterval is how often a running migration looks whether its definition has changed.
+	lookInterval = time.Second
 	// tries is how often an object is written that others write too.
 	tries = 10
 )
@@ -168,14 +172,22 @@ func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	if m.Rate > 0 {
 		limiter = flowcontrol.NewTokenBucketRateLimiter(m.Rate, 1)
 	}
-	err := m.each(ctx, p, func(u *unstructured.Unstructured, left int64) {
-		if limiter.Wait(ctx) != nil {
-			return
+	looked := time.Time{}
+	err := m.each(ctx, p, func(u *unstructured.Unstructured, left int64) error {
+		if err := limiter.Wait(ctx); err != nil {
+			return err
+		}
+		if time.Since(looked) >= lookInterval { // what a changed schema does not declare would be lost by each further write
+			if err := m.unchanged(ctx, p); err != nil {
+				return err
+			}
+			looked = time.Now()
 		}
 		m.object(ctx, p, u, r)
 		if r.Left = left; m.Progress != nil && ctx.Err() == nil {
 			m.Progress(r.Progress)
 		}
+		return nil
 	})
 	if err != nil || len(r.Refusals) > 0 {
 		return r, err
@@ -183,8 +195,17 @@ func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	return r, m.trim(ctx, p, r)
 }
 
+// unchanged returns ErrChanged where the definition is another one than the migration began with.
+func (m *Migration) unchanged(ctx context.Context, p *Plan) error {
+	crd, err := m.definition(ctx)
+	if err == nil && crd.Generation != p.generation {
+		return ErrChanged
+	}
+	return err
+}
+
 // each pages through the objects. left is how many come after that one, by the API server's estimate.
-func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64)) error {
+func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := m.Client.Resource(p.resource).List(ctx, options)
@@ -201,8 +222,8 @@ func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructure
 		}
 		for i := range page.Items {
 			left--
-			if visit(&page.Items[i], left); ctx.Err() != nil {
-				return ctx.Err()
+			if err := visit(&page.Items[i], left); err != nil || ctx.Err() != nil {
+				return cmp.Or(ctx.Err(), err)
 			}
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {

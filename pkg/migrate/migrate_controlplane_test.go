@@ -275,3 +275,30 @@ func TestFill(t *testing.T) {
 		t.Errorf("the objects are %s", got)
 	}
 }
+
+// A definition that changes meanwhile ends a migration soon: what its schema does not declare any more, each further write would drop.
+func TestMigrateNoticesAChange(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	for i := range 20 {
+		if err := k.apply("v1beta1", "old", fmt.Sprintf("t%d", i), "a", "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.change("v1", "v1beta1", "v1!")
+	m := k.migration(testkit.Dynamic(t))
+	m.Rate = 2
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Progress = func(done migrate.Progress) {
+		if done.Done == 2 {
+			k.change("v1", "v1beta1", "v1!", "v2")
+		}
+	}
+	r, err := m.Run(t.Context(), p)
+	if !errors.Is(err, migrate.ErrChanged) || r.Rewritten >= 20 || r.Trimmed {
+		t.Errorf("%d objects were rewritten: %v", r.Rewritten, err)
+	}
+}
