@@ -133,8 +133,9 @@ func (g *generator) integer(s *structuralschema.Structural) any {
 var formats = map[string][]string{
 	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789+02:00", "2026-01-02T03:04:05.500Z", "2026-01-02t03:04:05z"},
 	"date":      {"2026-01-02"}, "duration": {"1h30m", "90s", "1.5h"}, "byte": {"", "AAEC"}, "ipv4": {"10.0.0.1"},
-	"ipv6": {"::1", "fd00::1", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1", "::ffff:10.0.0.1"}, "cidr": {"10.0.0.0/8", "10.1.2.3/8", "2001:DB8::/32"},
-	"uri": {"https://example.com/a?b=c", "HTTPS://Example.com:443/%7ea"}, "email": {"a@example.com", "A@Example.com"},
+	"ipv6": {"::1", "fd00::1", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1", "::ffff:10.0.0.1"},
+	"cidr": {"10.0.0.0/8", "10.1.2.3/8", "2001:DB8::/32"},
+	"uri":  {"https://example.com/a?b=c", "HTTPS://Example.com:443/%7ea"}, "email": {"a@example.com", "A@Example.com"},
 	"hostname": {"a.example.com", "A.Example.com"}, "mac": {"00:00:5e:00:53:01", "00:00:5E:00:53:01", "00-00-5e-00-53-01"},
 	"uuid": {"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000"},
 }
@@ -166,6 +167,17 @@ var awkward = []string{
 	"9007199254740993",
 }
 
+// literalTexts are the literals that are texts, and others close to them.
+func (g *generator) literalTexts() []string {
+	var list []string
+	for _, literal := range g.literals {
+		if text, ok := literal.(string); ok {
+			list = append(list, text, text+"a", strings.ToUpper(text))
+		}
+	}
+	return list
+}
+
 func (g *generator) texts(v *structuralschema.ValueValidation) []any {
 	var values []any
 	pattern, err := regexp.Compile(v.Pattern)
@@ -184,12 +196,8 @@ func (g *generator) texts(v *structuralschema.ValueValidation) []any {
 			}
 		}
 	}
-	for _, literal := range g.literals {
-		if text, ok := literal.(string); ok {
-			for _, variant := range []string{text, text + "a", strings.ToUpper(text)} {
-				add(variant)
-			}
-		}
+	for _, text := range g.literalTexts() {
+		add(text)
 	}
 	if v.Format == "" || formats[v.Format] == nil {
 		for _, text := range awkward {

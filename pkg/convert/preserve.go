@@ -19,7 +19,9 @@ import (
 const maxPreserved = 128 << 10
 
 // errTooLarge refuses what would lose data: the stored object would not have them.
-var errTooLarge = errors.New("what the target version has no room for is larger than 128 KiB, or than what the other annotations leave of 256 KiB")
+var errTooLarge = errors.New(
+	"what the target version has no room for is larger than 128 KiB, or than what the other annotations leave of 256 KiB",
+)
 
 // errWasTooLarge refuses to write back an object that was read without the data that did not fit.
 var errWasTooLarge = errors.New(

@@ -58,7 +58,7 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 	for _, name := range c.Versions() {
 		s := c.spokes[name]
 		for _, pair := range [][2]*kinds.Version{{s.version, c.hub}, {c.hub, s.version}} {
-			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: &generator{random: rand.New(rand.NewPCG(o.Seed, 1)), literals: c.literals}}
+			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: c.generator(o.Seed)}
 			result, err := p.run(ctx, o.Objects)
 			if err != nil {
 				return nil, err
@@ -68,6 +68,10 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 		}
 	}
 	return proof, nil
+}
+
+func (c *Converter) generator(seed uint64) *generator {
+	return &generator{random: rand.New(rand.NewPCG(seed, 1)), literals: c.literals}
 }
 
 // Valid tells whether nothing was found to get lost.
