@@ -45,7 +45,7 @@ var comparisons = []struct {
 	{"`{{ printf \"%d\" .x }}` as a whole value", `v: {{ printf "%d" (int .spec.five) }}`, 5.0, "5"},
 	{"`{{ printf \"%q\" .x }}` as a whole value", `v: {{ printf "%q" .spec.text }}`, "hi", failed("quote")},
 	{"a map or list inside text", `v: "a {{ .spec.map }}"`, "a map[a:1 b:2]", failed("toJson")},
-	{"a key that a sibling has already", "v: 1\n{{ print \"v\" }}: 2", 2.0, failed("v")},
+	{"a duplicate key", "v: 1\n{{ print \"v\" }}: 2", 2.0, failed("v")},
 	{"`tpl`", `v: {{ tpl .spec.tpl . }}`, 1.0, failed("tpl")},
 	{"`lookup`, `fromYaml`, `getHostByName`", `v: {{ (fromYaml .spec.yaml).a }}`, 1.0, failed("fromYaml")},
 	{"`now`, `date…`, `rand…`, `uuidv4`, `gen…`, `shuffle`, `bcrypt`, `htpasswd`", `v: {{ randAlpha 0 }}`, nil, failed("randAlpha")},
