@@ -114,7 +114,7 @@ func (m *Manifest) text() ([]byte, error) {
 // readManifest reads the manifest of a directory, and nothing else of it.
 func readManifest(dir string) (*Manifest, error) {
 	name := filepath.Join(dir, manifestName)
-	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would wait for ever
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would never end
 		return nil, fmt.Errorf("%s is not a regular file: use another backup", name)
 	}
 	text, err := os.ReadFile(name)
