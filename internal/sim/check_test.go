@@ -138,20 +138,20 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 		return found.Object
 	})
 	desired := p.Desired(ctx, u, in)
-	for i, d := range desired.Downstreams {
+	for k, d := range desired.Objects {
 		if d.Err != nil {
-			w.problem("%s: downstream %s cannot be rendered: %v", key(u), p.Downstreams[i].Name, d.Err)
+			w.problem("%s: downstream %s cannot be rendered: %v", key(u), p.Downstreams[d.Downstream].Name, d.Err)
 		}
 		if d.Err != nil || !d.Wanted {
 			continue
 		}
-		document, err := p.Document(desired, i, u, in, nil)
+		document, err := p.Document(desired, k, u, in, nil)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		object := &unstructured.Unstructured{Object: document}
 		want[key(object)] = string(u.GetUID())
-		w.checkDownstream(ctx, p, p.Downstreams[i], object, string(u.GetUID()))
+		w.checkDownstream(ctx, p, p.Downstreams[d.Downstream], object, string(u.GetUID()))
 	}
 	w.checkStatus(p, u)
 }

@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
 		o.decided = make([]pipeline.Outcome, len(d.Outcomes))
 	}
 	for i, out := range d.Outcomes {
-		if !changes(o.decided[i]) || !o.written[pathOf(&o.pipeline.Downstreams[i].Kind, o.decided[i].Target)] {
+		if was := o.decided[i]; !changes(was) || !o.written[pathOf(&o.pipeline.Downstreams[was.Downstream].Kind, was.Target)] {
 			o.decided[i] = out
 		}
 	}
@@ -82,10 +83,10 @@ func changes(o pipeline.Outcome) bool {
 }
 
 // Rendered implements reconcile.Observer.
-func (o *outcome) Rendered(i int, document map[string]any) { o.documents[i] = document }
+func (o *outcome) Rendered(k int, document map[string]any) { o.documents[k] = document }
 
 // Failed implements reconcile.Observer.
-func (o *outcome) Failed(i int, f pipeline.Failure) { o.failures[i] = &f }
+func (o *outcome) Failed(k int, f pipeline.Failure) { o.failures[k] = &f }
 
 // Reported implements reconcile.Observer.
 func (o *outcome) Reported(r pipeline.Report) { o.report = &r }
@@ -120,7 +121,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 		if !changes(decided) {
 			document = nil
 		}
-		downstreams[o.pipeline.Downstreams[i].Name] = outcomeTree(decided, document)
+		downstreams[o.pipeline.Downstreams[decided.Downstream].Name] = outcomeTree(decided, document)
 	}
 	put(out, "downstreams", downstreams, upstream.GetDeletionTimestamp() == nil)
 	out["leftovers"] = o.leftoversTree()
@@ -132,9 +133,9 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 // failed are the messages of requests that failed.
 func (o *outcome) failed() []string {
 	var out []string
-	for i, d := range o.pipeline.Downstreams {
-		if f := o.failures[i]; f != nil {
-			out = append(out, fmt.Sprintf("applying %s: %s", d.Name, f.Message))
+	for _, k := range slices.Sorted(maps.Keys(o.failures)) {
+		if k != pipeline.BeforeIndex {
+			out = append(out, fmt.Sprintf("applying %s: %s", o.pipeline.Downstreams[o.decided[k].Downstream].Name, o.failures[k].Message))
 		}
 	}
 	if f := o.failures[pipeline.BeforeIndex]; f != nil {

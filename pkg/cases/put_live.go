@@ -71,19 +71,19 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 		return nil, nil, fmt.Errorf("applied is %q: %s", e.applied, w.downstreamNames(e.applied))
 	}
 	desired, made, err := w.reconciler.CreateDownstream(ctx, then, i)
+	object := &desired.Objects[desired.First(i)]
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("applying %s: %w", e.applied, err)
 	case len(desired.Invalid) > 0:
 		return nil, nil, fmt.Errorf("the upstream was invalid at that time, so nothing was applied: %s", desired.Invalid[0])
-	case desired.Downstreams[i].Err != nil:
-		return nil, nil, fmt.Errorf("nothing could be applied at that time: %w", w.Located(i, desired.Downstreams[i].Err))
-	case !desired.Downstreams[i].Wanted:
+	case object.Err != nil:
+		return nil, nil, fmt.Errorf("nothing could be applied at that time: %w", w.Located(i, object.Err))
+	case !object.Wanted:
 		return nil, nil, fmt.Errorf("%s was not wanted at that time, because when was false: set under upstream what was different", e.applied)
 	}
 	if made == nil { // the status has no place for it
-		at := desired.Downstreams[i].Target
-		made = &status.Recorded{Namespace: at.Namespace, ObjectName: at.Name}
+		made = &status.Recorded{Namespace: object.Target.Namespace, ObjectName: object.Target.Name}
 	}
 	return w.Pipeline.Downstreams[i], made, nil
 }

@@ -182,12 +182,29 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 
 // oldDocument is what the old config asks for of the downstream of that name; nil if it asks for nothing.
 func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map[string]any {
-	for i, d := range t.old.Pipeline().Downstreams {
-		if d.Name == c.Downstream {
-			return was.Documents[i]
-		}
+	if k := t.oldObject(was, c); k >= 0 {
+		return was.Documents[k]
 	}
 	return nil
+}
+
+// oldObject is the index of what the old config asks for in the place of a change, or of the only object of the downstream of that name; -1 for
+// nothing.
+func (t *transition) oldObject(was *reconcile.Current, c reconcile.Change) int {
+	found, n := -1, 0
+	for k, o := range was.Desired.Objects {
+		if t.old.Pipeline().Downstreams[o.Downstream].Name != c.Downstream {
+			continue
+		}
+		if o.Target == c.Target {
+			return k
+		}
+		found, n = k, n+1
+	}
+	if n != 1 {
+		return -1
+	}
+	return found
 }
 
 // takesOverFields reports whether an object is written because the new config has another field manager, or takes over or adopts what the
@@ -206,9 +223,10 @@ func (t *transition) takesOverFields(c reconcile.Change) bool {
 
 // wasTarget reports whether the old config wants an object where it stands.
 func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
-	for i, doc := range was.Documents {
-		d := t.old.Pipeline().Downstreams[i]
-		if doc != nil && live != nil && was.Desired.Downstreams[i].Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
+	for k, doc := range was.Documents {
+		o := was.Desired.Objects[k]
+		d := t.old.Pipeline().Downstreams[o.Downstream]
+		if doc != nil && live != nil && o.Target == (pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) &&
 			d.GVK().GroupKind() == schema.FromAPIVersionAndKind(live.APIVersion, live.Kind).GroupKind() {
 			return true
 		}
@@ -224,15 +242,11 @@ func (t *transition) refusedNow(was, is *reconcile.Current, c reconcile.Change) 
 	if len(is.Desired.Invalid) > 0 {
 		return true
 	}
-	if c.Index >= len(is.Desired.Downstreams) || is.Desired.Downstreams[c.Index].Err == nil {
+	if c.Object >= len(is.Desired.Objects) || is.Desired.Objects[c.Object].Err == nil {
 		return false
 	}
-	for i, d := range t.old.Pipeline().Downstreams {
-		if d.Name == c.Downstream && i < len(was.Desired.Downstreams) {
-			return was.Desired.Downstreams[i].Err == nil
-		}
-	}
-	return true
+	k := t.oldObject(was, c)
+	return k < 0 || was.Desired.Objects[k].Err == nil
 }
 
 // leftovers tells of the objects that the old config looks after and the new one does not.

@@ -60,19 +60,19 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 	}
 	in := r.given.InputsFor(r.ctx, p, u.object)
 	wish := p.Desired(r.ctx, u.object, in)
-	decision := p.Decide(pipeline.Input{Upstream: u.object, Desired: wish, Selected: true, Facts: make([]pipeline.Facts, len(p.Downstreams))})
-	for i, o := range decision.Outcomes {
+	decision := p.Decide(pipeline.Input{Upstream: u.object, Desired: wish, Selected: true, Facts: make([]pipeline.Facts, len(wish.Objects))})
+	for k, o := range decision.Outcomes {
 		switch o.State {
 		case pipeline.StateCreate:
-			r.document(c, u, in, wish, i, o)
+			r.document(c, u, in, wish, o)
 		case pipeline.StateRenderFailed:
-			r.fail(u, c.Located(i, wish.Downstreams[i].Err))
+			r.fail(u, c.Located(o.Downstream, wish.Objects[k].Err))
 		case pipeline.StateInvalid:
 			// Told once below, not for each downstream.
 		case pipeline.StateWaiting:
-			r.note(u, "downstream %s waits: %s: give it with --inputs", p.Downstreams[i].Name, o.Message)
+			r.note(u, "downstream %s waits: %s: give it with --inputs", p.Downstreams[o.Downstream].Name, o.Message)
 		default:
-			r.note(u, "downstream %s is not applied: %s: %s", p.Downstreams[i].Name, o.State, o.Message)
+			r.note(u, "downstream %s is not applied: %s: %s", p.Downstreams[o.Downstream].Name, o.State, o.Message)
 		}
 	}
 	if len(decision.Outcomes) > 0 && decision.Outcomes[0].State == pipeline.StateInvalid {
@@ -84,8 +84,8 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, wish *pipeline.Desired, i int, o pipeline.Outcome) {
-	d := c.Pipeline.Downstreams[i]
+func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, wish *pipeline.Desired, o pipeline.Outcome) {
+	d := c.Pipeline.Downstreams[o.Downstream]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {
 		r.fail(u, fmt.Errorf("downstream %s: %s %s already follows from %s: the two would conflict", d.Name, d.Config.Kind,
@@ -93,7 +93,7 @@ func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs
 		return
 	}
 	r.targets[key] = u.String()
-	document, err := c.Pipeline.Document(wish, i, u.object, in, nil)
+	document, err := c.Pipeline.Document(wish, o.Object, u.object, in, nil)
 	if err != nil {
 		r.fail(u, err)
 		return

@@ -142,12 +142,12 @@ const always = "true"
 
 // when tells what the condition of a downstream gave.
 func (e *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
-	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Index >= len(f.Desired.Downstreams) {
+	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Object >= len(f.Desired.Objects) {
 		return
 	}
 	text := p.Config.Downstreams[c.Index].When
-	if text == "" || text == always || f.Desired.Downstreams[c.Index].Err != nil {
+	if text == "" || text == always || f.Desired.Objects[c.Object].Err != nil {
 		return
 	}
-	line("when: %s: %t", text, f.Desired.Downstreams[c.Index].Wanted)
+	line("when: %s: %t", text, f.Desired.Objects[c.Object].Wanted)
 }

@@ -47,7 +47,7 @@ type BeforeFacts struct {
 	// Made is the uid of the object that this process made; empty if it made none.
 	Made types.UID
 	// Desired is what is to be made; ignored once something was made.
-	Desired DesiredDownstream
+	Desired DesiredObject
 	// Live is the object that was made, or else what stands where it was recorded to be made or shall stand.
 	Live *drift.Live
 	// Inputs are what doneWhen and failedWhen may read.
@@ -68,24 +68,24 @@ func (p *Pipeline) HoldsDeletion() bool { return p.Config.Deletion.Wait || p.Bef
 
 // DesiredBefore renders the object of deletion.before. Its document has the config's finalizer, so that neither a person nor
 // a time to live can make it vanish before its outcome is recorded.
-func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) DesiredDownstream {
+func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) DesiredObject {
 	h := p.Before.Object
 	if err := h.unserved(); err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	if err := in.problem(h.inputs); err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	w, err := p.document(h, upstream, in)
 	if err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	w.document["metadata"].(map[string]any)["finalizers"] = []any{p.Config.Conventions.Finalizer}
 	return *w
 }
 
 // BeforeDocument is the document to send for a desired state of DesiredBefore.
-func (p *Pipeline) BeforeDocument(w *DesiredDownstream) map[string]any { return w.document }
+func (p *Pipeline) BeforeDocument(w *DesiredObject) map[string]any { return w.document }
 
 // RecordedBefore is what the upstream's status has of the object of deletion.before; nil if it has nothing.
 func (p *Pipeline) RecordedBefore(upstream *unstructured.Unstructured) *status.Recorded {

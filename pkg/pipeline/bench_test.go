@@ -66,7 +66,7 @@ func BenchmarkWish(b *testing.B) {
 		if len(w.Invalid) > 0 {
 			b.Fatal(w.Invalid)
 		}
-		if err := w.Downstreams[0].Err; err != nil {
+		if err := w.Objects[0].Err; err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -50,14 +50,14 @@ func (p *Pipeline) spaceFinalizer(in Input, out *Decision) {
 	}
 	added := out.Finalizer == FinalizerAdd
 	out.Finalizer = FinalizerLeave
-	for i := range out.Outcomes {
-		o := &out.Outcomes[i]
+	for k := range out.Outcomes {
+		o := &out.Outcomes[k]
 		switch {
-		case added && p.needsFinalizer(wishOf(in.Desired, i)):
+		case added && p.needsFinalizer(&in.Desired.Objects[k]):
 			o.State, o.Action = StateContested, ActionNone
 			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay", p.Config.Conventions.Finalizer)
 			fallthrough
-		case i == 0:
+		case k == 0:
 			o.RequeueAfter = in.FinalizerSpaced
 		}
 	}

@@ -19,7 +19,7 @@ type Input struct {
 	Desired *Desired
 	// Selected is false if the upstream exists but the config's selectors no longer match it.
 	Selected bool
-	// Facts are about the downstreams of the config, in order.
+	// Facts are about the objects of Desired, in order.
 	Facts []Facts
 	// Leftovers are objects that have this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
@@ -96,9 +96,10 @@ func (p *Pipeline) Decide(in Input) Decision {
 		return p.decideUnselected(in)
 	}
 	var out Decision
-	for i, d := range p.Downstreams {
-		o := p.decideOne(&subject{Pipeline: p, Downstream: d, in: &in, facts: &in.Facts[i], wish: wishOf(in.Desired, i)})
-		o.Downstream = i
+	for k := range in.Desired.Objects {
+		wish := &in.Desired.Objects[k]
+		o := p.decideOne(&subject{Pipeline: p, Downstream: p.Downstreams[wish.Downstream], in: &in, facts: &in.Facts[k], wish: wish})
+		o.Downstream, o.Object = wish.Downstream, k
 		out.Outcomes = append(out.Outcomes, o)
 	}
 	p.decideLeftovers(in, &out)
@@ -110,20 +111,13 @@ func (p *Pipeline) Decide(in Input) Decision {
 	return out
 }
 
-func wishOf(w *Desired, i int) *DesiredDownstream {
-	if w == nil || i >= len(w.Downstreams) {
-		return nil
-	}
-	return &w.Downstreams[i]
-}
-
-// subject is one downstream under decision.
+// subject is one object under decision.
 type subject struct {
 	*Pipeline
 	*Downstream
 	in    *Input
 	facts *Facts
-	wish  *DesiredDownstream
+	wish  *DesiredObject
 }
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
@@ -145,7 +139,7 @@ func (p *Pipeline) decideOne(s *subject) Outcome {
 			if p.Observing() {
 				o.Message = describeHeld(o, s.facts.Verdict.Differences)
 			}
-			if s.wish != nil && s.wish.Wanted {
+			if s.wish.Wanted {
 				o.Target = s.wish.Target
 			}
 			return o
@@ -163,7 +157,7 @@ func paused(s *subject) (Outcome, bool) {
 }
 
 func invalid(s *subject) (Outcome, bool) {
-	if s.in.Desired == nil || len(s.in.Desired.Invalid) == 0 {
+	if len(s.in.Desired.Invalid) == 0 {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateInvalid, Message: "the upstream is invalid; existing objects are left alone"}, true

@@ -74,7 +74,7 @@ func forged(in *Input) {
 func inSyncInput() Input {
 	return Input{
 		Upstream: upstreamObject(), Selected: true, Now: now,
-		Desired: &Desired{Downstreams: []DesiredDownstream{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
+		Desired: &Desired{Objects: []DesiredObject{{Wanted: true, Target: target, Reference: true, Hash: hash, Sum: wanted}}},
 		Facts:   []Facts{{Live: ourLive(), Trusted: true, RecordedHash: hash}},
 	}
 }
@@ -83,7 +83,7 @@ func inSyncInput() Input {
 func annotate(in *Input, applied bool) {
 	live := in.Facts[0].Live
 	live.Owners, live.OwnerMark, live.MarkApplied = nil, "apps/web/"+string(upstreamUID), applied
-	in.Facts[0].RecordedHash, in.Desired.Downstreams[0].Reference = hash, false
+	in.Facts[0].RecordedHash, in.Desired.Objects[0].Reference = hash, false
 }
 
 func TestDecide(t *testing.T) {
@@ -119,14 +119,14 @@ func TestDecide(t *testing.T) {
 			}, state: StateInSync},
 		{name: "invalid", reason: "an invalid upstream takes nothing away and makes nothing",
 			change: func(in *Input) {
-				in.Desired = &Desired{Invalid: []rules.Failure{{Message: "too many"}}}
+				in.Desired = &Desired{Invalid: []rules.Failure{{Message: "too many"}}, Objects: []DesiredObject{{}}}
 				in.Facts[0].Live.P = other
 			},
 			state: StateInvalid},
 		{name: "render failed", reason: "an error in the template leaves things alone",
-			change: func(in *Input) { in.Desired.Downstreams[0] = DesiredDownstream{Err: errTest} }, state: StateRenderFailed, message: "test error"},
+			change: func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: errTest} }, state: StateRenderFailed, message: "test error"},
 		{name: "unwanted", reason: "when is false; what stands is a leftover and decided as such",
-			change: func(in *Input) { in.Desired.Downstreams[0] = DesiredDownstream{}; in.Facts[0].Live = nil }, state: StateUnwanted},
+			change: func(in *Input) { in.Desired.Objects[0] = DesiredObject{}; in.Facts[0].Live = nil }, state: StateUnwanted},
 		{name: "labels lost, CreateOnly", reason: "what no watch shows gets its labels back, and nothing else where drift is not repaired", config: createOnly,
 			change: func(in *Input) { in.Facts[0].Live.Unselected, in.Facts[0].Live.P = true, other },
 			state:  StateRepair, action: ActionReplaceMarks},
@@ -258,7 +258,7 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Live.Hash = "v1-old" }, state: StateInSync},
 		{name: "create only, finished and gone", reason: "a Job that succeeded is not run again", config: createOnly,
 			change: func(in *Input) {
-				in.Facts[0] = Facts{RecordedHash: "v1-old", RecordedAt: in.Desired.Downstreams[0].Target, Finished: true}
+				in.Facts[0] = Facts{RecordedHash: "v1-old", RecordedAt: in.Desired.Objects[0].Target, Finished: true}
 			}, state: StateInSync, message: "completed"},
 		{name: "create only, finished, other name", reason: "another name is another piece of work", config: createOnly,
 			change: func(in *Input) {
@@ -357,15 +357,15 @@ func TestDecideLeftovers(t *testing.T) {
 				in.Facts[0] = Facts{Spaced: time.Second}
 			}, state: StateSuperseded},
 		{name: "upstream is invalid", reason: "an invalid upstream takes nothing away",
-			change: func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}} }, state: StateInvalid},
+			change: func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}} }, state: StateInvalid},
 		{name: "template fails", reason: "a broken template takes nothing away",
-			change: func(in *Input) { in.Desired.Downstreams[0] = DesiredDownstream{Err: errTest} }, state: StateRenderFailed},
+			change: func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: errTest} }, state: StateRenderFailed},
 		{name: "an input is missing", reason: "what exists is not superseded by something that nobody knows",
-			change: func(in *Input) { in.Desired.Downstreams[0] = DesiredDownstream{Err: &waiting{"input is missing"}} }, state: StateWaiting},
+			change: func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: &waiting{"input is missing"}} }, state: StateWaiting},
 		{name: "unwanted", reason: "when turned false",
-			change: func(in *Input) { in.Desired.Downstreams[0] = DesiredDownstream{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionDelete},
+			change: func(in *Input) { in.Desired.Objects[0] = DesiredObject{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionDelete},
 		{name: "unwanted, kept", reason: "deletionPolicy Orphan keeps the object and takes our marks off", config: orphan,
-			change: func(in *Input) { in.Desired.Downstreams[0] = DesiredDownstream{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionRelease},
+			change: func(in *Input) { in.Desired.Objects[0] = DesiredObject{}; in.Facts[0].Live = nil }, state: StateUnwanted, action: ActionRelease},
 		{name: "unselected", reason: "losing the label is the same",
 			change: func(in *Input) { in.Selected = false }, state: StateUnwanted, action: ActionDelete},
 		{name: "going already", reason: "a terminating object is not deleted again",
@@ -373,7 +373,7 @@ func TestDecideLeftovers(t *testing.T) {
 		{name: "whose it was is in doubt", reason: "with two downstreams of a kind, one failing, nothing unrecorded is deleted", config: twoOfAKind,
 			change: func(in *Input) {
 				in.Leftovers[0].Certain = false
-				in.Desired.Downstreams = append(in.Desired.Downstreams, DesiredDownstream{Err: errTest})
+				in.Desired.Objects = append(in.Desired.Objects, DesiredObject{Err: errTest})
 				in.Facts = append(in.Facts, Facts{})
 			}, state: StateSuperseded},
 	} {
@@ -403,22 +403,22 @@ func TestDecideFinalizer(t *testing.T) {
 	}{
 		{name: "reference", reason: "an owner reference cleans up by itself", want: FinalizerLeave},
 		{name: "annotation", reason: "nothing else cleans up across namespaces",
-			change: func(in *Input) { in.Desired.Downstreams[0].Reference = false }, want: FinalizerAdd},
+			change: func(in *Input) { in.Desired.Objects[0].Reference = false }, want: FinalizerAdd},
 		{name: "annotation, has it", reason: "once is enough",
-			change: func(in *Input) { in.Desired.Downstreams[0].Reference = false; in.HasFinalizer = true }, want: FinalizerLeave},
+			change: func(in *Input) { in.Desired.Objects[0].Reference = false; in.HasFinalizer = true }, want: FinalizerLeave},
 		{name: "conflict", reason: "a conflict makes nothing that needs one",
 			change: func(in *Input) {
-				in.Desired.Downstreams[0].Reference, in.Facts[0] = false, Facts{Live: &drift.Live{UID: "x"}}
+				in.Desired.Objects[0].Reference, in.Facts[0] = false, Facts{Live: &drift.Live{UID: "x"}}
 			}, want: FinalizerLeave},
 		{name: "conflict, has it", reason: "each attempt would take it off and put it on again",
 			change: func(in *Input) {
-				in.Desired.Downstreams[0].Reference, in.Facts[0] = false, Facts{Live: &drift.Live{UID: "x"}}
+				in.Desired.Objects[0].Reference, in.Facts[0] = false, Facts{Live: &drift.Live{UID: "x"}}
 				in.HasFinalizer = true
 			}, want: FinalizerLeave},
 		{name: "no longer needed", reason: "a finalizer that guards nothing only gets stuck",
 			change: func(in *Input) { in.HasFinalizer = true }, want: FinalizerRemove},
 		{name: "invalid", reason: "existing objects are left alone, and so is its guard",
-			change: func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}}; in.HasFinalizer = true }, want: FinalizerLeave},
+			change: func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}; in.HasFinalizer = true }, want: FinalizerLeave},
 		{name: "leftover elsewhere", reason: "a superseded object in another namespace still needs it",
 			change: func(in *Input) {
 				in.HasFinalizer = true

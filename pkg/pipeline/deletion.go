@@ -54,7 +54,8 @@ func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
 	if own.Asked && (!wait || keeps) {
 		return Outcome{}, false
 	}
-	o = Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live), State: StateDelete, Message: "the upstream is being deleted"}
+	o = leftover(in, own)
+	o.State, o.Message = StateDelete, "the upstream is being deleted"
 	switch {
 	case orphaned:
 		o.State, o.Message = StateRelease, "the upstream is being deleted with --cascade=orphan"

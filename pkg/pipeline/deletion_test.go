@@ -51,7 +51,7 @@ func deleted() Input {
 	since := metav1.NewTime(now.Add(-time.Minute))
 	up.SetDeletionTimestamp(&since)
 	return Input{Upstream: up, Now: now, HasFinalizer: true, Leftovers: []Owned{{Live: ourLive(), Certain: true}},
-		Before: BeforeFacts{Desired: DesiredDownstream{Wanted: true, Target: beforeTarget}}}
+		Before: BeforeFacts{Desired: DesiredObject{Wanted: true, Target: beforeTarget}}}
 }
 
 func beforeLive(done string) *drift.Live {
@@ -138,9 +138,9 @@ func TestDecideBefore(t *testing.T) {
 		{name: "in the way and going", reason: "a former one of that name ends first",
 			change: func(in *Input) { beforeForged(in); in.Before.Live.Deleting = true }, state: StateWaiting, message: "is being deleted"},
 		{name: "template error", reason: "it is told, and fixed by a change alone",
-			change: func(in *Input) { in.Before.Desired = DesiredDownstream{Err: errTest} }, state: StateRenderFailed, message: "test error"},
+			change: func(in *Input) { in.Before.Desired = DesiredObject{Err: errTest} }, state: StateRenderFailed, message: "test error"},
 		{name: "missing input", reason: "it may come",
-			change: func(in *Input) { in.Before.Desired = DesiredDownstream{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
+			change: func(in *Input) { in.Before.Desired = DesiredObject{Err: &waiting{"input x is missing"}} }, state: StateWaiting, message: "input x"},
 		{name: "running", reason: "its record stands, so there is nothing to do", change: running(""), state: StateBeforeRunning},
 		{name: "doneWhen gives an error", reason: "an error is not done", change: both(running(""), func(in *Input) { in.Before.Live.Kept = nil }),
 			state: StateBeforeRunning, message: "doneWhen"},
@@ -166,7 +166,7 @@ func TestDecideBefore(t *testing.T) {
 		{name: "timed out, then done", reason: "late is not never",
 			change: both(running("yes"), late, func(in *Input) { in.Before.Record.State = string(StateBeforeTimedOut) }), state: StateBeforeFinished, action: ActionRecord},
 		{name: "timed out with a template error, proceeds", reason: "an error does not hold forever where the config says so", config: proceed,
-			change: both(late, func(in *Input) { in.Before.Desired = DesiredDownstream{Err: errTest} }), state: StateBeforeTimedOut, action: ActionRecord},
+			change: both(late, func(in *Input) { in.Before.Desired = DesiredObject{Err: errTest} }), state: StateBeforeTimedOut, action: ActionRecord},
 		{name: "timed out over a conflict, proceeds", reason: "what is not ours is not recorded", config: proceed,
 			change: both(late, beforeForged), state: StateBeforeTimedOut, action: ActionRecord},
 		{name: "finished is recorded", reason: "our finalizer comes off, whatever the object says by now",
@@ -278,12 +278,12 @@ func TestFinalizerWhereDeletionIsHeld(t *testing.T) {
 		{name: "there already", reason: "nothing to do", change: func(in *Input) { in.HasFinalizer = true }},
 		{name: "unwanted, still there", reason: "what stands is still held for",
 			change: func(in *Input) {
-				in.HasFinalizer, in.Desired.Downstreams[0], in.Facts[0].Live = true, DesiredDownstream{}, nil
+				in.HasFinalizer, in.Desired.Objects[0], in.Facts[0].Live = true, DesiredObject{}, nil
 				in.Leftovers = []Owned{{Live: ourLive(), Certain: true}}
 			}},
 		{name: "unwanted and gone", reason: "nothing is left to hold for",
 			change: func(in *Input) {
-				in.HasFinalizer, in.Desired.Downstreams[0], in.Facts[0].Live = true, DesiredDownstream{}, nil
+				in.HasFinalizer, in.Desired.Objects[0], in.Facts[0].Live = true, DesiredObject{}, nil
 			}, want: FinalizerRemove},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,14 +16,16 @@ import (
 // Desired is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is remembered
 // by their digest until one of them changes.
 type Desired struct {
-	// Invalid holds the rules that failed; then Downstreams is empty.
+	// Invalid holds the rules that failed; then nothing is known of Objects.
 	Invalid []rules.Failure
-	// Downstreams are in the config's order.
-	Downstreams []DesiredDownstream
+	// Objects are in the order of the config's downstreams, at least one for each.
+	Objects []DesiredObject
 }
 
-// DesiredDownstream is what an upstream asks for of one downstream.
-type DesiredDownstream struct {
+// DesiredObject is one object that an upstream asks for.
+type DesiredObject struct {
+	// Downstream is the index of the downstream in the config.
+	Downstream int
 	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
 	// Wanted is false if `when` says so.
@@ -47,7 +50,7 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
 	in.budget = in.renderBudget()
-	w := &Desired{}
+	w := p.failed(nil)
 	if err := in.problem(p.validatorInputs); err != nil {
 		return p.failed(err)
 	}
@@ -66,9 +69,9 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 			return p.failed(err)
 		}
 	}
-	w.Downstreams = make([]DesiredDownstream, len(p.Downstreams))
 	for i, d := range p.Downstreams {
-		w.Downstreams[i] = p.desiredDownstream(d, upstream, in, vars, budget)
+		w.Objects[i] = p.desiredObject(d, upstream, in, vars, budget)
+		w.Objects[i].Downstream = i
 	}
 	p.refuseSharedTargets(w)
 	return w
@@ -77,13 +80,23 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 // errOnlyDeletes is why nothing is known but what becomes of an upstream that is being deleted.
 var errOnlyDeletes = errors.New("the config has errors: only deletions are carried out")
 
-// failed is a desired state of which nothing can be told.
+// failed is a desired state of which nothing is known, because of err.
 func (p *Pipeline) failed(err error) *Desired {
-	w := &Desired{Downstreams: make([]DesiredDownstream, len(p.Downstreams))}
-	for i := range w.Downstreams {
-		w.Downstreams[i].Err = err
+	w := &Desired{Objects: make([]DesiredObject, len(p.Downstreams))}
+	for i := range w.Objects {
+		w.Objects[i] = DesiredObject{Downstream: i, Err: err}
 	}
 	return w
+}
+
+// First is the index of the first object of a downstream.
+func (d *Desired) First(downstream int) int {
+	return sort.Search(len(d.Objects), func(k int) bool { return d.Objects[k].Downstream >= downstream })
+}
+
+// of are the objects of a downstream.
+func (d *Desired) of(downstream int) []DesiredObject {
+	return d.Objects[d.First(downstream):d.First(downstream+1)]
 }
 
 // vars are what expressions can read.
@@ -91,28 +104,28 @@ func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Va
 	return rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects}
 }
 
-func (p *Pipeline) desiredDownstream(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DesiredDownstream {
+func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DesiredObject {
 	if err := in.problem(d.whenInputs); err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	if d.when != nil {
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
-			return DesiredDownstream{Err: hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err))}
+			return DesiredObject{Err: hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err))}
 		}
 		if wanted != true {
-			return DesiredDownstream{}
+			return DesiredObject{}
 		}
 	}
 	if err := d.unserved(); err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	if err := in.problem(d.inputs); err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	doc, err := p.document(d, upstream, in)
 	if err != nil {
-		return DesiredDownstream{Err: err}
+		return DesiredObject{Err: err}
 	}
 	return *doc
 }
@@ -125,24 +138,25 @@ func (p *Pipeline) refuseSharedTargets(w *Desired) {
 		ref Ref
 	}
 	seen := map[target]string{}
-	for i := range w.Downstreams {
-		dw := &w.Downstreams[i]
-		if dw.Err != nil || !dw.Wanted || len(w.Downstreams) == 1 {
+	for i := range w.Objects {
+		dw := &w.Objects[i]
+		if dw.Err != nil || !dw.Wanted || len(w.Objects) == 1 {
 			continue
 		}
-		key := target{p.Downstreams[i].GVK().GroupKind().String(), dw.Target}
+		d := p.Downstreams[dw.Downstream]
+		key := target{d.GVK().GroupKind().String(), dw.Target}
 		if first, ok := seen[key]; ok {
-			*dw = DesiredDownstream{Err: fmt.Errorf("%s is already the object of downstream %s: give one of them another name", dw.Target, first)}
+			*dw = DesiredObject{Downstream: dw.Downstream, Err: fmt.Errorf("%s is already the object of downstream %s: give one of them another name", dw.Target, first)}
 			continue
 		}
-		seen[key] = p.Downstreams[i].Name
+		seen[key] = d.Name
 	}
 }
 
 // Forget drops the rendered documents, which are large; Document renders again.
 func (d *Desired) Forget() *Desired {
-	for i := range d.Downstreams {
-		d.Downstreams[i].document = nil
+	for k := range d.Objects {
+		d.Objects[k].document = nil
 	}
 	return d
 }

@@ -97,7 +97,10 @@ func show(t *testing.T, p *pipeline.Pipeline, up, input *unstructured.Unstructur
 	for _, f := range w.Invalid {
 		fmt.Fprintf(&out, "invalid: %s\n", f)
 	}
-	for i, d := range w.Downstreams {
+	if len(w.Invalid) > 0 {
+		return out.String()
+	}
+	for i, d := range w.Objects {
 		switch {
 		case d.Err != nil:
 			fmt.Fprintf(&out, "error: %v\n", d.Err)

@@ -23,7 +23,7 @@ import (
 )
 
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
-func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredDownstream, error) {
+func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
 	w, err := p.rendered(d, upstream, in)
 	var missing *waiting
 	switch {
@@ -35,7 +35,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 	return w, nil
 }
 
-func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredDownstream, error) {
+func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
 	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Budget: in.renderBudget()}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
@@ -45,7 +45,7 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	case err != nil:
 		return nil, err
 	}
-	w := &DesiredDownstream{Wanted: true}
+	w := &DesiredObject{Wanted: true}
 	if w.Target, err = p.target(d, upstream, doc); err != nil {
 		return nil, err
 	}
@@ -245,14 +245,13 @@ func dropText(doc map[string]any, part, key string) {
 	}
 }
 
-// Document returns the whole document to send for downstream i: what Wish hashed, and the fields that are set at
+// Document returns the whole document to send for object k of w: what was hashed, and the fields that are set at
 // creation only (drift.initialFields) as the live object wants them. live is nil at creation.
 //
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
 // once another manager owns it.
-func (p *Pipeline) Document(w *Desired, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
-	d, dw := p.Downstreams[i], &w.Downstreams[i]
-	doc := dw.document
+func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
+	d, doc := p.Downstreams[w.Objects[k].Downstream], w.Objects[k].document
 	if doc == nil {
 		again, err := p.document(d, upstream, in)
 		if err != nil {
@@ -264,8 +263,8 @@ func (p *Pipeline) Document(w *Desired, i int, upstream *unstructured.Unstructur
 		return doc, nil
 	}
 	doc = drift.Without(doc, d.initial)
-	for k, at := range d.initial {
-		if f := live.Initial[k]; sendsInitial(f) {
+	for i, at := range d.initial {
+		if f := live.Initial[i]; sendsInitial(f) {
 			if err := fieldpath.Set(doc, at, f.Value); err != nil {
 				return nil, fmt.Errorf("rendering %s: keeping %s: %w", d.Name, at, err)
 			}
@@ -283,7 +282,7 @@ func SendsInitial(live *drift.Live) bool {
 func sendsInitial(f drift.InitialField) bool { return f.Ours && !f.Others && f.Present }
 
 // mark adds who owns the document and its hash, last of all.
-func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DesiredDownstream) {
+func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DesiredObject) {
 	meta := doc["metadata"].(map[string]any)
 	if w.Reference {
 		meta["ownerReferences"] = []any{map[string]any{

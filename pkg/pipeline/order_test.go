@@ -29,10 +29,10 @@ func TestErrorsHaveOneOrder(t *testing.T) {
 			seen := map[string]bool{}
 			for range 100 {
 				w := p.Desired(t.Context(), up, pipeline.Inputs{})
-				if w.Downstreams[0].Err == nil {
+				if w.Objects[0].Err == nil {
 					t.Fatal("nothing is wrong")
 				}
-				seen[fmt.Sprint(w.Downstreams[0].Err)] = true
+				seen[fmt.Sprint(w.Objects[0].Err)] = true
 			}
 			if len(seen) != 1 {
 				t.Errorf("%d errors: %v", len(seen), seen)

@@ -54,9 +54,9 @@ func TestDecidePrevious(t *testing.T) {
 		{name: "annotation beside the reference, applied already", reason: "somebody else owns the annotation too: once more would not help",
 			change: []func(*Input){func(in *Input) { in.Facts[0].Live.OwnerMark = "apps/web/" + string(upstreamUID) }}, state: StateInSync},
 		{name: "reference where the annotation is wanted", reason: "the collector would take what shall stay", config: ignore,
-			change: []func(*Input){drifted, func(in *Input) { in.Desired.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionApply, replaces: true},
+			change: []func(*Input){drifted, func(in *Input) { in.Desired.Objects[0].Reference = false }}, state: StateUpdate, action: ActionApply, replaces: true},
 		{name: "reference where the annotation is wanted, made once", reason: "marks alone", config: once,
-			change: []func(*Input){func(in *Input) { in.Desired.Downstreams[0].Reference = false }}, state: StateUpdate, action: ActionReplaceMarks, replaces: true},
+			change: []func(*Input){func(in *Input) { in.Desired.Objects[0].Reference = false }}, state: StateUpdate, action: ActionReplaceMarks, replaces: true},
 		{name: "made once", reason: "what bears the marks of now needs nothing", config: once, change: []func(*Input){drifted}, state: StateInSync},
 		{name: "drift", reason: "is no matter of names", change: []func(*Input){drifted}, state: StateRepair, action: ActionApply},
 		{name: "entries to adopt", reason: "they go with the next apply and ask for none: who still writes would be fought",
@@ -96,7 +96,7 @@ func TestDecidePreviousObserve(t *testing.T) {
 			state: StateCreate, action: ActionCreate, message: "would be created: apps/web does not exist"},
 		{name: "update", reason: "the wish has changed, and the fields were compared", config: observe,
 			change: func(in *Input) {
-				in.Desired.Downstreams[0].Hash = "v1-new"
+				in.Desired.Objects[0].Hash = "v1-new"
 				in.Facts[0].Verdict.Differences = "would change .data.key"
 			},
 			state: StateUpdate, action: ActionApply, message: "would be updated: the desired state has changed (would change .data.key)"},
@@ -137,15 +137,15 @@ func TestDecideSwap(t *testing.T) {
 		change func(*Input, *config.Operator)
 		want   FinalizerAction
 	}{
-		{"needed", "it is renamed before anything else is done", func(in *Input, _ *config.Operator) { in.Desired.Downstreams[0].Reference = false }, FinalizerSwap},
+		{"needed", "it is renamed before anything else is done", func(in *Input, _ *config.Operator) { in.Desired.Objects[0].Reference = false }, FinalizerSwap},
 		{"not needed", "it guards nothing", func(*Input, *config.Operator) {}, FinalizerRemove},
-		{"render failed", "a name says nothing of what stands", func(in *Input, _ *config.Operator) { in.Desired.Downstreams[0] = DesiredDownstream{Err: errTest} }, FinalizerSwap},
+		{"render failed", "a name says nothing of what stands", func(in *Input, _ *config.Operator) { in.Desired.Objects[0] = DesiredObject{Err: errTest} }, FinalizerSwap},
 		{"paused", "nothing is done", func(in *Input, _ *config.Operator) {
 			in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
 		}, FinalizerLeave},
 		{"none of now", "the config has no use for one, and what stands needs none", func(_ *Input, op *config.Operator) { op.Conventions.Finalizer = "" }, FinalizerRemove},
 		{"none of now, something stands that needs one", "it stays until that is gone", func(in *Input, op *config.Operator) {
-			op.Conventions.Finalizer, in.Desired.Downstreams[0].Reference = "", false
+			op.Conventions.Finalizer, in.Desired.Objects[0].Reference = "", false
 		}, FinalizerLeave},
 		{"unselected", "it goes with what it guarded", func(in *Input, _ *config.Operator) { in.Selected = false }, FinalizerRemove},
 	} {

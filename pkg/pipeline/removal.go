@@ -17,8 +17,8 @@ import (
 func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
 	for _, own := range in.Leftovers {
-		current := outcomes[own.Downstream]
-		o := Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
+		current := weakest(outcomes, own.Downstream)
+		o := leftover(in, own)
 		switch {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
@@ -28,17 +28,40 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
 			o.Action = p.removalAction(own)
-		case in.Desired.unknown(own.Downstream):
+		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
 			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
 		}
 		if p.spaceRemoval(&o, own) {
-			c := &out.Outcomes[own.Downstream]
+			c := &out.Outcomes[o.Object]
 			c.State, c.Action, c.Message, c.RequeueAfter = StateContested, ActionNone, o.Message, o.RequeueAfter
 		}
 		out.Leftovers = append(out.Leftovers, o)
 	}
+}
+
+// leftover is the outcome for an object at no target, before it is decided on.
+func leftover(in Input, own Owned) Outcome {
+	o := Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
+	if in.Desired != nil {
+		o.Object = in.Desired.First(own.Downstream)
+	}
+	return o
+}
+
+// weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in place, if there is one.
+func weakest(outcomes []Outcome, downstream int) (found Outcome) {
+	for _, o := range outcomes {
+		switch {
+		case o.Downstream != downstream:
+		case !inPlace(o) && o.State != StateUnwanted:
+			return o
+		case found.State == "" || found.State == StateUnwanted:
+			found = o
+		}
+	}
+	return found
 }
 
 func inPlace(o Outcome) bool {
@@ -48,7 +71,7 @@ func inPlace(o Outcome) bool {
 func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {
 	gk := p.Downstreams[i].GVK().GroupKind()
 	for j, d := range p.Downstreams {
-		if d.GVK().GroupKind() == gk && !inPlace(outcomes[j]) && outcomes[j].State != StateUnwanted {
+		if o := weakest(outcomes, j); d.GVK().GroupKind() == gk && !inPlace(o) && o.State != StateUnwanted {
 			return false
 		}
 	}
@@ -85,8 +108,8 @@ func (p *Pipeline) isTarget(w *Desired, i int, live *drift.Live) bool {
 		return false
 	}
 	gk := p.Downstreams[i].GVK().GroupKind()
-	for j, dw := range w.Downstreams {
-		if dw.Wanted && dw.Err == nil && dw.Target == refOf(live) && p.Downstreams[j].GVK().GroupKind() == gk {
+	for _, o := range w.Objects {
+		if o.Wanted && o.Err == nil && o.Target == refOf(live) && p.Downstreams[o.Downstream].GVK().GroupKind() == gk {
 			return true
 		}
 	}
@@ -152,7 +175,7 @@ func (p *Pipeline) removalAction(own Owned) Action {
 }
 
 // keeps reports whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
-// statusMatches Orphan saves it.
+// says Orphan saves it.
 func (p *Pipeline) keeps(own Owned) bool {
 	gk := p.Downstreams[own.Downstream].GVK().GroupKind()
 	for j, d := range p.Downstreams {
@@ -166,10 +189,9 @@ func (p *Pipeline) keeps(own Owned) bool {
 
 func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 
-// unknown reports whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
-func (d *Desired) unknown(i int) bool {
-	wish := wishOf(d, i)
-	return d != nil && (len(d.Invalid) > 0 || wish != nil && wish.Err != nil)
+// Unknown reports whether it is not known which objects downstream i should have, so that none of it is superseded either.
+func (d *Desired) Unknown(i int) bool {
+	return d != nil && (len(d.Invalid) > 0 || slices.ContainsFunc(d.of(i), func(o DesiredObject) bool { return o.Err != nil }))
 }
 
 // finalizerAction asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
@@ -178,8 +200,8 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	if p.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer {
 		return FinalizerLeave
 	}
-	for i, o := range out.Outcomes {
-		needs := p.needsFinalizer(wishOf(in.Desired, i))
+	for k, o := range out.Outcomes {
+		needs := p.needsFinalizer(&in.Desired.Objects[k])
 		switch {
 		case o.State == StatePaused, o.State == StateInvalid:
 			// What stands is left alone, and so is what guards it.
@@ -198,12 +220,12 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 }
 
 // needsFinalizer reports whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
-func (p *Pipeline) needsFinalizer(w *DesiredDownstream) bool {
-	return w != nil && w.Wanted && (p.HoldsDeletion() || !w.Reference)
+func (p *Pipeline) needsFinalizer(w *DesiredObject) bool {
+	return w.Wanted && (p.HoldsDeletion() || !w.Reference)
 }
 
-// inDoubt reports whether it cannot be told of some downstream what is wanted. Then what stands is left alone, and so is
-// describe guards it; what is made beside it may need a guard all the same.
+// inDoubt reports whether of some downstream it is not known what is wanted. Then what stands is left alone, with the finalizer;
+// what is created beside it may need the finalizer all the same.
 func (d *Desired) inDoubt() bool {
-	return d != nil && slices.ContainsFunc(d.Downstreams, func(one DesiredDownstream) bool { return one.Err != nil })
+	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return o.Err != nil })
 }

@@ -68,13 +68,13 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 	for _, f := range w.Invalid {
 		summary.Invalid = append(summary.Invalid, f.String())
 	}
-	for i, d := range p.Downstreams {
+	for k := range w.Objects {
 		var fact status.Fact
-		if !report.Invalid && results[i].Outcome.State != StateUnwanted {
-			fact = p.fact(d, results[i], vars, budget)
+		if !report.Invalid && results[k].Outcome.State != StateUnwanted {
+			fact = p.fact(p.Downstreams[w.Objects[k].Downstream], results[k], vars, budget)
 			report.Facts = append(report.Facts, fact)
 		}
-		if r, ok := p.record(d, w, results[i], fact, before); ok {
+		if r, ok := p.record(&w.Objects[k], results[k], fact, before); ok {
 			recorded = append(recorded, r)
 		}
 	}
@@ -101,12 +101,11 @@ func (p *Pipeline) observedGeneration(upstream *unstructured.Unstructured) int64
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
 // the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
 // nothing new is made, also where what the upstream asks for cannot be told for a while: else it would be done twice.
-func (p *Pipeline) record(d *Downstream, w *Desired, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
-	dw := wishOf(w, d.Index)
-	live := r.Live
+func (p *Pipeline) record(w *DesiredObject, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
+	d, live := p.Downstreams[w.Downstream], r.Live
 	switch {
-	case r.Outcome.Finished && dw != nil:
-		return p.recordedOf(d, dw.Target, "", dw.Hash, endOf(r.Outcome.Failed)), true
+	case r.Outcome.Finished:
+		return p.recordedOf(d, w.Target, "", w.Hash, endOf(r.Outcome.Failed)), true
 	case live == nil:
 		i := slices.IndexFunc(before, func(old status.Recorded) bool { return old.Name == d.Name })
 		switch {

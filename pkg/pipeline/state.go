@@ -98,6 +98,8 @@ const (
 type Outcome struct {
 	// Downstream is the index of the downstream in the config; BeforeIndex for the object of deletion.before.
 	Downstream int
+	// Object is the index of the object in Desired.Objects. An object that stands at no target has that of the first object of its downstream.
+	Object int
 	State      State
 	Action     Action
 	// Message says why, for people. It holds nothing that changes from one reconciliation to the next.
@@ -138,7 +140,7 @@ func (r Ref) Compare(other Ref) int {
 
 // Decision is what is to be done about one upstream.
 type Decision struct {
-	// Outcomes has the downstreams of the config, in order: the outcome for each one's target.
+	// Outcomes are about the objects of Desired, in order.
 	Outcomes []Outcome
 	// Leftovers are objects of ours that are no target (any more).
 	Leftovers []Outcome

@@ -72,7 +72,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 			return // what another upstream would be refused
 		}
 		wish := p.Desired(context.Background(), up, pipeline.Inputs{})
-		if err := wish.Downstreams[0].Err; err != nil {
+		if err := wish.Objects[0].Err; err != nil {
 			if len(p.Refusals) == 0 {
 				t.Errorf("%s: %v", reason, err)
 			}

@@ -12,9 +12,12 @@ import (
 
 // decideUnselected is about an upstream that lost the label (or whose namespace did): all its downstreams are unwanted.
 func (p *Pipeline) decideUnselected(in Input) Decision {
+	if in.Desired == nil {
+		in.Desired = p.failed(nil)
+	}
 	var out Decision
-	for i := range p.Downstreams {
-		out.Outcomes = append(out.Outcomes, Outcome{Downstream: i, State: StateUnwanted, Message: "the upstream is no longer selected"})
+	for k, o := range in.Desired.Objects {
+		out.Outcomes = append(out.Outcomes, Outcome{Downstream: o.Downstream, Object: k, State: StateUnwanted, Message: "the upstream is no longer selected"})
 	}
 	p.decideLeftovers(in, &out)
 	if in.HasFinalizer && len(in.Leftovers) == 0 {

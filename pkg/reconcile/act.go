@@ -27,7 +27,7 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 	}
 	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
-		if o.Action != pipeline.ActionNone && r.failures[o.Downstream] == nil {
+		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil {
 			acted = r.carryOut(ctx, o, in) || acted
 		}
 	}
@@ -68,8 +68,8 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 func (r *reconciliation) fail(o pipeline.Outcome, err error) {
 	f := classify(r.Pipeline.Downstreams[o.Downstream], err)
 	name := r.Pipeline.Downstreams[o.Downstream].Name
-	r.failures[o.Downstream] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
-	r.notifyObserver(func(to Observer) { to.Failed(o.Downstream, *r.failures[o.Downstream]) })
+	r.failures[o.Object] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	r.notifyObserver(func(to Observer) { to.Failed(o.Object, *r.failures[o.Object]) })
 	if f.Reason == apply.ReasonSchemaMismatch && r.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
 		r.Host.RecheckKinds()
 	}
@@ -83,11 +83,11 @@ func (r *reconciliation) fail(o pipeline.Outcome, err error) {
 // its uid; any other is decided on as it is.
 func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
-	doc, err := r.document(in.Desired, i, nil)
+	doc, err := r.document(in.Desired, o.Object, nil)
 	if err != nil {
 		return err
 	}
-	if !in.Desired.Downstreams[i].Reference || r.Pipeline.HoldsDeletion() {
+	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
 	resp, err := r.client.Create(ctx, r.target(i, o.Target), doc)
@@ -109,14 +109,14 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
 	i := o.Downstream
 	t := r.target(i, o.Target)
-	rec := recordedAs(r.recorded(), r.Pipeline.Downstreams[i].Name)
-	if rec != nil && rec.UID != "" && rec.UID == r.record.targets[i].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.canApplyUnread(i) {
+	rec := r.recordedAs(r.recorded(), o.Object)
+	if rec != nil && rec.UID != "" && rec.UID == r.record.targets[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.canApplyUnread(i) {
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
 			r.reportRepair(o, nil, resp)
-			r.countWrite(i, r.record.desired.Downstreams[i].Hash)
-			return r.rememberResponse(i, resp)
+			r.countWrite(o.Object, r.record.desired.Objects[o.Object].Hash)
+			return r.rememberResponse(o.Object, resp)
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
 			return err
 		}
@@ -125,11 +125,11 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 	if err != nil {
 		return err // also if it has just gone: that is retried like any other failure
 	}
-	if err := r.rememberResponse(i, live); err != nil {
+	if err := r.rememberResponse(o.Object, live); err != nil {
 		return err
 	}
 	r.record.confirmCreated(func(m place) bool {
-		return m == place{i, o.Target} && !r.record.createdByUs(i, r.upstream.GetUID())
+		return m == place{i, o.Target} && !r.record.createdByUs(o.Object, r.upstream.GetUID())
 	})
 	return nil
 }
@@ -150,13 +150,14 @@ func mayHaveSucceeded(err error) bool {
 }
 
 // rememberResponse remembers an object as the API server returned it.
-func (r *reconciliation) rememberResponse(i int, obj *unstructured.Unstructured) error {
-	live, err := r.Pipeline.Downstreams[i].View.Live(obj)
+func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured) error {
+	d := r.downstream(k)
+	live, err := d.View.Live(obj)
 	if err != nil {
 		return err
 	}
-	live.Unselected = !r.Pipeline.Downstreams[i].Selector.AsSelector().Matches(labelsOf(obj))
-	r.record.remember(i, live, r.now)
+	live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj))
+	r.record.remember(k, live, r.now)
 	return nil
 }
 
@@ -167,7 +168,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	if err != nil {
 		return err
 	}
-	doc, err := r.document(in.Desired, i, o.Live)
+	doc, err := r.document(in.Desired, o.Object, o.Live)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 		if err != nil {
 			return err
 		}
-		return r.rememberResponse(i, live)
+		return r.rememberResponse(o.Object, live)
 	case err != nil:
 		return r.refused(ctx, o, doc, in, err)
 	}
@@ -220,32 +221,32 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		}
 	}
 	r.record.regained(live.UID)
-	r.record.remember(i, live, r.now)
-	t := &r.record.targets[i]
+	r.record.remember(o.Object, live, r.now)
+	t, w := &r.record.targets[o.Object], &in.Desired.Objects[o.Object]
 	if t.uid != live.UID {
 		*t = target{uid: live.UID, contest: t.contest}
 	}
 	t.at = o.Target
-	r.countWrite(i, in.Desired.Downstreams[i].Hash)
+	r.countWrite(o.Object, w.Hash)
 	if o.State == pipeline.StateCreate {
 		r.removals.forget(place{i, o.Target})
 	}
-	if live.Hash != in.Desired.Downstreams[i].Hash {
+	if live.Hash != w.Hash {
 		t.changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
 	}
 	var spelled *drift.Sum
-	if live.P != in.Desired.Downstreams[i].Sum {
+	if live.P != w.Sum {
 		sum := live.P
 		spelled = &sum
 	}
-	rec := recordedAs(r.recorded(), d.Name)
-	r.record.setBaseline(i, live.UID, spelled, rec != nil && rec.Baseline != "")
+	rec := r.recordedAs(r.recorded(), o.Object)
+	r.record.setBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")
 	return nil
 }
 
-// countWrite counts a write to the object of downstream i, for the desired state with that hash; "" after a deletion.
-func (r *reconciliation) countWrite(i int, hash string) {
-	r.record.targets[i].contest.write(r.record.externalDigest, hash, r.spacing(), r.now)
+// countWrite counts a write to object k of the desired state, for that hash; "" after a deletion.
+func (r *reconciliation) countWrite(k int, hash string) {
+	r.record.targets[k].contest.write(r.record.externalDigest, hash, r.spacing(), r.now)
 }
 
 // reportRepair reports a repair, unless the apply changed nothing: then there was no drift.
@@ -256,7 +257,7 @@ func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, re
 		}
 		return
 	}
-	t := &r.record.targets[o.Downstream]
+	t := &r.record.targets[o.Object]
 	if t.uid != resp.GetUID() {
 		*t = target{uid: resp.GetUID(), changedBy: t.changedBy, contest: t.contest}
 	}
@@ -268,7 +269,7 @@ func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, re
 // readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
 // or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
 func (r *reconciliation) readAhead(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
-	again := r.record.targets[o.Downstream].contest.unsettled > 0
+	again := r.record.targets[o.Object].contest.unsettled > 0
 	explain := o.State == pipeline.StateRepair && (r.Pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
 	if !explain && !shared {
@@ -293,7 +294,7 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 		return
 	}
 	applied, _ := drift.Project(resp, manager)
-	r.record.targets[o.Downstream].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
+	r.record.targets[o.Object].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
 }
 
 // remove deletes an object of ours.
@@ -303,9 +304,9 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	}
 	r.eventDeleted(o)
 	r.noteReleased(o)
-	if t := &r.record.targets[o.Downstream]; t.uid == o.UID {
+	if t := &r.record.targets[o.Object]; t.uid == o.UID {
 		t.uid = "" // its absence is our own doing
-		r.countWrite(o.Downstream, "")
+		r.countWrite(o.Object, "")
 	}
 	return nil
 }
@@ -346,7 +347,7 @@ func (r *reconciliation) noteReleased(o pipeline.Outcome) {
 // compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed which fields.
 func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
-	doc, err := r.document(r.record.desired, i, o.Live)
+	doc, err := r.document(r.record.desired, o.Object, o.Live)
 	if err != nil {
 		return err
 	}
@@ -359,8 +360,8 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome
 		return err
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
-	t := &r.record.targets[i]
-	t.dryRunAnswer = &dryRunAnswer{dryRunKeyOf(o.Live, r.record.desired.Downstreams[i].Hash), same}
+	t := &r.record.targets[o.Object]
+	t.dryRunAnswer = &dryRunAnswer{dryRunKeyOf(o.Live, r.record.desired.Objects[o.Object].Hash), same}
 	if same {
 		return nil
 	}

@@ -19,7 +19,7 @@ type beforeMemory struct {
 	made types.UID
 	// desired is the object to create at the place in the status: rendered again after the status was written, it may have
 	// another name.
-	desired *pipeline.DesiredDownstream
+	desired *pipeline.DesiredObject
 	// occupied is where a create met another owner's object.
 	occupied pipeline.Ref
 	// isUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was done.

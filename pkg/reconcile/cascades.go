@@ -84,10 +84,10 @@ func (r *Reconciler) configPropagation() metav1.DeletionPropagation {
 func (r *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
 	return slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
 		switch {
-		case !r.record.desired.Downstreams[o.Downstream].Reference || o.Theirs:
+		case !r.record.desired.Objects[o.Object].Reference || o.Theirs:
 			return false
 		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
-			return !r.hasFinalizer() && r.record.targets[o.Downstream].uid != ""
+			return !r.hasFinalizer() && r.record.targets[o.Object].uid != ""
 		}
 		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, r.upstream.GetUID())
 	})

@@ -120,7 +120,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 		if !r.mayRecreate(o, in) {
 			continue
 		}
-		doc, err := r.document(in.Desired, o.Downstream, o.Live)
+		doc, err := r.document(in.Desired, o.Object, o.Live)
 		if err != nil {
 			continue // nothing is sent either
 		}
@@ -159,7 +159,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	}
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
-			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes[o.Downstream])
+			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes, o.Downstream)
 			note(o, goes, goes && r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan)
 		}
 	}
@@ -178,8 +178,8 @@ func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
 		return []any{string(o.Live.UID), "deleted"}
 	}
 	hash := ""
-	if w := r.record.desired; w != nil && o.Downstream < len(w.Downstreams) {
-		hash = w.Downstreams[o.Downstream].Hash
+	if w := r.record.desired; w != nil && o.Object < len(w.Objects) {
+		hash = w.Objects[o.Object].Hash
 	}
 	return []any{string(o.Live.UID), string(o.State), string(o.Live.P[:]), o.Live.Hash, hash}
 }
@@ -205,7 +205,7 @@ func (r *reconciliation) isDoubtful(o pipeline.Outcome) bool {
 // remembered as if the repair had been made, so that one which changes nothing costs no request later.
 func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, question := &r.record.targets[i], dryRunKeyOf(live, r.record.desired.Downstreams[i].Hash)
+	t, question := &r.record.targets[o.Object], dryRunKeyOf(live, r.record.desired.Objects[o.Object].Hash)
 	switch b := r.predecessorBaseline(i, live.UID); {
 	case b != nil && *b == live.P && live.Hash == question.hash:
 		t.dryRunAnswer = &dryRunAnswer{question, true}
@@ -257,9 +257,9 @@ func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (boo
 // be adopted, only reading the target tells. It reports whether any was found.
 func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) bool {
 	found, recorded, records := false, r.recorded(), r.Pipeline.TrustsStatus()
-	for i, o := range d.Outcomes {
-		downstream := r.Pipeline.Downstreams[i]
-		rec, adopts := recordedAs(recorded, downstream.Name), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
+	for k, o := range d.Outcomes {
+		downstream := r.Pipeline.Downstreams[o.Downstream]
+		rec, adopts := r.recordedAs(recorded, k), downstream.Config.AdoptionPolicy == config.AdoptIfUnowned
 		var uid types.UID
 		switch {
 		case o.State != pipeline.StateCreate:
@@ -269,12 +269,12 @@ func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) 
 		case records && !adopts:
 			continue
 		}
-		live, err := r.readLive(ctx, i, o.Target)
+		live, err := r.readLive(ctx, o.Downstream, o.Target)
 		switch {
 		case err != nil:
 			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
 		case live != nil && (adopts || r.isOwn(live, uid)):
-			r.record.remember(i, live, r.now)
+			r.record.remember(k, live, r.now)
 			found = true
 		case uid != "":
 			r.record.forgetObject(uid, r.now)
@@ -283,7 +283,10 @@ func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) 
 	return found
 }
 
-// replacesSuperseded reports whether an outcome is about to create or update the successor of what it supersedes.
-func replacesSuperseded(o pipeline.Outcome) bool {
-	return o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate
+// replacesSuperseded reports whether an object of a downstream is about to be created or updated, which has superseded another one.
+func replacesSuperseded(list []pipeline.Outcome, downstream int) bool {
+	return slices.ContainsFunc(list, func(o pipeline.Outcome) bool {
+		return o.Downstream == downstream &&
+			(o.Action == pipeline.ActionCreate || o.Action == pipeline.ActionApply || o.State == pipeline.StateRecreate)
+	})
 }

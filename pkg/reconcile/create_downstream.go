@@ -18,14 +18,15 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 	l.selected = true
 	l.updateDesired(ctx)
 	w := l.record.desired
-	if len(w.Invalid) > 0 || w.Downstreams[i].Err != nil || !w.Downstreams[i].Wanted {
+	k := w.First(i)
+	if len(w.Invalid) > 0 || w.Objects[k].Err != nil || !w.Objects[k].Wanted {
 		return w, nil, nil
 	}
-	o := pipeline.Outcome{Downstream: i, State: pipeline.StateCreate, Action: pipeline.ActionCreate, Target: w.Downstreams[i].Target}
+	o := pipeline.Outcome{Downstream: i, Object: k, State: pipeline.StateCreate, Action: pipeline.ActionCreate, Target: w.Objects[k].Target}
 	if err := l.create(ctx, o, pipeline.Input{Desired: w}); err != nil {
 		return w, nil, err
 	}
 	results := l.results(l.Pipeline.Decide(l.gather(ctx)))
 	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, metav1.NewTime(l.now)).Status
-	return w, recordedAs(l.recorded(), l.Pipeline.Downstreams[i].Name), nil
+	return w, l.recordedAs(l.recorded(), k), nil
 }

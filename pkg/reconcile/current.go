@@ -17,7 +17,7 @@ type Current struct {
 	Upstream *unstructured.Unstructured
 	Selected bool
 	Desired  *pipeline.Desired
-	// Documents are what would be applied for each downstream of the config; nil for one that is not wanted or has an error.
+	// Documents are what would be applied for each object of Desired; nil for one that is not wanted or has an error.
 	Documents []map[string]any
 	// Owned are the objects with the upstream's owner mark, by downstream.
 	Owned [][]*drift.Live
@@ -34,15 +34,15 @@ func (r *Reconciler) Current(ctx context.Context, ref pipeline.Ref) (*Current, e
 	}
 	defer r.memory.forget(ref)
 	st := &Current{Ref: ref, Upstream: l.upstream, Selected: l.selected, Desired: l.record.desired, Owned: l.ownedByDownstream(),
-		Documents: make([]map[string]any, len(r.Pipeline.Downstreams))}
+		Documents: make([]map[string]any, len(l.record.desired.Objects))}
 	if st.Desired == nil || !st.Selected || l.upstream.GetDeletionTimestamp() != nil {
 		return st, nil
 	}
-	for i, w := range st.Desired.Downstreams {
-		if !w.Wanted || w.Err != nil {
+	for k, o := range st.Desired.Objects {
+		if !o.Wanted || o.Err != nil {
 			continue
 		}
-		if st.Documents[i], err = l.document(st.Desired, i, nil); err != nil {
+		if st.Documents[k], err = l.document(st.Desired, k, nil); err != nil {
 			return nil, fmt.Errorf("inspecting %s %s: %w", r.Pipeline.Upstream.GVK.Kind, ref, err)
 		}
 	}

@@ -46,9 +46,9 @@ func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
 // they are gone. What is found is left to the next round.
 func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in pipeline.Input) bool {
 	known := in.Leftovers
-	for i, f := range in.Facts {
+	for k, f := range in.Facts {
 		if f.Live != nil {
-			known = append(known, pipeline.Owned{Downstream: i, Live: f.Live})
+			known = append(known, pipeline.Owned{Downstream: in.Desired.Objects[k].Downstream, Live: f.Live})
 		}
 	}
 	if r.findUnserved(ctx); len(r.failures) > 0 {
@@ -129,7 +129,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
-	in := pipeline.Input{Upstream: r.upstream, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched = false
 	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
 		var err error
@@ -162,7 +162,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 	}
 	acted := false
 	for _, o := range d.Leftovers {
-		if o.Action != pipeline.ActionNone && r.failures[o.Downstream] == nil {
+		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil {
 			acted = r.carryOut(ctx, o, in) || acted
 		}
 	}
@@ -217,10 +217,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 
 // reportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
 func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
-	failed := make(map[int]*pipeline.Failure, len(r.failures)+1)
-	for i, f := range r.failures {
-		failed[i] = f
-	}
+	failed := r.failuresByDownstream()
 	if f := r.record.before.failureOf(d.Before); f != nil {
 		failed[pipeline.BeforeIndex] = f
 	}
@@ -240,7 +237,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 	read := map[place]*drift.Live{}
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		if i < 0 || rec.UID == "" || r.failures[i] != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
+		if i < 0 || rec.UID == "" || r.failureOf(i) != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
 			continue
 		}
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
@@ -262,7 +259,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}
-		if r.failures[m.downstream] != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
+		if r.failureOf(m.downstream) != nil || slices.ContainsFunc(known, stands) || slices.ContainsFunc(more, stands) {
 			continue
 		}
 		live, ok := read[m]
@@ -283,12 +280,12 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 // find those that may exist. Objects of a kind that it does not serve are gone.
 func (r *reconciliation) findUnserved(ctx context.Context) {
 	for i, d := range r.Pipeline.Downstreams {
-		if d.Kind.Missing == nil || r.failures[i] != nil {
+		if d.Kind.Missing == nil || r.failureOf(i) != nil {
 			continue
 		}
 		if err := r.Kinds.Absent(ctx, d.Kind.GVK); err != nil {
-			r.fail(pipeline.Outcome{Downstream: i}, err)
-			f := r.failures[i]
+			r.fail(r.outcomeOf(i, pipeline.Ref{}), err)
+			f := r.failureOf(i)
 			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
@@ -304,10 +301,10 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if i < 0 || rec.UID == "" || r.failures[i] != nil || r.isKnown(rec.UID) {
+		if i < 0 || rec.UID == "" || r.failureOf(i) != nil || r.isKnown(rec.UID) {
 			continue
 		}
-		if r.selected && (r.record.desired.Downstreams[i].Err != nil || r.isTarget(i, at)) {
+		if r.selected && (r.record.desired.Unknown(i) || r.isTarget(i, at)) {
 			continue
 		}
 		if cached := r.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
@@ -316,7 +313,7 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 		live, err := r.readOwn(ctx, i, at, rec.UID)
 		switch {
 		case err != nil:
-			r.fail(pipeline.Outcome{Downstream: i, Target: at}, err)
+			r.fail(r.outcomeOf(i, at), err)
 		case live == nil:
 			r.record.forgetObject(rec.UID, r.now)
 		default:
@@ -334,8 +331,8 @@ func (r *reconciliation) isKnown(uid types.UID) bool {
 // isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
 func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 	gk := r.Pipeline.Downstreams[i].GVK().GroupKind()
-	for j, w := range r.record.desired.Downstreams {
-		if w.Wanted && w.Target == at && r.Pipeline.Downstreams[j].GVK().GroupKind() == gk {
+	for _, o := range r.record.desired.Objects {
+		if o.Wanted && o.Target == at && r.Pipeline.Downstreams[o.Downstream].GVK().GroupKind() == gk {
 			return true
 		}
 	}

@@ -92,6 +92,8 @@ type Change struct {
 	// Index is the downstream's in the config, Downstream its name.
 	Index      int
 	Downstream string
+	// Object is the index in Desired.Objects; of something left over, that of the first object of its downstream.
+	Object int
 	// Leftover is true for an object that is at no target.
 	Leftover bool
 	Kind     schema.GroupVersionKind

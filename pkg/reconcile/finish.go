@@ -53,33 +53,54 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 }
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d pipeline.Decision) {
-	report := r.Pipeline.ReportUnselected(r.upstream, d, r.failures, metav1.NewTime(r.now))
+	report := r.Pipeline.ReportUnselected(r.upstream, d, r.failuresByDownstream(), metav1.NewTime(r.now))
 	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil) })
 }
 
 // results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.
 func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 	results, recorded := make([]pipeline.Result, len(d.Outcomes)), r.recorded()
-	for i, o := range d.Outcomes {
-		results[i] = pipeline.Result{Outcome: o, Live: o.Live, Failure: r.failures[i]}
+	for k, o := range d.Outcomes {
+		results[k] = pipeline.Result{Outcome: o, Live: o.Live, Failure: r.failures[k]}
 		if o.Theirs || o.State == pipeline.StateConflict {
-			results[i].Live = nil
+			results[k].Live = nil
 		}
-		rec := recordedAs(recorded, r.Pipeline.Downstreams[i].Name)
-		if results[i].Live != nil {
-			results[i].Baseline = r.baseline(i, results[i].Live, rec)
+		rec := r.recordedAs(recorded, k)
+		if results[k].Live != nil {
+			results[k].Baseline = r.baseline(k, results[k].Live, rec)
 		}
 		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
-			results[i].Unseen = !replaced && !r.record.isKnownGone(rec.UID, r.now)
+			results[k].Unseen = !replaced && !r.record.isKnownGone(rec.UID, r.now)
 		}
 	}
 	for _, o := range d.Leftovers {
-		if result := &results[o.Downstream]; result.Live == nil && o.Action == pipeline.ActionNone && !o.Live.Deleting {
+		if result := &results[o.Object]; result.Live == nil && o.Action == pipeline.ActionNone && !o.Live.Deleting {
 			result.Live = o.Live
 		}
 	}
 	return results
+}
+
+// failuresByDownstream has the first failure of each downstream, by its index.
+func (r *reconciliation) failuresByDownstream() map[int]*pipeline.Failure {
+	failed := make(map[int]*pipeline.Failure, len(r.failures)+1)
+	for k, o := range r.record.desired.Objects {
+		if f := r.failures[k]; f != nil && failed[o.Downstream] == nil {
+			failed[o.Downstream] = f
+		}
+	}
+	return failed
+}
+
+// failureOf is the failure of what is done for a downstream and no single object of the desired state.
+func (r *reconciliation) failureOf(downstream int) *pipeline.Failure {
+	return r.failures[r.record.desired.First(downstream)]
+}
+
+// outcomeOf is an outcome for an object of a downstream at a place that may be no target.
+func (r *reconciliation) outcomeOf(downstream int, at pipeline.Ref) pipeline.Outcome {
+	return pipeline.Outcome{Downstream: downstream, Object: r.record.desired.First(downstream), Target: at}
 }
 
 // isUnfinished reports whether an outcome left something undone that no event may announce: a conflict with an object that the
@@ -92,13 +113,13 @@ func isUnfinished(o pipeline.Outcome) bool {
 // with growing delay, a contested object after its backoff.
 func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	var after time.Duration
-	for i, o := range d.Outcomes {
-		t := &r.record.targets[i]
+	for k, o := range d.Outcomes {
+		t := &r.record.targets[k]
 		switch {
-		case r.backingOff[i]:
+		case r.backingOff[k]:
 			after = minNonZero(after, t.retry.wait(r.record.externalDigest, r.now))
-		case r.failures[i] != nil:
-			t.failure = r.failures[i]
+		case r.failures[k] != nil:
+			t.failure = r.failures[k]
 			after = minNonZero(after, r.delay(&t.retry))
 		case isUnfinished(o), !r.record.renderAgainAt.IsZero():
 			wait := t.retry.wait(r.record.externalDigest, r.now)
@@ -146,9 +167,9 @@ func (r *reconciliation) delay(retry *retryState) time.Duration {
 // failUpstream records a failed request for the upstream itself: nothing else is done in this reconciliation.
 func (r *reconciliation) failUpstream(doing string, err error) {
 	f := r.reportFailure(doing, err)
-	for i := range r.Pipeline.Downstreams {
-		if r.failures[i] == nil {
-			r.failures[i] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	for k := range r.record.desired.Objects {
+		if r.failures[k] == nil {
+			r.failures[k] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
 		}
 	}
 }

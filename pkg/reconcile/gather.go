@@ -27,9 +27,9 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
 		return in
 	}
-	in.Facts = make([]pipeline.Facts, len(r.Pipeline.Downstreams))
-	for i, d := range r.Pipeline.Downstreams {
-		in.Facts[i] = r.facts(i, d, recorded)
+	in.Facts = make([]pipeline.Facts, len(in.Desired.Objects))
+	for k := range in.Desired.Objects {
+		in.Facts[k] = r.facts(k, recorded)
 	}
 	in.Leftovers = r.withUnseen(r.findLeftovers(r.record.desired, r.ownedByDownstream()))
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
@@ -52,17 +52,18 @@ func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	return left
 }
 
-func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.Recorded) pipeline.Facts {
-	t := &r.record.targets[i]
+// facts gathers what is known of object k of the desired state.
+func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts {
+	t, i := &r.record.targets[k], r.record.desired.Objects[k].Downstream
 	var f pipeline.Facts
-	rec := recordedAs(recorded, d.Name)
-	at, hash, ok := r.locate(i, rec)
+	rec := r.recordedAs(recorded, k)
+	at, hash, ok := r.locate(k, rec)
 	if !ok {
 		return f
 	}
-	f.Live = r.record.latest(i, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
+	f.Live = r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
 	if f.Live != nil && r.Cache.Live(i, at) == nil {
-		r.trustUntil(r.record.freshUntil(i))
+		r.trustUntil(r.record.freshUntil(k))
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
@@ -85,7 +86,7 @@ func (r *reconciliation) facts(i int, d *pipeline.Downstream, recorded []status.
 	if t.uid == f.Live.UID {
 		f.AppliedHash = t.contest.written
 	}
-	f.Baseline = r.baseline(i, f.Live, rec)
+	f.Baseline = r.baseline(k, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.changedBy
 	f.Verdict.Differences = t.compared.textFor(f.Live, hash)
@@ -99,8 +100,8 @@ func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) b
 
 // baseline is the projection that our last apply of live returned: as this process remembers it, else as the upstream's status
 // records it; nil if it is what was sent, or unknown.
-func (r *reconciliation) baseline(i int, live *drift.Live, rec *status.Recorded) *drift.Sum {
-	if sum, known := r.record.baseline(i, live.UID); known {
+func (r *reconciliation) baseline(k int, live *drift.Live, rec *status.Recorded) *drift.Sum {
+	if sum, known := r.record.baseline(k, live.UID); known {
 		return sum
 	}
 	return r.Pipeline.RecordedBaseline(rec, live)
@@ -114,11 +115,11 @@ func (r *reconciliation) trustUntil(until time.Time) {
 	}
 }
 
-// locate returns the place of a downstream: its target or, if the desired state is unknown, the place that the status records.
-func (r *reconciliation) locate(i int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
+// locate returns the place of an object: its target or, if that is unknown, the place that the status records.
+func (r *reconciliation) locate(k int, rec *status.Recorded) (at pipeline.Ref, hash string, ok bool) {
 	w := r.record.desired
-	if len(w.Invalid) == 0 && w.Downstreams[i].Err == nil {
-		return w.Downstreams[i].Target, w.Downstreams[i].Hash, w.Downstreams[i].Wanted
+	if o := &w.Objects[k]; len(w.Invalid) == 0 && o.Err == nil {
+		return o.Target, o.Hash, o.Wanted
 	}
 	if rec == nil {
 		return pipeline.Ref{}, "", false
@@ -131,13 +132,20 @@ func (r *reconciliation) recorded() []status.Recorded {
 	return r.Pipeline.Recorded(r.upstream)
 }
 
-func recordedAs(list []status.Recorded, name string) *status.Recorded {
+// recordedAs returns what the status records of object k of the desired state; nil for nothing.
+func (r *reconciliation) recordedAs(list []status.Recorded, k int) *status.Recorded {
+	name := r.downstream(k).Name
 	for i := range list {
 		if list[i].Name == name {
 			return &list[i]
 		}
 	}
 	return nil
+}
+
+// downstream is the downstream that object k of the desired state is of.
+func (r *reconciliation) downstream(k int) *pipeline.Downstream {
+	return r.Pipeline.Downstreams[r.record.desired.Objects[k].Downstream]
 }
 
 // ownedByDownstream is shownByDownstream without those that are known to be gone, and those of

@@ -111,10 +111,10 @@ func (r *reconciliation) inputsRead() pipeline.Inputs {
 }
 
 // document is the whole document to send for downstream i; live is nil at creation.
-func (r *reconciliation) document(w *pipeline.Desired, i int, live *drift.Live) (map[string]any, error) {
-	document, err := r.Pipeline.Document(w, i, r.upstream, r.inputsRead(), live)
+func (r *reconciliation) document(w *pipeline.Desired, k int, live *drift.Live) (map[string]any, error) {
+	document, err := r.Pipeline.Document(w, k, r.upstream, r.inputsRead(), live)
 	if err == nil {
-		r.notifyObserver(func(to Observer) { to.Rendered(i, document) })
+		r.notifyObserver(func(to Observer) { to.Rendered(k, document) })
 	}
 	return document, err
 }

@@ -44,7 +44,9 @@ type record struct {
 	inputs       []pipeline.InputRef
 	inputsOf     string
 	inputsDigest drift.Sum
-	targets      []target
+	// slots say which objects targets, read and baselines are about.
+	slots   []slot
+	targets []target
 	// left are the objects that stood at no target the last time.
 	left []witness
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
@@ -66,7 +68,7 @@ type record struct {
 	// finalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the response has
 	// the version from before, so that the cache, which still shows the finalizer, looks current.
 	finalized bool
-	states    []pipeline.State
+	states    []countedState
 	verdict   status.Verdict // as it was counted
 	// reported is what events have said about the current state; wasReconciled is false before the first reconciliation.
 	reported      string
@@ -86,13 +88,15 @@ type record struct {
 	// rendered from it, so that its event needs no work.
 	upstream         *unstructured.Unstructured
 	isDesiredCurrent bool
-	// read are, by downstream, the responses to our last requests, while they are newer than the cache.
+	// read are, by slot, the responses to our last requests, while they are newer than the cache.
 	read []response
-	// baselines are, by downstream, the projections that our last applies returned if they differ from what we sent; nil for
+	// baselines are, by slot, the projections that our last applies returned if they differ from what we sent; nil for
 	// none.
 	baselines []baseline
 	// beforeRead is the response to our last request for the deletion.before object.
 	beforeRead response
+	// parked is what is remembered of objects that the desired state does not have at present.
+	parked map[slot]objectMemory
 	// gone are the objects that the API server has deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
 }
@@ -115,7 +119,13 @@ type baseline struct {
 	sum *drift.Sum
 }
 
-// target is the memory of one downstream.
+// countedState is a state in which an object was counted.
+type countedState struct {
+	downstream int
+	state      pipeline.State
+}
+
+// target is the memory of one desired object.
 type target struct {
 	uid types.UID
 	// at is the place of the object of that uid.
@@ -125,7 +135,7 @@ type target struct {
 	verdictFor verdictKey
 	// dryRunAnswer is the result of the last dry run for drift; nil if none was made.
 	dryRunAnswer *dryRunAnswer
-	// contest is about the writes for the downstream, to whichever object.
+	// contest is about the writes for the slot, to whichever object.
 	contest contest
 	// retry delays failed attempts; failure is the reason while they wait.
 	retry   retryState
@@ -178,12 +188,12 @@ func (m *memory) found(ref pipeline.Ref) {
 }
 
 // record returns the memory of the upstream of that name and uid. One of another uid is dropped.
-func (m *memory) record(ref pipeline.Ref, uid types.UID, downstreams int) *record {
+func (m *memory) record(ref pipeline.Ref, uid types.UID) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[ref]
 	if r == nil || r.uid != uid {
-		r = &record{uid: uid, targets: make([]target, downstreams), read: make([]response, downstreams)}
+		r = &record{uid: uid}
 		if m.records == nil {
 			m.records = map[pipeline.Ref]*record{}
 		}
@@ -205,25 +215,22 @@ func (m *memory) forget(ref pipeline.Ref) {
 	delete(m.records, ref)
 }
 
-// remember keeps a response until the cache has caught up with it.
+// remember keeps a response about the object of slot i until the cache has caught up with it.
 func (r *record) remember(i int, live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read[i] = response{live: live, until: now.Add(freshFor)}
 }
 
-// setBaseline keeps the projection of the object of that uid after an apply of downstream i; nil if it is what was sent, which
+// setBaseline keeps the projection of the object of that uid after an apply of the object of slot i; nil if it is what was sent, which
 // is kept only if the upstream's status may record another one.
 func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.baselines == nil {
-		if sum == nil && !recorded {
-			return
-		}
-		r.baselines = make([]baseline, len(r.read))
+	if r.baselines == nil && sum == nil && !recorded {
+		return
 	}
-	r.baselines[i] = baseline{uid, sum}
+	r.keepBaseline(i, baseline{uid, sum})
 }
 
 // baseline returns what setBaseline kept; known is false if it kept nothing for that object.
@@ -271,13 +278,7 @@ func (r *record) isEcho(uid types.UID, version string) bool {
 func (r *record) isEchoOf(live *drift.Live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.read {
-		if l := r.read[i].live; l != nil && l.UID == live.UID && l.ResourceVersion == live.ResourceVersion {
-			r.read[i] = response{}
-			return true
-		}
-	}
-	return false
+	return r.dropResponses(func(l *drift.Live) bool { return l.UID == live.UID && l.ResourceVersion == live.ResourceVersion })
 }
 
 // forgetObject records that an object was deleted or is no longer ours, whatever the cache shows.
@@ -316,7 +317,7 @@ func (r *record) confirmCreated(shown func(place) bool) {
 	r.unconfirmed = slices.DeleteFunc(r.unconfirmed, shown)
 }
 
-// createdByUs reports whether the response about a downstream proves that the object was created for the upstream with that
+// createdByUs reports whether the response about the object of slot i proves that the object was created for the upstream with that
 // uid.
 func (r *record) createdByUs(i int, uid types.UID) bool {
 	r.mu.Lock()
@@ -324,7 +325,7 @@ func (r *record) createdByUs(i int, uid types.UID) bool {
 	return r.read[i].live != nil && pipeline.Applied(r.read[i].live, uid)
 }
 
-// freshUntil is until when the response about a downstream counts.
+// freshUntil is until when the response about the object of slot i counts.
 func (r *record) freshUntil(i int) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -340,11 +341,7 @@ func (r *record) isGone(live *drift.Live, now time.Time) bool {
 func (r *record) dropResponse(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.read {
-		if l := r.read[i].live; l != nil && l.UID == uid {
-			r.read[i] = response{}
-		}
-	}
+	r.dropResponses(func(l *drift.Live) bool { return l.UID == uid })
 	if l := r.beforeRead.live; l != nil && l.UID == uid {
 		r.beforeRead = response{}
 	}

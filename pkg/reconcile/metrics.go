@@ -91,15 +91,15 @@ func (r *Reconciler) ForgetObjects() {
 
 // countStates moves an upstream's downstreams from the states in which they were counted to their current ones.
 func (r *Reconciler) countStates(rec *record, results []pipeline.Result) {
-	for i, state := range rec.states {
-		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[i].Name, string(state)).Dec()
+	for _, was := range rec.states {
+		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[was.downstream].Name, string(was.state)).Dec()
 	}
-	rec.states = nil
+	rec.states = rec.states[:0]
 	r.counted.Store(true)
-	for i, result := range results {
-		state := result.Outcome.State
-		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[i].Name, string(state)).Inc()
-		rec.states = append(rec.states, state)
+	for _, result := range results {
+		now := countedState{result.Outcome.Downstream, result.Outcome.State}
+		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[now.downstream].Name, string(now.state)).Inc()
+		rec.states = append(rec.states, now)
 	}
 }
 

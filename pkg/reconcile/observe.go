@@ -46,7 +46,7 @@ func (c comparison) textFor(live *drift.Live, hash string) string {
 func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	news := false
 	for _, o := range d.Outcomes {
-		if o.Action == pipeline.ActionApply && r.failures[o.Downstream] == nil {
+		if o.Action == pipeline.ActionApply && r.failures[o.Object] == nil {
 			news = r.compare(ctx, o, in) || news
 		}
 	}
@@ -60,8 +60,8 @@ func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in p
 // dry run could tell, and mode Observe makes none.
 func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
-	c, view := &r.record.targets[i].compared, &r.Pipeline.Downstreams[i].View
-	question := comparisonKeyOf(o.Live, in.Desired.Downstreams[i].Hash)
+	c, view := &r.record.targets[o.Object].compared, &r.Pipeline.Downstreams[i].View
+	question := comparisonKeyOf(o.Live, in.Desired.Objects[o.Object].Hash)
 	if c.key == question {
 		return false
 	}
@@ -74,7 +74,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	if err != nil {
 		return false
 	}
-	doc, err := r.document(in.Desired, i, live)
+	doc, err := r.document(in.Desired, o.Object, live)
 	if err != nil {
 		return false
 	}

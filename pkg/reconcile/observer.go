@@ -6,10 +6,10 @@ import "github.com/corollary-dev/corollary/pkg/pipeline"
 type Observer interface {
 	// Decided is called with each decision before it is carried out.
 	Decided(in pipeline.Input, d pipeline.Decision)
-	// Rendered is called with the document of an apply of downstream i, or of pipeline.BeforeIndex.
-	Rendered(i int, document map[string]any)
-	// Failed is called for a failed request for downstream i, or for the deletion.before object.
-	Failed(i int, f pipeline.Failure)
+	// Rendered is called with the document of an apply of object k of the desired state, or of pipeline.BeforeIndex.
+	Rendered(k int, document map[string]any)
+	// Failed is called for a failed request for object k of the desired state, or for the deletion.before object.
+	Failed(k int, f pipeline.Failure)
 	// Reported is called with the report that the status is to contain.
 	Reported(report pipeline.Report)
 }

@@ -18,7 +18,7 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	r.deselected.inherit(&before.deselected)
 	successors := r.matchDownstreams(before.Pipeline)
 	for ref, old := range before.memory.records {
-		r.memory.record(ref, old.uid, len(r.Pipeline.Downstreams)).inherit(old, successors)
+		r.memory.record(ref, old.uid).inherit(old, successors)
 	}
 }
 
@@ -46,8 +46,7 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
 			continue
 		}
 		if rec := r.predecessor.memory.peek(r.ref); rec != nil && rec.uid == r.record.uid {
-			sum, _ := rec.baseline(old, uid)
-			return sum
+			return rec.baselineOf(old, uid)
 		}
 	}
 	return nil
@@ -84,32 +83,24 @@ func (r *record) inherit(old *record, successors []counterpart) {
 	if len(old.gone) > 0 {
 		r.gone = maps.Clone(old.gone)
 	}
-	for i, h := range successors {
+	for k, was := range old.slots {
+		h := successors[was.downstream]
 		if h.index < 0 {
 			continue
 		}
-		from := &old.targets[i]
-		to := &r.targets[h.index]
-		to.uid, to.at, to.contest = from.uid, from.at, from.contest
+		from := &old.targets[k]
+		m := objectMemory{target: target{uid: from.uid, at: from.at, contest: from.contest}}
 		if h.sees {
-			r.read[h.index] = old.read[i]
-			r.inheritBaseline(h.index, old, i)
+			m.read = old.read[k]
+			if old.baselines != nil {
+				m.baseline = old.baselines[k]
+			}
 		}
+		r.park(slot{h.index, was.item}, m)
 	}
 	for _, m := range old.unconfirmed {
 		if h := successors[m.downstream]; h.index >= 0 {
 			r.unconfirmed = append(r.unconfirmed, place{h.index, m.at})
 		}
 	}
-}
-
-// inheritBaseline takes over the baseline of old's downstream from. Both are locked.
-func (r *record) inheritBaseline(to int, old *record, from int) {
-	if old.baselines == nil || old.baselines[from].uid == "" {
-		return
-	}
-	if r.baselines == nil {
-		r.baselines = make([]baseline, len(r.read))
-	}
-	r.baselines[to] = old.baselines[from]
 }

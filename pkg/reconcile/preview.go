@@ -24,11 +24,11 @@ type dryRun struct {
 	finding *Finding
 	// last is the final decision.
 	last pipeline.Decision
-	// changes are the changes of downstreams that would be written, by index; leftovers those of objects that are left over, by
+	// changes are the changes of desired objects that would be written, by index; leftovers those of objects that are left over, by
 	// uid.
 	changes   map[int]*Change
 	leftovers map[types.UID]*Change
-	// after are the objects as they would be after the write, by downstream.
+	// after are the objects as they would be after the write, by the index of the desired object.
 	after map[int]*drift.Live
 	// before are the objects as they were read, by uid.
 	before map[types.UID]*unstructured.Unstructured
@@ -123,7 +123,7 @@ func (t *dryRun) assumeWritten(in *pipeline.Input) {
 func (t *dryRun) dropDone(d *pipeline.Decision) {
 	d.Outcomes, d.Leftovers = slices.Clone(d.Outcomes), slices.Clone(d.Leftovers)
 	for i := range d.Outcomes {
-		if t.after[d.Outcomes[i].Downstream] != nil {
+		if t.after[d.Outcomes[i].Object] != nil {
 			d.Outcomes[i].Action = pipeline.ActionNone
 		}
 	}
@@ -154,7 +154,7 @@ func (t *dryRun) readWhole(ctx context.Context, d pipeline.Decision) {
 // change starts the description of an outcome.
 func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
-	c := &Change{Index: o.Downstream, Downstream: d.Name, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
+	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
 		Live: o.Live, Theirs: o.Theirs}
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
@@ -165,11 +165,11 @@ func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 // addChanges adds the changes to the finding.
 func (t *dryRun) addChanges() {
 	for _, o := range t.last.Outcomes {
-		c := t.changes[o.Downstream]
+		c := t.changes[o.Object]
 		if c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync {
 			c = t.change(o, idleActionOf(o))
 		}
-		if f := t.failures[o.Downstream]; f != nil && c.Failure == nil && !c.Action.Writes() {
+		if f := t.failures[o.Object]; f != nil && c.Failure == nil && !c.Action.Writes() {
 			c.Failure, c.Action = f, ChangeRefuse
 		}
 		c.State = stateOf(c, o)

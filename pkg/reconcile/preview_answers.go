@@ -17,8 +17,8 @@ func (t *dryRun) readAnswers(ctx context.Context, d pipeline.Decision, in pipeli
 	for _, o := range d.Outcomes {
 		at := t.target(o.Downstream, o.Target)
 		switch {
-		case o.Action == pipeline.ActionNone || t.changes[o.Downstream] != nil && t.changes[o.Downstream].Failure != nil:
-		case t.failures[o.Downstream] != nil:
+		case o.Action == pipeline.ActionNone || t.changes[o.Object] != nil && t.changes[o.Object].Failure != nil:
+		case t.failures[o.Object] != nil:
 			news = t.previewRefused(at, o, in) || news
 		case o.Action == pipeline.ActionCompare:
 			t.noteReportedDrift(o, t.answers.Answer(at))
@@ -40,16 +40,15 @@ func (t *dryRun) readAnswers(ctx context.Context, d pipeline.Decision, in pipeli
 
 // accepted is about a write that the API server accepts.
 func (t *dryRun) accepted(o pipeline.Outcome, answer *unstructured.Unstructured, in pipeline.Input) {
-	i := o.Downstream
 	c := t.change(o, actionOf(o))
 	c.Document = t.documentFor(o, in)
-	live, err := t.Pipeline.Downstreams[i].View.Live(answer)
+	live, err := t.Pipeline.Downstreams[o.Downstream].View.Live(answer)
 	if err != nil {
 		return // there is an answer, so there is an object
 	}
 	live.NeedsTakeover, live.HasPreviousNames = false, false
 	c.After = answer
-	t.after[i], t.changes[i] = live, c
+	t.after[o.Object], t.changes[o.Object] = live, c
 	if o.Live != nil && o.Action == pipeline.ActionApply && !o.Live.NeedsTakeover && live.P == o.Live.P && live.Hash == o.Live.Hash && !o.Live.Extra {
 		c.Action, c.State, c.Reason = ChangeNone, pipeline.StateInSync, "the API server normalizes it; an apply would change nothing"
 		return
@@ -77,7 +76,7 @@ func (t *dryRun) noteReportedDrift(o pipeline.Outcome, answer *unstructured.Unst
 	c := t.change(o, ChangeLeave)
 	c.After = answer
 	t.explain(c, answer)
-	t.changes[o.Downstream] = c
+	t.changes[o.Object] = c
 }
 
 // previewRecreate is about an object that would be deleted and recreated. The API server is asked under another name, since its
@@ -93,13 +92,13 @@ func (t *dryRun) previewRecreate(ctx context.Context, at apply.Target, o pipelin
 		c.After = &unstructured.Unstructured{Object: c.Document}
 		c.Note = "the API server's result is not known: " + classify(t.Pipeline.Downstreams[c.Index], err).Message
 	}
-	t.changes[o.Downstream], t.after[o.Downstream] = c, t.assumedLive(o, c.Document, in)
+	t.changes[o.Object], t.after[o.Object] = c, t.assumedLive(o, c.Document, in)
 }
 
 // previewRefused is about a write that failed. If the failure says nothing about the write itself, the decision stands, and its
 // consequences are worked out without a response.
 func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline.Input) bool {
-	i := o.Downstream
+	i := o.Object
 	note := inconclusive(t.answers.Error(at), at)
 	if note == "" {
 		c := t.change(o, ChangeRefuse)
@@ -148,7 +147,7 @@ func (t *dryRun) documentFor(o pipeline.Outcome, in pipeline.Input) map[string]a
 	if o.Action == pipeline.ActionDelete {
 		o.Live = nil // the new one begins anew
 	}
-	doc, err := t.reconciliation.document(in.Desired, o.Downstream, o.Live)
+	doc, err := t.reconciliation.document(in.Desired, o.Object, o.Live)
 	if err != nil {
 		return nil // it was rendered a moment ago
 	}
@@ -163,7 +162,7 @@ func (t *dryRun) assumedLive(o pipeline.Outcome, doc map[string]any, in pipeline
 	if err != nil {
 		live = &drift.Live{}
 	}
-	w := in.Desired.Downstreams[o.Downstream]
+	w := in.Desired.Objects[o.Object]
 	live.Namespace, live.Name = w.Target.Namespace, w.Target.Name
 	live.P, live.Hash, live.Managed, live.Extra = w.Sum, w.Hash, true, false
 	return live
@@ -176,13 +175,13 @@ func (t *dryRun) previewLeftover(o pipeline.Outcome) bool {
 	c.Leftover = true
 	t.leftovers[o.UID] = c
 	at := t.target(o.Downstream, o.Target)
-	if err := t.answers.Error(at); err != nil && t.failures[o.Downstream] != nil {
+	if err := t.answers.Error(at); err != nil && t.failures[o.Object] != nil {
 		c.Note = inconclusive(err, at)
 		if c.Note == "" {
-			c.Action, c.Failure = ChangeRefuse, t.failures[o.Downstream]
+			c.Action, c.Failure = ChangeRefuse, t.failures[o.Object]
 			return false
 		}
-		delete(t.failures, o.Downstream)
+		delete(t.failures, o.Object)
 		t.record.forgetObject(o.UID, t.now)
 	}
 	if answer := t.answers.Answer(at); o.Action == pipeline.ActionRelease && answer != nil {

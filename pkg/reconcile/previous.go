@@ -70,7 +70,7 @@ func present(field string, keys []string, have map[string]string) []fieldpath.Pa
 func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
 	t, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
-	doc, err := r.document(in.Desired, i, o.Live)
+	doc, err := r.document(in.Desired, o.Object, o.Live)
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,10 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // marks that another manager owns too
 		return err
 	}
-	r.record.targets[i].setUID(resp.GetUID(), o.Target)
-	r.countWrite(i, in.Desired.Downstreams[i].Hash)
+	r.record.targets[o.Object].setUID(resp.GetUID(), o.Target)
+	r.countWrite(o.Object, in.Desired.Objects[o.Object].Hash)
 	r.eventUpdated(o)
-	return r.rememberResponse(i, resp)
+	return r.rememberResponse(o.Object, resp)
 }
 
 // withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written: otherwise its

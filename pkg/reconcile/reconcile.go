@@ -29,7 +29,7 @@ type reconciliation struct {
 	record   *record
 	selected bool
 	now      time.Time
-	// failures are by downstream; backingOff marks those that failed before and still wait.
+	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
 	failures   map[int]*pipeline.Failure
 	backingOff map[int]bool
 	// unseen are objects of ours that were read and that the cache does not show.
@@ -189,7 +189,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 		r.forget(ref) // the one before was deleted between two reconciliations
 	}
 	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{},
-		record: r.memory.record(ref, up.GetUID(), len(r.Pipeline.Downstreams)), begun: r.Counting.Load()}
+		record: r.memory.record(ref, up.GetUID()), begun: r.Counting.Load()}
 	l.record.retrySlowRendering(l.now)
 	return l
 }
@@ -317,6 +317,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 	if rec.desired == nil || rec.digest != digest {
 		rec.isExpensive = false
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
+		r.alignMemory()
 		countRender(r.Name)
 	}
 	if tookTooLong(rec.desired) && rec.renderAgainAt.IsZero() {

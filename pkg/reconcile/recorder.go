@@ -70,7 +70,7 @@ func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
 // at the first reconciliation after a restart is not new.
 func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	for _, o := range d.Leftovers {
-		f := r.failures[o.Downstream]
+		f := r.failures[o.Object]
 		if f == nil {
 			continue
 		}
@@ -107,7 +107,7 @@ func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
 }
 
 func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
-	text := r.record.targets[o.Downstream].changedBy
+	text := r.record.targets[o.Object].changedBy
 	if text == "" {
 		text = "it had drifted"
 	}
@@ -146,15 +146,16 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 	var now []string
 	old := said && !r.record.wasReconciled
 	r.record.wasReconciled = true
-	for i, o := range d.Outcomes {
+	for k, o := range d.Outcomes {
+		downstream := r.Pipeline.Downstreams[o.Downstream]
 		reason, text := string(o.State), o.Message
-		if f := r.failures[i]; f != nil {
+		if f := r.failures[k]; f != nil {
 			reason, text = f.Reason, f.Message
 		} else if o.State != pipeline.StateConflict && o.State != pipeline.StateContested && o.State != pipeline.StateRenderFailed &&
-			(o.State != pipeline.StateDrifted || r.Pipeline.Downstreams[i].Config.UpdatePolicy != config.UpdateCreateOnly) {
+			(o.State != pipeline.StateDrifted || downstream.Config.UpdatePolicy != config.UpdateCreateOnly) {
 			continue
 		}
-		name := r.Pipeline.Downstreams[i].Name
+		name := downstream.Name
 		now = append(now, name+reason+text)
 		if !old && !strings.Contains(r.record.reported, name+reason+text) {
 			r.event(true, reason, "Reconcile", "%s: %s", name, text)

@@ -29,7 +29,7 @@ func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc ma
 
 // isChanged reports whether the document is not the one that the object was created from.
 func (r *reconciliation) isChanged(o pipeline.Outcome, in pipeline.Input) bool {
-	return in.Facts[o.Downstream].LastHash() != in.Desired.Downstreams[o.Downstream].Hash
+	return in.Facts[o.Object].LastHash() != in.Desired.Objects[o.Object].Hash
 }
 
 // mayRecreate reports whether the config wants an object recreated if its update needs that.
@@ -59,8 +59,8 @@ func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome,
 			return notRecreated(refusal, "a change to other fields is refused too: "+classify(r.Pipeline.Downstreams[o.Downstream], err).Message)
 		}
 	}
-	hash := r.record.desired.Downstreams[o.Downstream].Hash
-	r.record.targets[o.Downstream].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
+	hash := r.record.desired.Objects[o.Object].Hash
+	r.record.targets[o.Object].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
 	return nil
 }
 

@@ -58,7 +58,7 @@ func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time
 
 // tookTooLong reports whether rendering exceeded its time, which is retried: the process may have been busy.
 func tookTooLong(w *pipeline.Desired) bool {
-	return slices.ContainsFunc(w.Downstreams, func(d pipeline.DesiredDownstream) bool { return errors.Is(d.Err, render.ErrTime) })
+	return slices.ContainsFunc(w.Objects, func(d pipeline.DesiredObject) bool { return errors.Is(d.Err, render.ErrTime) })
 }
 
 // retrySlowRendering makes the next reconciliation render again what took too long.

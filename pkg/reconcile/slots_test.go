@@ -45,8 +45,8 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestTooSlowIsTriedAgain(t *testing.T) {
-	slow := &pipeline.Desired{Downstreams: []pipeline.DesiredDownstream{{}, {Err: fmt.Errorf("rendering a: %w", &render.Error{Limit: render.ErrTime})}}}
-	if !tookTooLong(slow) || tookTooLong(&pipeline.Desired{Downstreams: []pipeline.DesiredDownstream{{Err: &render.Error{Limit: render.ErrLimit}}}}) {
+	slow := &pipeline.Desired{Objects: []pipeline.DesiredObject{{}, {Err: fmt.Errorf("rendering a: %w", &render.Error{Limit: render.ErrTime})}}}
+	if !tookTooLong(slow) || tookTooLong(&pipeline.Desired{Objects: []pipeline.DesiredObject{{Err: &render.Error{Limit: render.ErrLimit}}}}) {
 		t.Error("only a lack of time passes by itself")
 	}
 	now := time.Now()

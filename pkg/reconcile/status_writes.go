@@ -62,7 +62,7 @@ func (r *reconciliation) ownInputs() []int {
 		is := func(t target) bool {
 			return found != nil && t.uid == found.GetUID() || found == nil && at.Name != "" && t.at == at
 		}
-		if slices.ContainsFunc(r.record.targets, is) || found != nil && r.record.isKnownGone(found.GetUID(), r.now) {
+		if r.record.anyTarget(is) || found != nil && r.record.isKnownGone(found.GetUID(), r.now) {
 			own = append(own, i)
 		}
 	}

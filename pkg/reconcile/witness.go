@@ -19,9 +19,9 @@ type witness struct {
 // witnesses lists what the status says, if it can be trusted, and what is remembered.
 func (r *reconciliation) witnesses() []witness {
 	list := slices.Clone(r.record.left)
-	for i, t := range r.record.targets {
+	for k, t := range r.record.targets {
 		if t.uid != "" {
-			list = append(list, witness{place{i, t.at}, t.uid})
+			list = append(list, witness{place{r.record.slots[k].downstream, t.at}, t.uid})
 		}
 	}
 	if !r.Pipeline.TrustsStatus() {
