@@ -36,6 +36,10 @@ func (f *File) fillDefaults() {
 	for i := range op.Downstreams {
 		d := &op.Downstreams[i]
 		fill(&d.When, "true")
+		if d.ForEach != nil && d.ForEach.MaxItems == nil {
+			hundred := 100
+			d.ForEach.MaxItems = &hundred
+		}
 		fill(&d.TargetNamespaces.From, NamespacesSame)
 		fill(&d.AdoptionPolicy, AdoptNever)
 		fill(&d.UpdatePolicy, UpdateApply)

@@ -148,8 +148,11 @@ type Downstream struct {
 	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the downstream.
 	Kind string `json:"kind" form:"kind"`
+	// ForEach makes one object for each item of a list or map. The template and all expressions of the downstream read the
+	// item: item in CEL and in templates.
+	ForEach *ForEach `json:"forEach,omitempty"`
 	// When is a CEL expression over self. If it is false, the downstream is not wanted and deletionPolicy applies.
-	// Default: true.
+	// Default: true. With forEach it is asked for each item.
 	When string `json:"when,omitempty" holds:"cel"`
 	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
@@ -170,6 +173,15 @@ type Downstream struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Drift says what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
+}
+
+// ForEach makes one object for each item. An object's name says which item it is of; the order of the items means nothing.
+type ForEach struct {
+	// Items is a CEL expression over self, inputs and params that gives a list, or a map, of which each item is
+	// {key: …, value: …}.
+	Items string `json:"items" holds:"cel"`
+	// MaxItems is how many items there may be (default 100); with more, the upstream is invalid.
+	MaxItems *int `json:"maxItems,omitempty" min:"1" max:"1000"`
 }
 
 // Adopt says which fields are taken over when an object that another tool created is adopted.

@@ -18,11 +18,25 @@ func (v *validator) downstreams() {
 		d, at := &v.Downstreams[i], fmt.Sprintf("downstreams[%d]", i)
 		v.entryName("downstreams", i, d.Name, "name the downstream: its key in status, metrics and CEL", first)
 		v.object(at, d.APIVersion, d.Kind)
+		v.forEach(at+".forEach", d.ForEach)
 		v.template(at, &d.Template, d.TemplateFile)
 		v.ready(at, d)
 		v.targets(at, d.TargetNamespaces)
 		v.adopt(at, d)
 		v.drift(at+".drift", d.Drift)
+	}
+}
+
+// maxForEach bounds forEach.maxItems: the status has an entry for each object, and an object of the API server 1.5 MiB.
+const maxForEach = 1000
+
+func (v *validator) forEach(at string, f *ForEach) {
+	if f == nil {
+		return
+	}
+	v.required(at+".items", f.Items, "write a CEL expression that gives a list or a map, such as self.spec.workers")
+	if n := f.MaxItems; n != nil && (*n < 1 || *n > maxForEach) {
+		v.add(at+".maxItems", fmt.Sprintf("write 1 to %d", maxForEach), "%d is out of range", *n)
 	}
 }
 

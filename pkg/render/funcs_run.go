@@ -17,6 +17,7 @@ var runFunctions = map[string]func(*run) any{
 
 	"param":   func(r *run) any { return r.param },
 	"input":   func(r *run) any { return r.input },
+	"item":    func(r *run) any { return func() any { return r.data.Item } },
 	"include": func(r *run) any { return r.include },
 
 	"print":    func(r *run) any { return r.print },

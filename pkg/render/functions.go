@@ -85,6 +85,10 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		c.errorf(cmd.Pos, "for a value to fall back to, use `default`", "omitempty works only at the end of a hole")
 		return
 	}
+	if name == "item" && !c.options.Items {
+		c.errorf(cmd.Pos, "add forEach with items, or read the upstream, as in .metadata.name", "there are no items: the downstream has no forEach")
+		return
+	}
 	if !isFunction(name) {
 		c.errorf(cmd.Pos, unknownFunctionFix(name), "there is no function %s", name)
 		return

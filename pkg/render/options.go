@@ -8,6 +8,8 @@ type Options struct {
 	Name string
 	// Left and Right are the delimiters; both empty means {{ and }}.
 	Left, Right string
+	// Items tells that the template is executed for each item of a list: `item` can be used.
+	Items bool
 	// Limits bound what one execution may use; zero fields take the default.
 	Limits Limits
 	// Sketch, if set, is called for the document of each path through the conditions that compiling tries: those that
@@ -60,6 +62,8 @@ type Data struct {
 	Params map[string]any
 	// Inputs is what `input NAME` gives; a nil value is an input that is allowed to be missing.
 	Inputs map[string]any
+	// Item is what `item` gives.
+	Item any
 	// Budget is what the execution draws on, together with others; nil: one of its own, of the template's limits.
 	Budget *Budget
 }

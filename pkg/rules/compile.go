@@ -34,8 +34,11 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 		return nil, &CompileError{Line: 1, Column: 1, Problem: firstLine(err.Error())}
 	}
 	tree := checked.NativeRep()
-	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.kind.variables()), loops: hasLoop(tree),
+	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.variables()), loops: hasLoop(tree),
 		result: resultOf(tree, tree.Expr()), literals: literalsOf(tree)}
+	if wants == wantItems {
+		p.items = s.itemsOf(tree, tree.Expr())
+	}
 	p.fold()
 	return p, nil
 }
@@ -81,6 +84,15 @@ func checkResult(t *cel.Type, wants wanted) *CompileError {
 	switch wants {
 	case wantAny:
 		return nil
+	case wantItems:
+		if k := t.Kind(); k == types.ListKind || k == types.MapKind || k == types.DynKind {
+			return nil
+		}
+		problem := &CompileError{Line: 1, Column: 1, Problem: "the result is " + article(typeText(t)) + ", not a list or a map"}
+		if isOptional(t) {
+			problem.Fix = "give a default for a missing field: ….orValue([])"
+		}
+		return problem
 	case wantString:
 		want = types.StringType
 	}

@@ -51,7 +51,7 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 
 // unknownVariable describes a name that stands for nothing.
 func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
-	names := s.kind.variables()
+	names := s.variables()
 	problem.Problem = name + " is not known here"
 	problem.Fix = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {

@@ -20,6 +20,7 @@ const (
 	wantBool wanted = iota
 	wantString
 	wantAny
+	wantItems
 )
 
 // Program is a compiled expression. It is immutable and safe for concurrent use.
@@ -34,6 +35,9 @@ type Program struct {
 	loops bool
 	// result is nil where it is not known.
 	result *spec.Schema
+
+	// items is the schema of the items that the value has; nil unless items are wanted.
+	items *node
 
 	literals   []any
 	constant   any
@@ -54,7 +58,7 @@ func (p *Program) Constant() (value any, ok bool) { return p.constant, p.isConst
 // Any it is a JSON value of its own (nil, bool, int64, float64, string, []any, map[string]any), where timestamps,
 // durations and quantities are their text, bytes are base64, an empty optional is nil. The error is an *EvalError.
 func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
-	if p.isConstant && p.wants != wantAny {
+	if p.isConstant && (p.wants == wantBool || p.wants == wantString) {
 		return p.constant, nil
 	}
 	val, err := p.run(&vars, b)

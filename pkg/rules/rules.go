@@ -40,17 +40,22 @@ const (
 	varDownstreams = "downstreams"
 	varParams      = "params"
 	varInputs      = "inputs"
+	varItem        = "item"
 )
 
-// variables lists what a scope gives, in the order in which it is told to people.
-func (s Scope) variables() []string {
-	switch s {
-	case Downstream:
-		return []string{varSelf, varDownstream, varParams, varInputs}
-	case Status:
-		return []string{varSelf, varDownstreams, varParams, varInputs}
+// variables lists what a scope gives, in the order in which people read it.
+func (s *scope) variables() []string {
+	list := []string{varSelf}
+	if s.item != nil {
+		list = append(list, varItem)
 	}
-	return []string{varSelf, varParams, varInputs}
+	switch s.kind {
+	case Downstream:
+		list = append(list, varDownstream)
+	case Status:
+		list = append(list, varDownstreams)
+	}
+	return append(list, varParams, varInputs)
 }
 
 // EnvOptions say what is known of the objects.
@@ -63,6 +68,8 @@ type EnvOptions struct {
 	Self *spec.Schema
 	// Downstreams has an entry for each downstream; a nil schema: unknown. In the scope Status other names are errors.
 	Downstreams map[string]*spec.Schema
+	// ForEach are the downstreams with several objects: in the scope Status each is a map of them by name.
+	ForEach map[string]bool
 	// Apart is as Downstreams, for objects that are no downstreams: the scope Status does not have them.
 	Apart map[string]*spec.Schema
 }
@@ -73,6 +80,8 @@ type Env struct {
 	self        *node
 	downstreams map[string]*node
 	apart       map[string]*node
+	lists       map[string]bool  // of downstreams: those with several objects
+	items       map[string]*node // by downstream
 
 	mu     sync.Mutex // held while compiling: what compiles is shared, and it is not hot
 	scopes map[scopeKey]*scope
@@ -93,6 +102,7 @@ func NewEnv(o EnvOptions) (*Env, error) {
 		self:        newNode(o.Self, true),
 		downstreams: make(map[string]*node, len(o.Downstreams)),
 		apart:       make(map[string]*node, len(o.Apart)),
+		items:       map[string]*node{},
 		scopes:      map[scopeKey]*scope{},
 	}
 	if e.version == nil {
@@ -104,6 +114,7 @@ func NewEnv(o EnvOptions) (*Env, error) {
 	for name, schema := range o.Downstreams {
 		e.downstreams[name] = newNode(schema, true)
 	}
+	e.lists = o.ForEach
 	for name, schema := range o.Apart {
 		e.apart[name] = newNode(schema, true)
 	}
@@ -112,8 +123,8 @@ func NewEnv(o EnvOptions) (*Env, error) {
 }
 
 // Bool compiles an expression whose result is a bool. The downstream is the name that the variable downstream stands
-// for in the scope Downstream, and is ignored in others; one that EnvOptions lacks is of unknown schema. The error is
-// a *CompileError.
+// for in the scope Downstream; one that EnvOptions lacks is of unknown schema. If items were declared for it, the expression reads
+// item, too. The error is a *CompileError.
 func (e *Env) Bool(expr string, s Scope, downstream string) (*Program, error) {
 	return e.compile(expr, s, downstream, wantBool)
 }

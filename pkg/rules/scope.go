@@ -18,20 +18,21 @@ type scope struct {
 	guard    []cel.ProgramOption
 
 	self, downstream, downstreams *node // as the kind has them
+	item                          *node // nil without items
 }
 
 // scope returns the scope, which is made on first use: declaring the types of a large schema takes a while.
 func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if kind != Downstream {
+	if kind == Status || kind == Upstream && e.items[downstream] == nil {
 		downstream = ""
 	}
 	key := scopeKey{kind, downstream}
 	if s := e.scopes[key]; s != nil {
 		return s, nil
 	}
-	s := &scope{kind: kind, self: e.self}
+	s := &scope{kind: kind, self: e.self, item: e.items[downstream]}
 	switch kind {
 	case Downstream:
 		if s.downstream = e.downstreams[downstream]; s.downstream == nil {
@@ -41,7 +42,13 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 			s.downstream = unknown
 		}
 	case Status:
-		s.downstreams = &node{Schema: unknown.Schema, properties: e.downstreams}
+		s.downstreams = &node{Schema: unknown.Schema, properties: map[string]*node{}}
+		for name, n := range e.downstreams {
+			if e.lists[name] {
+				n = mapOf(n)
+			}
+			s.downstreams.properties[name] = n
+		}
 		s.downstreams.seal()
 	}
 	if err := s.build(e.environment()); err != nil {
@@ -72,6 +79,9 @@ func (s *scope) build(base *cel.Env) error {
 		options = append(options, cel.Variable(name, t.CelType()))
 	}
 	variable(varSelf, s.self)
+	if s.item != nil {
+		variable(varItem, s.item)
+	}
 	switch s.kind {
 	case Downstream:
 		variable(varDownstream, s.downstream)
@@ -106,6 +116,8 @@ type Vars struct {
 	Downstreams map[string]any
 	Params      map[string]any
 	Inputs      map[string]any
+	// Item is the item of forEach, for expressions of a downstream with items.
+	Item any
 }
 
 // activation resolves the variables of one evaluation.
@@ -119,6 +131,11 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case varSelf:
 		return object(a.scope.self, a.vars.Self), true
+	case varItem:
+		if a.scope.item == nil {
+			return nil, false
+		}
+		return a.scope.item.value(a.vars.Item), true
 	case varParams:
 		return object(unknown, a.vars.Params), true
 	case varInputs:

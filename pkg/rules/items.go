@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"k8s.io/apiserver/pkg/cel/openapi"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Items compiles an expression that gives a list or a map, and declares its items for the expressions of a downstream that are compiled
+// later: item is one of the list, or {key, value} of the map. The error is a *CompileError.
+func (e *Env) Items(expr, downstream string) (*Program, error) {
+	p, err := e.compile(expr, Upstream, "", wantItems)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.items[downstream] = p.items
+	return p, nil
+}
+
+// itemsOf is the node of the items of an expression's value.
+func (s *scope) itemsOf(tree *ast.AST, e ast.Expr) *node {
+	n := s.nodeOf(tree, e)
+	switch {
+	case n.items != nil:
+		return n.items
+	case n.values != nil:
+		return entryOf(n.values)
+	}
+	if s := schemaOf(tree.GetType(e.ID())); s != nil && n.dyn {
+		switch n = newNode(s, false); {
+		case n.items != nil:
+			return n.items
+		case n.values != nil:
+			return entryOf(n.values)
+		}
+	}
+	return unknown
+}
+
+// nodeOf finds the schema of an expression that selects fields of the upstream; unknown for any other.
+func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *node {
+	switch e.Kind() {
+	case ast.IdentKind:
+		if e.AsIdent() == varSelf {
+			return s.self
+		}
+	case ast.SelectKind:
+		return s.nodeOf(tree, e.AsSelect().Operand()).property(e.AsSelect().FieldName())
+	case ast.CallKind:
+		call := e.AsCall()
+		switch name := call.FunctionName(); {
+		case name == operators.OptSelect && isText(call.Args()[1]):
+			return s.nodeOf(tree, call.Args()[0]).property(call.Args()[1].AsLiteral().Value().(string))
+		case name == "orValue" && call.IsMemberFunction():
+			return s.nodeOf(tree, call.Target())
+		}
+	case ast.ComprehensionKind: // of the macros only filter gives a list or map of the items that it goes over
+		c := e.AsComprehension()
+		if over, of := tree.GetType(c.IterRange().ID()), tree.GetType(e.ID()); of.Kind() == types.ListKind && over.IsExactType(of) {
+			return s.nodeOf(tree, c.IterRange())
+		}
+	}
+	return unknown
+}
+
+// property is the node of a property by its escaped name; unknown if there is none.
+func (n *node) property(escaped string) *node {
+	name, ok := unescape(escaped)
+	if property := n.properties[name]; ok && property != nil {
+		return property
+	}
+	return unknown
+}
+
+// entryOf is the node of an entry of a map with values of a node.
+func entryOf(values *node) *node {
+	key := &node{Schema: openapi.Schema{Schema: spec.StringProperty()}}
+	n := &node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}},
+		properties: map[string]*node{"key": key, "value": values}}
+	n.seal()
+	return n
+}
+
+// mapOf is the node of a map with values of a node.
+func mapOf(values *node) *node {
+	return &node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}}, values: values,
+		mixed: values.mixed}
+}
