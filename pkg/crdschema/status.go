@@ -9,8 +9,9 @@ import (
 
 // Status is the schema of the status of an operator that has no fields of its own in it: the generation, conditions and the
 // list of downstreams at a path such as .status.downstreams, or none where that is empty. Both lists are keyed, so that
-// several writers can apply their items.
-func Status(downstreams string) Node {
+// several writers can apply their items; with several, where a downstream has an item for each of its objects, the list of downstreams is
+// written as a whole.
+func Status(downstreams string, several bool) Node {
 	text, number := Node{"type": "string"}, Node{"type": "integer", "format": "int64"}
 	all := Object(Node{"observedGeneration": number, "conditions": list("type", Node{
 		"type": text, "status": text, "observedGeneration": number, "reason": text, "message": text,
@@ -21,7 +22,12 @@ func Status(downstreams string) Node {
 		for key := range recordedItem() {
 			item[key] = text
 		}
-		Place(all, Below(downstreams), list("name", item))
+		items := list("name", item)
+		if several {
+			items["x-kubernetes-list-type"] = "atomic"
+			delete(items, "x-kubernetes-list-map-keys")
+		}
+		Place(all, Below(downstreams), items)
 	}
 	return all
 }

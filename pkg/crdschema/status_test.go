@@ -14,7 +14,7 @@ import (
 
 // TestLacking: what is told to be missing, put into the definition, leaves nothing missing.
 func TestLacking(t *testing.T) {
-	wanted := crdschema.Status(".status.made.downstreams")
+	wanted := crdschema.Status(".status.made.downstreams", false)
 	for _, test := range []struct {
 		status string // the schema of .status in the definition
 		paths  []string

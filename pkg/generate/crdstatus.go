@@ -93,7 +93,7 @@ func MissingStatus(p *pipeline.Pipeline) (lines map[string]any, optional bool) {
 // wantedStatus is the schema of everything that the config writes below .status. What a CEL expression gives may be known
 // to its author alone, and then anything can be stored.
 func wantedStatus(p *pipeline.Pipeline) crdschema.Node {
-	all := crdschema.Status(p.Config.Status.Downstreams)
+	all := crdschema.Status(p.Config.Status.Downstreams, slices.ContainsFunc(p.Downstreams, (*pipeline.Downstream).Several))
 	schemas := p.FieldSchemas()
 	for i, f := range p.Config.Status.Fields {
 		crdschema.Place(all, crdschema.Below(f.Path), crdschema.Of(schemas[i]))

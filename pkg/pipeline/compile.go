@@ -3,6 +3,8 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -116,9 +118,21 @@ func (c *compiler) lookUpKinds(o Options) error {
 	}
 	if c.p.StatusEnabled() {
 		c.p.Storable = status.Probe(up.Schema)
+		c.severalStored()
 		c.p.storesBaseline = c.p.Storable.StoresItem(c.file.Operator.Status.Downstreams, "baseline")
 	}
 	return c.lookUpBefore(o)
+}
+
+// severalStored refuses a list of downstreams that takes one item for each name where a downstream has several objects.
+func (c *compiler) severalStored() {
+	path := c.file.Operator.Status.Downstreams
+	keys := c.p.Storable.KeyedBy(path)
+	if len(keys) == 0 || slices.Contains(keys, "objectName") || !slices.ContainsFunc(c.p.Downstreams, (*Downstream).Several) {
+		return
+	}
+	c.fail("status.downstreams", "set x-kubernetes-list-type: atomic there in the CustomResourceDefinition; corollary generate crd-status prints it",
+		"%s stores one item for each %s, and a downstream with forEach has one for each object", path, strings.Join(keys, " and "))
 }
 
 // watched holds what is watched to the scope of its kind, where that is known.
@@ -176,15 +190,15 @@ func (c *compiler) names() {
 }
 
 func (c *compiler) newEnv(v *version.Version) (*rules.Env, error) {
-	schemas := make(map[string]*spec.Schema, len(c.p.Downstreams))
+	schemas, several := make(map[string]*spec.Schema, len(c.p.Downstreams)), map[string]bool{}
 	for _, d := range c.p.Downstreams {
-		schemas[d.Name] = d.Kind.Schema
+		schemas[d.Name], several[d.Name] = d.Kind.Schema, d.Several()
 	}
 	apart := map[string]*spec.Schema{}
 	if c.p.Before != nil {
 		apart[BeforeName] = c.p.Before.Object.Kind.Schema
 	}
-	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas, Apart: apart})
+	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas, ForEach: several, Apart: apart})
 }
 
 func (c *compiler) validation() {

@@ -46,8 +46,8 @@ func (c *compiler) before() {
 	conv := c.file.Operator.Conventions
 	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Previous: c.p.previous,
 		Keep: [][]string{{"metadata", "finalizers"}}}
-	keep(&v, h.done, "downstream", "")
-	keep(&v, h.failed, "downstream", "")
+	keep(&v, h.done, "downstream", nil)
+	keep(&v, h.failed, "downstream", nil)
 	h.Object.View = v
 }
 

@@ -17,6 +17,7 @@ import (
 func (c *compiler) downstream(i int) {
 	d, cfg := c.p.Downstreams[i], c.p.Downstreams[i].Config
 	path := fmt.Sprintf("downstreams[%d]", i)
+	c.forEach(d, path)
 	c.when(d, path)
 	c.template(d)
 	c.scope(d, path)
@@ -35,6 +36,9 @@ func (c *compiler) downstream(i int) {
 		d.messageFrom = c.program(path+".ready.messageFrom", func() (*rules.Program, error) {
 			return c.env.String(cfg.Ready.MessageFrom, rules.Downstream, d.Name)
 		})
+	}
+	for _, r := range slices.Concat(d.ready, d.failed, []readyRule{{program: d.messageFrom}}) {
+		d.readsItem = d.readsItem || r.program != nil && reaches(r.program.Reads, "item", "")
 	}
 	d.initial = parsePaths(cfg.Drift.InitialFields)
 	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
@@ -66,12 +70,24 @@ func parsePaths(texts []string) []fieldpath.Path {
 	return paths
 }
 
+// forEach compiles the items. It comes before all other expressions of the downstream, which may read item.
+func (c *compiler) forEach(d *Downstream, path string) {
+	if !d.Several() {
+		return
+	}
+	d.items = c.program(path+".forEach.items", func() (*rules.Program, error) {
+		return c.env.Items(d.Config.ForEach.Items, d.Name)
+	})
+	d.itemsInputs = c.programInputs(d.items)
+	c.p.readsStatus = c.p.readsStatus || (d.items != nil && readsField(d.items.Reads, "status"))
+}
+
 func (c *compiler) when(d *Downstream, path string) {
 	if d.Config.When == "" || d.Config.When == "true" {
 		return
 	}
 	d.when = c.program(path+".when", func() (*rules.Program, error) {
-		return c.env.Bool(d.Config.When, rules.Upstream, "")
+		return c.env.Bool(d.Config.When, rules.Upstream, d.Name)
 	})
 	d.whenInputs = c.programInputs(d.when)
 	c.p.readsStatus = c.p.readsStatus || (d.when != nil && readsField(d.when.Reads, "status"))

@@ -35,6 +35,9 @@ func (c *compiler) statusReads(d *Downstream) {
 	if d.when != nil {
 		d.statusReads = append(d.statusReads, statusPaths(d.when.Reads)...)
 	}
+	if d.items != nil {
+		d.statusReads = append(d.statusReads, statusPaths(d.items.Reads)...)
+	}
 }
 
 // statusPaths are the fields of the status that an expression reads; an empty one is the whole.

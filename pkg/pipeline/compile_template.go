@@ -21,7 +21,7 @@ func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) 
 		return // the loader has reported that
 	}
 	types, options := c.types(d), c.renderOptions(d.Name)
-	options.Sketch = types.document
+	options.Sketch, options.Items = types.document, d.Several()
 	t, err := render.Compile(d.Config.Template, options)
 	d.template = t
 	for _, e := range templateErrors(err) {

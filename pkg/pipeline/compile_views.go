@@ -17,21 +17,21 @@ func (c *compiler) views() {
 			v.Adopt = adopt.FieldManagers
 		}
 		for _, r := range append(append([]readyRule{}, d.ready...), d.failed...) {
-			keep(&v, r.program, "downstream", "")
+			keep(&v, r.program, "downstream", nil)
 		}
-		keep(&v, d.messageFrom, "downstream", "")
+		keep(&v, d.messageFrom, "downstream", nil)
 		if d.hasObservedGeneration {
 			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
 		}
 		for _, f := range c.p.fields {
-			keep(&v, f.program, "downstreams", d.Name)
+			keep(&v, f.program, "downstreams", d)
 		}
 		d.View = v
 	}
 }
 
-// keep adds what a program reads below variable (and, of the map downstreams, below name) to a view.
-func keep(v *drift.View, program *rules.Program, variable, name string) {
+// keep adds what a program reads below variable (and, of the map downstreams, below a downstream) to a view.
+func keep(v *drift.View, program *rules.Program, variable string, d *Downstream) {
 	if program == nil {
 		return
 	}
@@ -41,11 +41,13 @@ func keep(v *drift.View, program *rules.Program, variable, name string) {
 		return
 	}
 	for _, path := range paths {
-		if name != "" {
-			if len(path) == 0 || path[0] != name {
+		if d != nil {
+			if len(path) == 0 || path[0] != d.Name {
 				continue
 			}
-			path = path[1:]
+			if path = path[1:]; d.Several() && len(path) > 0 {
+				path = path[1:] // the name of an object
+			}
 		}
 		if len(path) == 0 {
 			v.KeepWhole = true

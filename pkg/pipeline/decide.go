@@ -183,6 +183,9 @@ func unwanted(s *subject) (Outcome, bool) {
 	if s.wish.Wanted {
 		return Outcome{}, false
 	}
+	if s.wish.Several {
+		return Outcome{State: StateUnwanted, Message: "no item is wanted"}, true
+	}
 	return Outcome{State: StateUnwanted, Message: "when is false"}, true
 }
 

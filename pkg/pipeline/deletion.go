@@ -177,7 +177,8 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 	}
 	for _, o := range d.Leftovers {
 		name := p.Downstreams[o.Downstream].Name
-		if !slices.ContainsFunc(list, func(r status.Recorded) bool { return r.Name == name }) {
+		several := p.Downstreams[o.Downstream].Several()
+		if !slices.ContainsFunc(list, func(r status.Recorded) bool { return r.Name == name && (!several || r.UID == o.UID) }) {
 			list = append(list, p.recordedOf(p.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State)))
 		}
 	}

@@ -20,12 +20,19 @@ type Desired struct {
 	Invalid []rules.Failure
 	// Objects are in the order of the config's downstreams, at least one for each.
 	Objects []DesiredObject
+	// items are those of forEach, by downstream; nil until they are needed.
+	items [][]any
 }
 
 // DesiredObject is one object that an upstream asks for.
 type DesiredObject struct {
 	// Downstream is the index of the downstream in the config.
 	Downstream int
+	// Several tells that the downstream may have any number of objects. If it has none, or they are not known, one that is not wanted
+	// stands in the list.
+	Several bool
+	// item is the index of the item, as the expression gave them.
+	item int
 	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
 	// Wanted is false if `when` says so.
@@ -64,14 +71,18 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 			return w
 		}
 	}
+	items := p.items(vars, in, budget)
+	if w.Invalid = tooMany(p, items); len(w.Invalid) > 0 {
+		return w
+	}
 	if in.larger != nil && budget.Left() < rules.CostPerObject-rules.CostPerObject/16 {
 		if err := in.larger(); err != nil {
 			return p.failed(err)
 		}
 	}
+	w.Objects = nil
 	for i, d := range p.Downstreams {
-		w.Objects[i] = p.desiredObject(d, upstream, in, vars, budget)
-		w.Objects[i].Downstream = i
+		w.Objects = append(w.Objects, p.desiredObjects(d, upstream, in, vars, budget, items[i])...)
 	}
 	p.refuseSharedTargets(w)
 	return w
@@ -84,7 +95,7 @@ var errOnlyDeletes = errors.New("the config has errors: only deletions are carri
 func (p *Pipeline) failed(err error) *Desired {
 	w := &Desired{Objects: make([]DesiredObject, len(p.Downstreams))}
 	for i := range w.Objects {
-		w.Objects[i] = DesiredObject{Downstream: i, Err: err}
+		w.Objects[i] = DesiredObject{Downstream: i, Several: p.Downstreams[i].Several(), Err: err}
 	}
 	return w
 }
@@ -133,28 +144,33 @@ func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructu
 // refuseSharedTargets fails all but the first of several downstreams that render one and the same object: two
 // documents for one object would undo each other.
 func (p *Pipeline) refuseSharedTargets(w *Desired) {
+	if len(w.Objects) == 1 {
+		return
+	}
 	type target struct {
 		gk  string
 		ref Ref
 	}
-	seen := map[target]string{}
+	seen := map[target]int{}
 	for i := range w.Objects {
 		dw := &w.Objects[i]
-		if dw.Err != nil || !dw.Wanted || len(w.Objects) == 1 {
+		if dw.Err != nil || !dw.Wanted {
 			continue
 		}
 		d := p.Downstreams[dw.Downstream]
 		key := target{d.GVK().GroupKind().String(), dw.Target}
-		if first, ok := seen[key]; ok {
-			*dw = DesiredObject{Downstream: dw.Downstream, Err: fmt.Errorf("%s is already the object of downstream %s: give one of them another name", dw.Target, first)}
+		if first, ok := seen[key]; ok && first != dw.Downstream {
+			*dw = DesiredObject{Downstream: dw.Downstream, Several: dw.Several, item: dw.item, Err: fmt.Errorf(
+				"%s is already the object of downstream %s: give one of them another name", dw.Target, p.Downstreams[first].Name)}
 			continue
 		}
-		seen[key] = d.Name
+		seen[key] = dw.Downstream
 	}
 }
 
-// Forget drops the rendered documents, which are large; Document renders again.
+// Forget drops the rendered documents and the items, which are large; Document renders again.
 func (d *Desired) Forget() *Desired {
+	d.items = nil
 	for k := range d.Objects {
 		d.Objects[k].document = nil
 	}

@@ -36,7 +36,7 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 }
 
 func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
-	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Budget: in.renderBudget()}
+	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget()}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
 	switch {
@@ -253,6 +253,7 @@ func dropText(doc map[string]any, part, key string) {
 func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
 	d, doc := p.Downstreams[w.Objects[k].Downstream], w.Objects[k].document
 	if doc == nil {
+		in.item = p.itemAt(w, k, p.vars(upstream, in), in)
 		again, err := p.document(d, upstream, in)
 		if err != nil {
 			return nil, err

@@ -105,7 +105,7 @@ func (p *Pipeline) Feedback(i int, own []int) string {
 	d := p.Downstreams[i]
 	var causes []string
 	for _, k := range own {
-		if d.inputs.has(k) || d.whenInputs.has(k) || p.validatorInputs.has(k) {
+		if d.inputs.has(k) || d.whenInputs.has(k) || d.itemsInputs.has(k) || p.validatorInputs.has(k) {
 			causes = append(causes, fmt.Sprintf("the template reads its own output through input %s", p.Inputs[k].Name))
 		}
 	}

@@ -95,6 +95,8 @@ type Inputs struct {
 	objects map[string]any
 	// problems are by index, nil if there is none.
 	problems []error
+	// item is the item of forEach that a document is rendered for.
+	item any
 	// larger is asked before rendering uses more than a small share of what it may; nil: it need not ask.
 	larger func() error
 	// budget is what all renderings of one Wish draw on.

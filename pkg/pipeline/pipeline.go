@@ -73,6 +73,9 @@ type Downstream struct {
 	hashPrefix string
 	// hidesValues: errors of when and of making the document may quote a value of a Secret.
 	hidesValues bool
+	// items gives the items of forEach; nil without.
+	items       *rules.Program
+	itemsInputs inputSet
 	when        *rules.Program
 	whenInputs  inputSet
 	template    *render.Template
@@ -83,6 +86,8 @@ type Downstream struct {
 	ready       []readyRule
 	failed      []readyRule
 	messageFrom *rules.Program
+	// readsItem: a rule about readiness, or its message, reads the item.
+	readsItem bool
 	// hasObservedGeneration is true if status.observedGenerationPath is asked for: its controller says there what it has seen.
 	hasObservedGeneration bool
 	initial               []fieldpath.Path
@@ -114,6 +119,9 @@ func (p *Pipeline) Params() map[string]any { return p.params }
 func (d *Downstream) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(d.Config.APIVersion, d.Config.Kind)
 }
+
+// Several reports whether the downstream may have any number of objects (forEach), which are told apart by their places.
+func (d *Downstream) Several() bool { return d.Config.ForEach != nil }
 
 // Holes lists every hole of the downstream's template.
 func (d *Downstream) Holes() []render.Hole { return d.template.Holes() }

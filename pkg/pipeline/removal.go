@@ -27,6 +27,9 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.Action = p.removalAction(own)
 		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
+			if p.Downstreams[own.Downstream].Several() {
+				o.Message = "no item gives it"
+			}
 			o.Action = p.removalAction(own)
 		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message

@@ -56,9 +56,11 @@ type fieldValue struct {
 	set, fresh bool
 }
 
-// Report computes the upstream's status from the results of its downstreams. in are the inputs that w was made with; now
-// is the transition time of conditions that change.
-func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *Desired, results []Result, now metav1.Time) Report {
+// Report computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. in are
+// the inputs that w was made with; now is the transition time of conditions that change.
+func (p *Pipeline) Report(
+	ctx context.Context, upstream *unstructured.Unstructured, in Inputs, w *Desired, results []Result, left []Outcome, now metav1.Time,
+) Report {
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
 	summary := p.summary(upstream)
@@ -68,16 +70,24 @@ func (p *Pipeline) Report(ctx context.Context, upstream *unstructured.Unstructur
 	for _, f := range w.Invalid {
 		summary.Invalid = append(summary.Invalid, f.String())
 	}
+	var facts []objectFact
 	for k := range w.Objects {
+		o := &w.Objects[k]
+		d := p.Downstreams[o.Downstream]
 		var fact status.Fact
 		if !report.Invalid && results[k].Outcome.State != StateUnwanted {
-			fact = p.fact(p.Downstreams[w.Objects[k].Downstream], results[k], vars, budget)
-			report.Facts = append(report.Facts, fact)
+			if d.readsItem {
+				vars.Item = p.itemAt(w, k, vars, in)
+			}
+			fact = p.fact(d, results[k], vars, budget)
+			facts = append(facts, objectFact{fact, o})
 		}
-		if r, ok := p.record(&w.Objects[k], results[k], fact, before); ok {
+		if r, ok := p.record(o, results[k], fact, before); ok {
 			recorded = append(recorded, r)
 		}
 	}
+	report.Facts = byDownstream(facts)
+	recorded = p.recordLeft(recorded, left, w, results, before)
 	summary.Downstreams = report.Facts
 	report.draft = &draft{summary: summary, before: before, recorded: p.keepForgotten(recorded, upstream), now: now,
 		fields: p.fieldValues(upstream, results, report.Invalid, vars, budget)}
@@ -107,18 +117,18 @@ func (p *Pipeline) record(w *DesiredObject, r Result, f status.Fact, before []st
 	case r.Outcome.Finished:
 		return p.recordedOf(d, w.Target, "", w.Hash, endOf(r.Outcome.Failed)), true
 	case live == nil:
-		i := slices.IndexFunc(before, func(old status.Recorded) bool { return old.Name == d.Name })
+		old := p.RecordedOf(before, w)
 		switch {
-		case i < 0:
+		case old == nil:
 			return status.Recorded{}, false
-		case before[i].Done() && r.Outcome.State != StateUnwanted:
-			return before[i], true
+		case old.Done() && r.Outcome.State != StateUnwanted:
+			return *old, true
 		case !r.Unseen:
 			return status.Recorded{}, false
 		}
-		old := before[i]
-		old.State = string(r.Outcome.State)
-		return old, true
+		kept := *old
+		kept.State = string(r.Outcome.State)
+		return kept, true
 	}
 	state := string(r.Outcome.State)
 	if d.Config.UpdatePolicy == config.UpdateCreateOnly && p.finished(d, r, f) {
@@ -235,13 +245,7 @@ func (p *Pipeline) ownTypes() []string {
 // fieldValues evaluates status.fields. An expression that gives an error leaves its field as it is. Where there are no
 // results all of them stay, and an invalid upstream leaves them too: they would speak of what was refused.
 func (p *Pipeline) fieldValues(upstream *unstructured.Unstructured, results []Result, invalid bool, vars rules.Vars, budget *rules.Budget) []fieldValue {
-	vars.Downstreams = make(map[string]any, len(p.Downstreams))
-	for i, r := range results {
-		vars.Downstreams[p.Downstreams[i].Name] = map[string]any{}
-		if r.Live != nil && r.Live.Kept != nil {
-			vars.Downstreams[p.Downstreams[i].Name] = r.Live.Kept
-		}
-	}
+	vars.Downstreams = p.liveByName(results)
 	values := make([]fieldValue, len(p.fields))
 	for i, f := range p.fields {
 		keep := invalid || results == nil

@@ -75,8 +75,9 @@ func isBool(p *rules.Program) bool {
 // secretDocument finds out whether the document of a downstream can hold values of a Secret, and whether errors of making it
 // can quote one. A digest of a value is none.
 func (c *compiler) secretDocument(d *Downstream) {
-	d.hidesValues = c.p.upstreamIsSecret() || c.programReadsSecret(d.when, nil)
-	hidden := isSecretKind(d.GVK()) || c.p.upstreamIsSecret()
+	secretItems := c.programReadsSecret(d.items, nil)
+	d.hidesValues = c.p.upstreamIsSecret() || secretItems || c.programReadsSecret(d.when, nil)
+	hidden := isSecretKind(d.GVK()) || c.p.upstreamIsSecret() || secretItems
 	texts := c.conventionTexts(d)
 	if d.template != nil {
 		texts = append(texts, d.template)

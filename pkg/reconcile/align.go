@@ -9,10 +9,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it stands.
+// slot says which of the upstream's desired objects a part of the memory is about: the one of a downstream, wherever it stands, or
+// the one at a place of a downstream with several objects.
 type slot struct {
 	downstream int
-	// item is zero.
+	// item is the place of one of several objects; else zero.
 	item pipeline.Ref
 }
 
@@ -81,7 +82,12 @@ func (r *record) isAligned() bool {
 	return true
 }
 
-func slotOf(o *pipeline.DesiredObject) slot { return slot{downstream: o.Downstream} }
+func slotOf(o *pipeline.DesiredObject) slot {
+	if !o.Several {
+		return slot{downstream: o.Downstream}
+	}
+	return slot{o.Downstream, o.Target}
+}
 
 func (r *record) memoryOf(k int) objectMemory {
 	m := objectMemory{target: r.targets[k], read: r.read[k]}

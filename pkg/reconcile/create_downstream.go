@@ -26,7 +26,8 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 	if err := l.create(ctx, o, pipeline.Input{Desired: w}); err != nil {
 		return w, nil, err
 	}
-	results := l.results(l.Pipeline.Decide(l.gather(ctx)))
-	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, metav1.NewTime(l.now)).Status
+	d := l.Pipeline.Decide(l.gather(ctx))
+	results := l.results(d)
+	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, d.Leftovers, metav1.NewTime(l.now)).Status
 	return w, l.recordedAs(l.recorded(), k), nil
 }

@@ -25,7 +25,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	}
 	results := r.results(d)
 	r.countStates(r.record, results)
-	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, metav1.NewTime(r.now))
+	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, d.Leftovers, metav1.NewTime(r.now))
 	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results) })
 	r.eventOutcomes(d, told)
 	after := r.nextReconciliation(d)
@@ -75,7 +75,7 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 		}
 	}
 	for _, o := range d.Leftovers {
-		if result := &results[o.Object]; result.Live == nil && o.Action == pipeline.ActionNone && !o.Live.Deleting {
+		if result := &results[o.Object]; !r.downstream(o.Object).Several() && result.Live == nil && o.Action == pipeline.ActionNone && !o.Live.Deleting {
 			result.Live = o.Live
 		}
 	}

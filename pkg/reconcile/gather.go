@@ -134,13 +134,7 @@ func (r *reconciliation) recorded() []status.Recorded {
 
 // recordedAs returns what the status records of object k of the desired state; nil for nothing.
 func (r *reconciliation) recordedAs(list []status.Recorded, k int) *status.Recorded {
-	name := r.downstream(k).Name
-	for i := range list {
-		if list[i].Name == name {
-			return &list[i]
-		}
-	}
-	return nil
+	return r.Pipeline.RecordedOf(list, &r.record.desired.Objects[k])
 }
 
 // downstream is the downstream that object k of the desired state is of.

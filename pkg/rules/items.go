@@ -12,11 +12,11 @@ import (
 // later: item is one of the list, or {key, value} of the map. The error is a *CompileError.
 func (e *Env) Items(expr, downstream string) (*Program, error) {
 	p, err := e.compile(expr, Upstream, "", wantItems)
-	if err != nil {
-		return nil, err
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.items[downstream] = unknown; err != nil {
+		return nil, err
+	}
 	e.items[downstream] = p.items
 	return p, nil
 }

@@ -23,7 +23,7 @@ func (u *Upstream) definition(fields *branch) (string, error) {
 	spec, required := fields.definition()
 	whole := crdschema.Object(crdschema.Node{
 		"apiVersion": crdschema.Node{"type": "string"}, "kind": crdschema.Node{"type": "string"}, "metadata": crdschema.Node{"type": "object"},
-		"spec": spec, "status": crdschema.Status(recorded),
+		"spec": spec, "status": crdschema.Status(recorded, false),
 	})
 	if required {
 		whole["required"] = []any{"spec"}
@@ -56,7 +56,7 @@ func (u *Upstream) complete(fields *branch) (string, error) {
 	if spec := u.absent(fields, fieldpath.New("spec")); spec != nil {
 		properties["spec"] = spec
 	}
-	lacking, _ := crdschema.Lacking(crdschema.Status(recorded), status.Probe(u.known.Schema))
+	lacking, _ := crdschema.Lacking(crdschema.Status(recorded, false), status.Probe(u.known.Schema))
 	if lacking != nil {
 		lacking["type"] = "object"
 		properties["status"] = lacking

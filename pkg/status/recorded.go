@@ -1,15 +1,15 @@
 package status
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Recorded identifies one downstream in the upstream's status.
 type Recorded struct {
-	// Name is the downstream's in the config; it is the key of the list.
+	// Name is the downstream's in the config; it is the key of the list, together with the place for a downstream with several objects.
 	Name       string
 	APIVersion string
 	Kind       string
@@ -43,10 +43,12 @@ func KeepBaselines(list, before []Recorded) []Recorded {
 // Done reports whether it was made once and finished, well or badly.
 func (r Recorded) Done() bool { return r.State == StateFinished || r.State == StateFailed }
 
-// RecordedList is the list as the status has it: sorted by name, empty values left out.
+// RecordedList is the list as the status has it: sorted by name and place, empty values left out.
 func RecordedList(list []Recorded) []any {
 	sorted := append([]Recorded(nil), list...)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i].Name < sorted[j].Name })
+	slices.SortFunc(sorted, func(a, b Recorded) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ObjectName, b.ObjectName))
+	})
 	out := make([]any, 0, len(sorted))
 	for _, r := range sorted {
 		item := map[string]any{}

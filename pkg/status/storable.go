@@ -105,23 +105,45 @@ func (s *Storable) Stores(path string) bool {
 
 // StoresItem reports whether items of the list at a path are known to store a field.
 func (s *Storable) StoresItem(path, field string) bool {
-	parsed, err := fieldpath.Parse(path)
-	if err != nil || s.status == nil || len(parsed) < 2 {
-		return s.anything
-	}
-	at := s.status
-	for _, step := range parsed[1:] {
-		next, ok := child(at, step.Field)
-		if next == nil {
-			return ok // where anything goes
-		}
-		at = next
-	}
-	if at.Items == nil || at.Items.Schema == nil {
+	at, open := s.at(path)
+	switch {
+	case at == nil:
+		return open
+	case at.Items == nil || at.Items.Schema == nil:
 		return keepsUnknown(at)
 	}
 	_, ok := child(at.Items.Schema, field)
 	return ok
+}
+
+// KeyedBy are the fields that tell the items of the list at a path apart; none if the schema does not demand that they differ.
+func (s *Storable) KeyedBy(path string) []string {
+	at, _ := s.at(path)
+	if at == nil {
+		return nil
+	}
+	if kind, _ := at.Extensions.GetString("x-kubernetes-list-type"); kind != "map" {
+		return nil
+	}
+	keys, _ := at.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	return keys
+}
+
+// at is the schema of the field at a path; nil if it has none, with open if it stores anything there.
+func (s *Storable) at(path string) (at *spec.Schema, open bool) {
+	parsed, err := fieldpath.Parse(path)
+	if err != nil || s.status == nil || len(parsed) < 2 {
+		return nil, s.anything
+	}
+	at = s.status
+	for _, step := range parsed[1:] {
+		next, ok := child(at, step.Field)
+		if next == nil {
+			return nil, ok // where anything goes
+		}
+		at = next
+	}
+	return at, false
 }
 
 // child is the schema of a field; nil with ok where anything goes.

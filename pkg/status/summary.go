@@ -137,6 +137,12 @@ func (f Fact) isPlain() bool {
 	return slices.Contains([]string{"", ReasonReady, ReasonProgressing, ReasonFailed}, f.Reason)
 }
 
+// Worst is the worst fact; among equals one with a reason of its own, and then the first by name.
+func Worst(facts []Fact) Fact {
+	worst, _ := worstOf(facts)
+	return worst
+}
+
 // worstOf finds the worst fact; among equals one with a reason of its own, and then the first by name.
 func worstOf(facts []Fact) (worst Fact, rank int) {
 	rank = rankReady
