@@ -1,0 +1,160 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var pools = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "pools"}
+
+// poolConfig makes a ConfigMap for each worker of a Pool.
+const poolConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NAME}
+watch: {apiVersion: test.example.com/v1, kind: Pool, namespaces: [NS]}
+downstreams:
+  - name: worker
+    apiVersion: v1
+    kind: ConfigMap
+    forEach:
+      items: self.spec.workers
+    when: item.?enabled.orValue(true)
+    template: |
+      metadata: {name: "{{ .metadata.name }}-{{ item.name }}"}
+      data: {value: "{{ item.value }}"}
+    # downstream
+conventions:
+  fieldManager: NAME
+  labels: {NAME.example.com/managed: "yes"}
+  hash: {annotation: NAME.example.com/hash}
+  owner: {annotation: NAME.example.com/owner}
+  finalizer: NAME.example.com/cleanup
+  pause: {annotation: NAME.example.com/paused}
+status:
+  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
+  downstreams: .status.downstreams
+  fields:
+    - {path: .status.names, value: "downstreams.worker.map(n, n)"}
+events: None
+retry: {minDelay: 1s, maxDelay: 10s}
+`
+
+// pool is a Pool with workers, each NAME=VALUE.
+func pool(name string, workers ...string) string {
+	var list []string
+	for _, w := range workers {
+		key, value, _ := strings.Cut(w, "=")
+		list = append(list, fmt.Sprintf("{name: %s, value: %q}", key, value))
+	}
+	return object("Pool", name, "{workers: ["+strings.Join(list, ", ")+"]}")
+}
+
+// waitWorkers waits until the ConfigMaps of an operator are those, each NAME=VALUE.
+func waitWorkers(t *testing.T, ns, operator string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		var have []string
+		for _, u := range testkit.List(t, configMaps, ns, selector(operator)) {
+			value, _, _ := unstructured.NestedString(u.Object, "data", "value")
+			have = append(have, u.GetName()+"="+value)
+		}
+		slices.Sort(have)
+		return slices.Equal(have, want), fmt.Sprintf("there are %v", have)
+	})
+}
+
+// recordedObjects are the objects that the status of a Pool records, each with its state.
+func recordedObjects(u *unstructured.Unstructured) (list []string) {
+	items, _, _ := unstructured.NestedSlice(u.Object, "status", "downstreams")
+	for _, item := range items {
+		m := item.(map[string]any)
+		list = append(list, fmt.Sprintf("%v %v", m["objectName"], m["state"]))
+	}
+	return list
+}
+
+func waitRecorded(t *testing.T, ns, name string, want ...string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		have := recordedObjects(testkit.Find(t, pools, ns, name))
+		return slices.Equal(have, want), fmt.Sprintf("the status records %v, not %v", have, want)
+	})
+}
+
+func TestForEach(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), fill(poolConfig, ns, name)).ready()
+
+	testkit.Apply(t, ns, pool("p", "b=1", "a=2"))
+	u := waitCondition(t, pools, ns, "p", "Ready", "True")
+	waitWorkers(t, ns, name, "p-a=2", "p-b=1")
+	waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
+	if names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names"); !slices.Equal(names, []string{"p-a", "p-b"}) {
+		t.Errorf("downstreams.worker has %v", names)
+	}
+	quiet(t, counter)
+
+	counter.Reset()
+	testkit.Apply(t, ns, pool("p", "a=2", "b=1")) // the order means nothing
+	quiet(t, counter)
+	if n := counter.Total(); n > 1 { // the generation
+		t.Errorf("items that change places cost %v", counter.Snapshot())
+	}
+
+	counter.Reset()
+	testkit.Apply(t, ns, pool("p", "a=2", "b=1", "c=3"))
+	waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
+	waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync", "p-c InSync")
+	quiet(t, counter)
+	if n := counter.Total(); n > 2 {
+		t.Errorf("one more item costs %v", counter.Snapshot())
+	}
+
+	counter.Reset()
+	testkit.Patch(t, configMaps, ns, "p-b", "somebody", `{"data":{"value":"tampered"}}`)
+	waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
+	quiet(t, counter)
+	if n := counter.Total(); n != 1 {
+		t.Errorf("a repair costs %v", counter.Snapshot())
+	}
+
+	testkit.Apply(t, ns, pool("p", "a=2", "c=3")) // one that disappears
+	waitWorkers(t, ns, name, "p-a=2", "p-c=3")
+	waitRecorded(t, ns, "p", "p-a InSync", "p-c InSync")
+
+	testkit.Apply(t, ns, pool("p", "a=2", "d=4", "a=5")) // two of one name: neither counts, and all that exists stays
+	u = waitCondition(t, pools, ns, "p", "Ready", "False")
+	if _, reason, message := condition(u, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "items 0, 2 all give "+ns+"/p-a") {
+		t.Errorf("two items of one name: %s: %s", reason, message)
+	}
+	waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
+
+	testkit.Apply(t, ns, object("Pool", "p", "{workers: 7}")) // no list at all: everything is left alone
+	waitCondition(t, pools, ns, "p", "Ready", "False")
+	waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
+	waitRecorded(t, ns, "p", "p-a RenderFailed", "p-c RenderFailed", "p-d RenderFailed")
+
+	testkit.Apply(t, ns, pool("p")) // no items
+	waitWorkers(t, ns, name)
+	waitCondition(t, pools, ns, "p", "Ready", "True")
+	waitRecorded(t, ns, "p")
+
+	testkit.Apply(t, ns, pool("p", "a=1", "b=2"))
+	waitWorkers(t, ns, name, "p-a=1", "p-b=2")
+	testkit.Delete(t, pools, ns, "p")
+	waitWorkers(t, ns, name)
+	waitGone(t, pools, ns, "p")
+}
