@@ -41,10 +41,10 @@ func hasObject(c reconcile.Change) bool {
 
 // unmetRules are the rules that keep a standing object of ours from being ready.
 func unmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.UnmetRule {
-	if !hasObject(c) {
+	if !hasObject(c) || f.Desired == nil {
 		return nil
 	}
-	return p.UnmetRules(context.Background(), c.Index, f.Upstream, f.Inputs, c.Live)
+	return p.UnmetRules(context.Background(), f.Desired, c.Object, f.Upstream, f.Inputs, c.Live)
 }
 
 // place is the file and line of a text in an operator's config.

@@ -250,38 +250,33 @@ func byDownstream(list []objectFact) (facts []status.Fact) {
 
 // together is the fact about all objects of a downstream: the worst of them says why, and the message how many are ready.
 func together(list []objectFact) status.Fact {
-	all := make([]status.Fact, len(list))
-	var waiting []string
+	name, all := list[0].Name, make([]status.Fact, len(list))
 	for i, f := range list {
-		if all[i] = f.Fact; f.Ready {
-			continue
+		all[i] = f.Fact
+		if all[i].Name = f.of.Target.Name; f.of.Err != nil {
+			all[i].Name = fmt.Sprintf("item %d", f.of.item)
 		}
-		name := f.of.Target.Name
-		if name == "" {
-			name = fmt.Sprintf("item %d", f.of.item)
-		}
-		waiting = append(waiting, name)
 	}
 	worst := status.Worst(all)
-	if len(waiting) == 0 {
-		if worst.Reason == status.ReasonReady {
-			worst.Message = ""
+	var waiting []string
+	for _, f := range all {
+		switch {
+		case f.Ready:
+		case f.Name == worst.Name && f.Message != "":
+			waiting = append([]string{f.Name + " (" + f.Message + ")"}, waiting...)
+		default:
+			waiting = append(waiting, f.Name)
 		}
-		return worst
 	}
-	if more := len(waiting) - namesShown; more > 0 {
+	n := len(waiting)
+	if more := n - namesShown; more > 0 {
 		waiting = append(waiting[:namesShown], fmt.Sprintf("%d more", more))
 	}
-	ready := 0
-	for _, f := range all {
-		if f.Ready {
-			ready++
-		}
+	worst.Name = name
+	if n > 0 {
+		worst.Message = fmt.Sprintf("%d of %d ready; not ready: %s", len(list)-n, len(list), strings.Join(waiting, ", "))
+	} else if worst.Reason == status.ReasonReady {
+		worst.Message = ""
 	}
-	text := fmt.Sprintf("%d of %d ready; not ready: %s", ready, len(list), strings.Join(waiting, ", "))
-	if worst.Message != "" {
-		text += " (" + worst.Message + ")"
-	}
-	worst.Message = text
 	return worst
 }

@@ -19,11 +19,11 @@ type UnmetRule struct {
 	Message string
 }
 
-// UnmetRules lists every rule that keeps live, the standing object of downstream i, from being ready. Conditions tell of the
-// first alone. in are the inputs of the upstream's desired state.
-func (p *Pipeline) UnmetRules(ctx context.Context, i int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []UnmetRule {
-	d, budget, vars := p.Downstreams[i], rules.NewBudget(ctx), p.vars(upstream, in)
-	vars.Downstream = live.Kept
+// UnmetRules lists every rule that keeps live, which is object k of a desired state, from being ready. Conditions name the first alone. in
+// are the inputs of the desired state.
+func (p *Pipeline) UnmetRules(ctx context.Context, w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []UnmetRule {
+	d, budget, vars := p.Downstreams[w.Objects[k].Downstream], rules.NewBudget(ctx), p.vars(upstream, in)
+	vars.Downstream, vars.Item = live.Kept, p.itemAt(w, k, vars, in)
 	var list []UnmetRule
 	for _, r := range d.failed {
 		if r.holds(vars, budget) {
