@@ -239,6 +239,14 @@ func (w *world) promises(ctx context.Context) {
 	}
 }
 
+// objects is how many objects of each downstream a widget asks for.
+func (w *world) objects(u *unstructured.Unstructured) int {
+	if items, _, _ := unstructured.NestedSlice(u.Object, "spec", "items"); w.Setup.Several {
+		return len(items)
+	}
+	return 1
+}
+
 func (w *world) promisesOfWidget(ctx context.Context) {
 	const settled = time.Minute
 	u := w.widget("fresh", 6, nil)
@@ -252,7 +260,7 @@ func (w *world) promisesOfWidget(ctx context.Context) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if want := len(w.pipelines()[0].Pipeline.Downstreams) + 1 + min(len(made.GetFinalizers()), 1); len(n) != want {
+	if want := w.objects(u)*len(w.pipelines()[0].Pipeline.Downstreams) + 1 + min(len(made.GetFinalizers()), 1); len(n) != want {
 		w.problem("a new object takes %d requests, want %d: %v", len(n), want, n)
 	}
 	n = w.counted(func() {

@@ -36,7 +36,7 @@ func once[T any](key string, f func() T) T {
 // definitionFiles are the files of the custom kinds.
 func (s *Setup) definitionFiles() []string {
 	if s.Example == "" {
-		return []string{filepath.Join(crds, "widgets.yaml"), filepath.Join(crds, "teams.yaml")}
+		return []string{filepath.Join(crds, "widgets.yaml"), filepath.Join(crds, "teams.yaml"), filepath.Join(crds, "pools.yaml")}
 	}
 	path := filepath.Join(examples, s.Example, "crd.yaml")
 	if _, err := os.Stat(path); err != nil {

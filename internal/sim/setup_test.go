@@ -21,6 +21,7 @@ type Setup struct {
 	Before      bool   `json:"before,omitempty"`      // deletion.before
 	Selected    bool   `json:"selected,omitempty"`    // watch.labelSelector
 	Guard       bool   `json:"guard,omitempty"`       // guard
+	Several     bool   `json:"several,omitempty"`     // forEach
 	Second      bool   `json:"second,omitempty"`      // another downstream, with `when`
 	Elsewhere   bool   `json:"elsewhere,omitempty"`   // downstreams may be in another namespace
 	Exclusive   bool   `json:"exclusive,omitempty"`   // drift.exclusiveFields
@@ -40,6 +41,7 @@ var setups = map[string]Setup{
 	"before":      {Before: true},
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
+	"several":     {Several: true},
 }
 
 // randomSetup combines what a config may have.
@@ -57,6 +59,7 @@ func randomSetup(seed uint64) Setup {
 	if some(3) {
 		s.Input = []string{"Wait", "Allow"}[r.IntN(2)]
 	}
+	s.Several = some(3) && !s.Cluster
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
@@ -72,8 +75,11 @@ type variant struct {
 }
 
 func (s *Setup) kind() string {
-	if s.Cluster {
+	switch {
+	case s.Cluster:
 		return "Team"
+	case s.Several: // its status stores items of one name
+		return "Pool"
 	}
 	return "Widget"
 }
@@ -117,6 +123,11 @@ func (s *Setup) config(v variant) string {
 
 func (s *Setup) downstream(line func(string, ...any), name, kind string, v variant) {
 	line("  - name: %s\n    apiVersion: v1\n    kind: %s", name, kind)
+	item := ""
+	if s.Several {
+		line("    forEach: {items: self.spec.items}")
+		item = "{{ item }}"
+	}
 	if kind == "Secret" {
 		line("    when: self.spec.?exposed.orValue(false)")
 	}
@@ -140,7 +151,7 @@ func (s *Setup) downstream(line func(string, ...any), name, kind string, v varia
 	} else if s.Exclusive {
 		line("    drift: {exclusiveFields: [.data]}")
 	}
-	line("    template: |\n      metadata:\n        name: {{ .spec.name | default .metadata.name }}")
+	line("    template: |\n      metadata:\n        name: \"{{ .spec.name | default .metadata.name }}%s\"", item)
 	switch {
 	case s.Cluster:
 		line("        namespace: ns")

@@ -70,6 +70,9 @@ func (w *world) widget(name string, value int, spec map[string]any) *unstructure
 	}
 	spec["data"] = map[string]any{"key": fmt.Sprint("v", value%3)}
 	spec["exposed"] = value >= 6
+	if w.Setup.Several {
+		spec["items"] = [][]any{{""}, {"", "-b"}, {"-c", "", "-b"}, {"-b"}}[value%4]
+	}
 	if w.Setup.Elsewhere && value%4 == 3 {
 		spec["namespace"] = "other"
 	}
@@ -279,6 +282,7 @@ func (w *world) orphan(ctx context.Context, name string) {
 	for end := time.Now().Add(settled); !w.exists(ctx, made) && time.Now().Before(end); {
 		wait(5 * time.Millisecond)
 	}
+	stood := w.exists(ctx, made) // else there is nothing to keep yet
 	r, _ := w.chance("orphan")
 	wait(milliseconds(r.IntN(100))) // it may still be busy with it
 	policy := metav1.DeletePropagationOrphan
@@ -286,7 +290,7 @@ func (w *world) orphan(ctx context.Context, name string) {
 		err = w.of(u).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	}
 	w.logf("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
-	w.orphaned[name] = err == nil
+	w.orphaned[name] = stood && err == nil
 	if r.IntN(2) == 0 {
 		w.logf("the garbage collector at once: %v", w.cluster.CollectGarbage())
 	}
