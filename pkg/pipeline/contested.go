@@ -16,7 +16,7 @@ func (s *subject) spaced(o Outcome) Outcome {
 	if s.facts.Spaced <= 0 || !o.Action.writes() {
 		return o
 	}
-	target := s.wish.Target
+	target := s.desired.Target
 	var message string
 	switch {
 	case s.facts.Feedback != "":
