@@ -16,7 +16,7 @@ func (s *subject) spaced(o Outcome) Outcome {
 	if s.facts.Spaced <= 0 || !o.Action.writes() {
 		return o
 	}
-	target := s.wish.Target
+	target := s.desired.Target
 	var message string
 	switch {
 	case s.facts.Feedback != "":
@@ -53,7 +53,7 @@ func (p *Pipeline) spaceFinalizer(in Input, out *Decision) {
 	for i := range out.Outcomes {
 		o := &out.Outcomes[i]
 		switch {
-		case added && p.needsFinalizer(wishOf(in.Desired, i)):
+		case added && p.needsFinalizer(desiredOf(in.Desired, i)):
 			o.State, o.Action = StateContested, ActionNone
 			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay", p.Config.Conventions.Finalizer)
 			fallthrough

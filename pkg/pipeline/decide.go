@@ -97,7 +97,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 	}
 	var out Decision
 	for i, d := range p.Downstreams {
-		o := p.decideOne(&subject{Pipeline: p, Downstream: d, in: &in, facts: &in.Facts[i], wish: wishOf(in.Desired, i)})
+		o := p.decideOne(&subject{Pipeline: p, Downstream: d, in: &in, facts: &in.Facts[i], desired: desiredOf(in.Desired, i)})
 		o.Downstream = i
 		out.Outcomes = append(out.Outcomes, o)
 	}
@@ -110,7 +110,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 	return out
 }
 
-func wishOf(w *Desired, i int) *DesiredDownstream {
+func desiredOf(w *Desired, i int) *DesiredDownstream {
 	if w == nil || i >= len(w.Downstreams) {
 		return nil
 	}
@@ -121,9 +121,9 @@ func wishOf(w *Desired, i int) *DesiredDownstream {
 type subject struct {
 	*Pipeline
 	*Downstream
-	in    *Input
-	facts *Facts
-	wish  *DesiredDownstream
+	in      *Input
+	facts   *Facts
+	desired *DesiredDownstream
 }
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
@@ -145,8 +145,8 @@ func (p *Pipeline) decideOne(s *subject) Outcome {
 			if p.Observing() {
 				o.Message = describeHeld(o, s.facts.Verdict.Differences)
 			}
-			if s.wish != nil && s.wish.Wanted {
-				o.Target = s.wish.Target
+			if s.desired != nil && s.desired.Wanted {
+				o.Target = s.desired.Target
 			}
 			return o
 		}
@@ -172,21 +172,21 @@ func invalid(s *subject) (Outcome, bool) {
 // lacksInput is about what cannot be told before an input is there: what stands is left alone.
 func lacksInput(s *subject) (Outcome, bool) {
 	var missing *waiting
-	if !errors.As(s.wish.Err, &missing) {
+	if !errors.As(s.desired.Err, &missing) {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateWaiting, Message: missing.message}, true
 }
 
 func unrendered(s *subject) (Outcome, bool) {
-	if s.wish.Err == nil {
+	if s.desired.Err == nil {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateRenderFailed, Message: s.wish.Err.Error()}, true
+	return Outcome{State: StateRenderFailed, Message: s.desired.Err.Error()}, true
 }
 
 func unwanted(s *subject) (Outcome, bool) {
-	if s.wish.Wanted {
+	if s.desired.Wanted {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateUnwanted, Message: "when is false"}, true
@@ -196,13 +196,13 @@ func absent(s *subject) (Outcome, bool) {
 	if s.facts.Live != nil {
 		return Outcome{}, false
 	}
-	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedAt == s.wish.Target {
+	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedAt == s.desired.Target {
 		return finishedBefore(s), true
 	}
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return Outcome{State: StateConflict, Message: f}, true
 	}
-	return Outcome{State: StateCreate, Action: ActionCreate, Message: s.wish.Target.String() + " does not exist"}, true
+	return Outcome{State: StateCreate, Action: ActionCreate, Message: s.desired.Target.String() + " does not exist"}, true
 }
 
 // finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
@@ -220,7 +220,7 @@ func terminating(s *subject) (Outcome, bool) {
 	if !s.facts.Live.Deleting {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s is being deleted and is recreated once it is gone", s.wish.Target)}, true
+	return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s is being deleted and is recreated once it is gone", s.desired.Target)}, true
 }
 
 // notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns it.
@@ -229,7 +229,7 @@ func notOurs(s *subject) (Outcome, bool) {
 	if s.ours() {
 		return Outcome{}, false
 	}
-	target, what, marked := s.wish.Target, "is not ours", Marked(s.facts.Live, s.in.Upstream.GetUID())
+	target, what, marked := s.desired.Target, "is not ours", Marked(s.facts.Live, s.in.Upstream.GetUID())
 	self := Ref{Namespace: s.in.Upstream.GetNamespace(), Name: s.in.Upstream.GetName()}
 	left := LeftBy(s.facts.Live, self, s.in.Upstream.GetUID())
 	owner, earlier := ownerIn(s.facts.Live, s.in.Upstream)
@@ -270,7 +270,7 @@ func unselected(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateRepair, Action: ActionReplaceMarks,
-		Message: fmt.Sprintf("%s has lost the labels that the watch selects by", s.wish.Target)}, true
+		Message: fmt.Sprintf("%s has lost the labels that the watch selects by", s.desired.Target)}, true
 }
 
 func createOnly(s *subject) (Outcome, bool) {
@@ -281,9 +281,9 @@ func createOnly(s *subject) (Outcome, bool) {
 		return o, true
 	}
 	live := s.facts.Live
-	if !s.facts.Trusted && s.TrustsStatus() && (live.Hash != s.wish.Hash || live.P != s.wish.Sum) {
+	if !s.facts.Trusted && s.TrustsStatus() && (live.Hash != s.desired.Hash || live.P != s.desired.Sum) {
 		return Outcome{State: StateDrifted, Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; it differs from the rendered document, "+
-			"and the status does not record that this operator created it: only its field manager says so", s.wish.Target)}, true
+			"and the status does not record that this operator created it: only its field manager says so", s.desired.Target)}, true
 	}
 	return Outcome{State: StateInSync, Message: "it exists, and updatePolicy is CreateOnly"}, true
 }
@@ -292,7 +292,7 @@ func createOnly(s *subject) (Outcome, bool) {
 func inSync(s *subject) (Outcome, bool) {
 	live, b := s.facts.Live, s.facts.Baseline
 	asReturned := b != nil && live.P == *b // keys beyond ours included, which then are the API server's own
-	if live.Hash != s.wish.Hash || (!asReturned && (live.P != s.wish.Sum || live.Extra)) {
+	if live.Hash != s.desired.Hash || (!asReturned && (live.P != s.desired.Sum || live.Extra)) {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateInSync}, true
@@ -311,14 +311,14 @@ func (f *Facts) LastHash() string { return cmp.Or(f.AppliedHash, f.RecordedHash,
 
 // updated tells a changed desired state from drift.
 func updated(s *subject) (Outcome, bool) {
-	if s.facts.LastHash() == s.wish.Hash {
+	if s.facts.LastHash() == s.desired.Hash {
 		return Outcome{}, false
 	}
 	return Outcome{State: StateUpdate, Action: ActionApply, Message: "the desired state has changed"}, true
 }
 
 func drifted(s *subject) (Outcome, bool) {
-	target := s.wish.Target
+	target := s.desired.Target
 	switch s.Downstream.Config.Drift.Policy {
 	case config.DriftIgnore:
 		return Outcome{State: StateInSync, Message: "drift is ignored"}, true

@@ -245,7 +245,7 @@ func dropText(doc map[string]any, part, key string) {
 	}
 }
 
-// Document returns the whole document to send for downstream i: what Wish hashed, and the fields that are set at
+// Document returns the whole document to send for downstream i: what Desired hashed, and the fields that are set at
 // creation only (drift.initialFields) as the live object wants them. live is nil at creation.
 //
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out

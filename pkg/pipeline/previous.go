@@ -50,7 +50,7 @@ func usesPreviousNames(s *subject) (Outcome, bool) {
 	if !live.HasPreviousNames && !s.hasOtherOwnerMark(once) {
 		return Outcome{}, false
 	}
-	message := fmt.Sprintf("%s still uses names from conventions.previous", s.wish.Target)
+	message := fmt.Sprintf("%s still uses names from conventions.previous", s.desired.Target)
 	if once {
 		return Outcome{State: StateUpdate, Action: ActionReplaceMarks, Message: message, ReplacesPrevious: true}, true
 	}
@@ -64,7 +64,7 @@ func (s *subject) hasOtherOwnerMark(once bool) bool {
 	if _, ok := inSync(s); ok && !once {
 		return false
 	}
-	if !s.wish.Reference {
+	if !s.desired.Reference {
 		return slices.ContainsFunc(live.Owners, func(o drift.OwnerRef) bool { return o.UID == uid && o.Controller })
 	}
 	_, marked, ok := ParseOwnerMark(live.OwnerMark)

@@ -168,8 +168,8 @@ func refOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: l
 
 // unknown reports whether it cannot be told what downstream i should be, so that an object of it is not superseded either.
 func (d *Desired) unknown(i int) bool {
-	wish := wishOf(d, i)
-	return d != nil && (len(d.Invalid) > 0 || wish != nil && wish.Err != nil)
+	desired := desiredOf(d, i)
+	return d != nil && (len(d.Invalid) > 0 || desired != nil && desired.Err != nil)
 }
 
 // finalizerAction asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
@@ -179,7 +179,7 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 		return FinalizerLeave
 	}
 	for i, o := range out.Outcomes {
-		needs := p.needsFinalizer(wishOf(in.Desired, i))
+		needs := p.needsFinalizer(desiredOf(in.Desired, i))
 		switch {
 		case o.State == StatePaused, o.State == StateInvalid:
 			// What stands is left alone, and so is what guards it.

@@ -102,7 +102,7 @@ func (p *Pipeline) observedGeneration(upstream *unstructured.Unstructured) int64
 // the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
 // nothing new is made, also where what the upstream asks for cannot be told for a while: else it would be done twice.
 func (p *Pipeline) record(d *Downstream, w *Desired, r Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
-	dw := wishOf(w, d.Index)
+	dw := desiredOf(w, d.Index)
 	live := r.Live
 	switch {
 	case r.Outcome.Finished && dw != nil:

@@ -71,14 +71,14 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 		if len(p.Warnings) > 0 || strings.Contains(template, "if .spec.flag") {
 			return // what another upstream would be refused
 		}
-		wish := p.Desired(context.Background(), up, pipeline.Inputs{})
-		if err := wish.Downstreams[0].Err; err != nil {
+		desired := p.Desired(context.Background(), up, pipeline.Inputs{})
+		if err := desired.Downstreams[0].Err; err != nil {
 			if len(p.Refusals) == 0 {
 				t.Errorf("%s: %v", reason, err)
 			}
 			return
 		}
-		document, err := p.Document(wish, 0, up, pipeline.Inputs{}, nil)
+		document, err := p.Document(desired, 0, up, pipeline.Inputs{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
