@@ -78,8 +78,8 @@ func TestAlertsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestAlertsTellApart: whoever is called needs to know at once how bad it is, what it is about, and what to type.
-func TestAlertsTellApart(t *testing.T) {
+// TestAlertsSayWhatToDo: an alert says how severe it is, what it is about, and which commands to run.
+func TestAlertsSayWhatToDo(t *testing.T) {
 	for _, a := range alerts(t) {
 		if !slices.Contains([]string{"critical", "warning", "info"}, a.Severity) {
 			t.Errorf("%s has the severity %q", a.Alert, a.Severity)

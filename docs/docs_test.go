@@ -398,6 +398,26 @@ func TestContributingListsDependencies(t *testing.T) {
 	}
 }
 
+// TestContributingListsPackages: the layout names every package and every folder of hack, and no others.
+func TestContributingListsPackages(t *testing.T) {
+	listed := regexp.MustCompile(`(?m)^(?:pkg|internal|hack)/\w+`).FindAllString(section(t, read(t, "../CONTRIBUTING.md"), "## Layout"), -1)
+	var dirs []string
+	for _, pattern := range []string{"pkg/*", "internal/*", "hack/*"} {
+		names, err := filepath.Glob(filepath.Join("..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			dirs = append(dirs, strings.TrimPrefix(filepath.ToSlash(name), "../"))
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(dirs)
+	if !slices.Equal(listed, dirs) {
+		t.Errorf("CONTRIBUTING.md lists %v, the packages are %v", listed, dirs)
+	}
+}
+
 // TestReadmeIsShort: whoever comes new reads one screen or two.
 func TestReadmeIsShort(t *testing.T) {
 	if n := strings.Count(read(t, "../README.md"), "\n"); n > 80 {

@@ -259,8 +259,8 @@ func TestParsePage(t *testing.T) {
 	}
 }
 
-// TestPagesTellFileNames: a reader, who sees no comment, is told the name under which a block is to be saved.
-func TestPagesTellFileNames(t *testing.T) {
+// TestPagesSayFileNames: comments are invisible to readers, so the text must say under which name to save a block.
+func TestPagesSayFileNames(t *testing.T) {
 	for _, p := range pages(t) {
 		lines := strings.Split(read(t, p.path), "\n")
 		for _, b := range p.blocks {

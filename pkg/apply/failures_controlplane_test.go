@@ -281,9 +281,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestConflictIsLookedAt holds that a 409 is settled by looking at the object, and that where even this is not
-// possible nothing is taken for gone or replaced.
-func TestConflictIsLookedAt(t *testing.T) {
+// TestConflictReadsTheObject: after a 409 the object is read; if that fails, the object counts neither as gone nor as replaced.
+func TestConflictReadsTheObject(t *testing.T) {
 	faults := testkit.NewFaults()
 	f := setupFor(t, faults.Wrap(testkit.Config()))
 	tg := f.target(configMaps, "a")

@@ -172,9 +172,8 @@ func TestDamaged(t *testing.T) {
 	w.deleteAll(false)
 }
 
-// A directory with files that are not part of a backup is neither replaced nor restored: they belong to somebody. Nothing but regular files
-// is opened.
-func TestStrangers(t *testing.T) {
+// A directory with files that are not part of a backup is neither replaced nor restored. Only regular files are opened.
+func TestUnknownFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.thing("a")

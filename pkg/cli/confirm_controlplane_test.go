@@ -16,9 +16,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestConfirmLetsARolloutGoOn: the next process, with another config, is not ready while its change waits, though the
-// one before it still leads. Confirmed, it is, and takes over.
-func TestConfirmLetsARolloutGoOn(t *testing.T) {
+// TestConfirmContinuesARollout: the next process, with another config, is not ready while its change waits, while the previous
+// process is still the leader. After a confirmation it is ready and takes over.
+func TestConfirmContinuesARollout(t *testing.T) {
 	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--set", "widgets:.guard={maxChanged: 20%, minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}

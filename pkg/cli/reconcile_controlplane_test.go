@@ -26,8 +26,8 @@ func withReconcile(t *testing.T) string {
 	return path
 }
 
-// TestReconcileAsks by any of a kind's names; the value is another one each time.
-func TestReconcileAsks(t *testing.T) {
+// TestReconcileRequests a reconcile by any name of a kind, with another value each time.
+func TestReconcileRequests(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns, config := testkit.Namespace(t), withReconcile(t)
 	testkit.Apply(t, ns, blueWidget)

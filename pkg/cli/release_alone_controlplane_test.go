@@ -45,9 +45,9 @@ func releaseIn(ns string, args ...string) []string {
 		args...)
 }
 
-// TestReleaseTakesTheProcessesAway: release scales the Deployment to 0, waits until the leader has let go of the Lease, and
-// only then takes finalizers off. The Lease goes too.
-func TestReleaseTakesTheProcessesAway(t *testing.T) {
+// TestReleaseScalesDown: release scales the Deployment to 0, waits until the leader has released the Lease, and only then removes
+// finalizers. The Lease is deleted, too.
+func TestReleaseScalesDown(t *testing.T) {
 	ns, leader := led(t)
 	testkit.Apply(t, ns, theDeployment)
 	r := startWriting(t, uninstaller(t, "get", "create", "update", "delete"), releaseIn(ns, "--scale-down", "operator")...)

@@ -13,9 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestReleaseTakesFinalizersOffBeforeObjects: what deletion.before has made has the finalizer too, and is released with its
-// upstream; what only looks like it is left alone.
-func TestReleaseTakesFinalizersOffBeforeObjects(t *testing.T) {
+// TestReleaseRemovesFinalizersOfBeforeObjects: a deletion.before object has the finalizer too, and loses it with its upstream; an
+// object that only looks like one is left alone.
+func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
 	text, err := os.ReadFile("testdata/offline/operator.yaml")

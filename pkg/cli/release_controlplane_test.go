@@ -15,9 +15,9 @@ import (
 const finalizedWidget = `{apiVersion: tools.example.com/v1, kind: Widget,
   metadata: {name: %s, finalizers: [tools.example.com/cleanup, tools.example.com/other]}, spec: {color: blue}}`
 
-// TestReleaseTakesFinalizersOff: with the rights to list and patch alone, by a config whose rules and templates are
-// broken; the finalizers of others stay.
-func TestReleaseTakesFinalizersOff(t *testing.T) {
+// TestReleaseRemovesFinalizers: with the rights to list and patch only, with a config whose rules and templates are broken. Other
+// finalizers stay.
+func TestReleaseRemovesFinalizers(t *testing.T) {
 	ns := testkit.Namespace(t)
 	for i := range 3 {
 		testkit.Apply(t, ns, fmt.Sprintf(finalizedWidget, fmt.Sprintf("w%d", i)))

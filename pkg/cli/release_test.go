@@ -104,8 +104,8 @@ func TestReleaseReadsByPages(t *testing.T) {
 	}
 }
 
-// TestReleaseGoesOnPastFailures: one that is refused does not hold up the rest, and shows in the exit code.
-func TestReleaseGoesOnPastFailures(t *testing.T) {
+// TestReleaseContinuesAfterFailures: a refused upstream does not stop the others; the exit code reports it.
+func TestReleaseContinuesAfterFailures(t *testing.T) {
 	s := &stubServer{
 		list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a", "b", "c") },
 		patch: func(name string) (int, any) {
@@ -125,8 +125,8 @@ func TestReleaseGoesOnPastFailures(t *testing.T) {
 	}
 }
 
-// TestReleaseReadsAnewAfterAConflict, by the right to list alone.
-func TestReleaseReadsAnewAfterAConflict(t *testing.T) {
+// TestReleaseReadsAgainAfterAConflict, with the right to list only.
+func TestReleaseReadsAgainAfterAConflict(t *testing.T) {
 	tries := 0
 	s := &stubServer{
 		list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") },
@@ -180,8 +180,8 @@ func TestReleaseByConfigs(t *testing.T) {
 	}
 }
 
-// TestReleaseHeedsTheNameBefore: an upstream that was not looked at since the finalizer was renamed has the one before.
-func TestReleaseHeedsTheNameBefore(t *testing.T) {
+// TestReleaseRemovesThePreviousFinalizer: an upstream that was not reconciled since the finalizer was renamed has the previous one.
+func TestReleaseRemovesThePreviousFinalizer(t *testing.T) {
 	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
 	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set",
 		"widgets:.conventions.previous.finalizer=tools.example.com/cleanup")

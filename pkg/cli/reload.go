@@ -52,7 +52,7 @@ func (r *reloader) reload(ctx context.Context) []string {
 	return r.sources
 }
 
-// repeatable returns streams whose standard input, where a config comes from it, can be read as often as is wished.
+// repeatable returns streams whose standard input, where a config comes from it, can be read several times.
 func (f *configFlags) repeatable(streams IO) (func() IO, error) {
 	if !f.readsStdin() || streams.In == nil {
 		return func() IO { return streams }, nil

@@ -76,7 +76,7 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 		}
 	}
 	if len(decision.Outcomes) > 0 && decision.Outcomes[0].State == pipeline.StateInvalid {
-		for _, f := range wish.Invalid {
+		for _, f := range desired.Invalid {
 			r.fail(u, errors.New(f.String()))
 		}
 	}

@@ -43,9 +43,9 @@ status:
 `, "NAME", name)
 }
 
-// No command prints a piece of a Secret that is an input: neither of one that nothing is made of yet, nor once an operator has
-// failed with it.
-func TestCommandsTellNoSecret(t *testing.T) {
+// No command prints a part of a Secret that is an input, neither before anything is made of it, nor after an operator has failed
+// because of it.
+func TestCommandsPrintNoSecret(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	file := filepath.Join(t.TempDir(), "operator.yaml")

@@ -17,7 +17,7 @@ func TestCanonical(t *testing.T) {
 		in, want map[string]any
 	}{
 		"nulls in maps": {
-			reason: "a null is no wish, at any depth, in maps within lists too",
+			reason: "a null is not part of the desired object, at any depth, in maps within lists too",
 			in:     map[string]any{"a": nil, "b": map[string]any{"c": nil}, "l": []any{map[string]any{"d": nil, "e": "f"}}},
 			want:   map[string]any{"b": map[string]any{}, "l": []any{map[string]any{"e": "f"}}},
 		},

@@ -53,7 +53,7 @@ func TestHashStaysTheSame(t *testing.T) {
 	}
 }
 
-func TestHashTellsApart(t *testing.T) {
+func TestHashDistinguishes(t *testing.T) {
 	values := []any{
 		nil, true, false, "", "a", "1", "true", "null", int64(0), int64(1), 1.5, int64(-1), int64(9007199254740993), 9007199254740994.0,
 		[]any{}, []any{nil}, []any{nil, nil}, []any{""}, []any{[]any{}}, []any{map[string]any{}}, map[string]any{}, map[string]any{"": ""},

@@ -125,8 +125,8 @@ func TestAdoptRace(t *testing.T) {
 	}
 }
 
-// A manager that goes on writing is not fought for what the template does not have: that goes with the next apply.
-func TestAdoptFromWriterThatGoesOn(t *testing.T) {
+// If a manager continues to write a field that is not in the template, its field stays until the next apply removes it.
+func TestAdoptFromWriterThatContinues(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", theirs)

@@ -118,9 +118,9 @@ func TestOrphanSkipsBefore(t *testing.T) {
 	waitData(t, ns, "a", "key", "value")
 }
 
-// The collector's work on a downstream, heard of before the deletion itself, is not undone: a reference to an upstream that
-// is gone would have the object collected, and what was collected already would be made once more.
-func TestCollectorHeardOfFirst(t *testing.T) {
+// If the garbage collector's deletion of a downstream is seen before the deletion of the upstream itself, the downstream is not
+// created again: a reference to an upstream that is gone would get it deleted once more.
+func TestCollectorsEventComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
 		t.Run(string(propagation), func(t *testing.T) {

@@ -169,9 +169,9 @@ func (l loop) config(ns, name string) string {
 	return fill(text, ns, name)
 }
 
-// What never settles is written at growing intervals, whatever the state is called, and reported with its cause: in the
+// Writes that do not settle are made at growing intervals, whatever the state is called, and reported with their cause: in the
 // condition, the metric, an event and the log.
-func TestNothingIsWrittenForEver(t *testing.T) {
+func TestNothingIsWrittenForever(t *testing.T) {
 	t.Parallel()
 	for _, l := range loops {
 		t.Run(l.name, func(t *testing.T) {

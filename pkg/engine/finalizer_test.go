@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// One downstream that cannot be told yet keeps no other from its finalizer: what is made beside it is cleaned up after.
-func TestFinalizerBesideAWaitingDownstream(t *testing.T) {
+// A downstream that cannot be rendered yet does not keep the upstream from getting the finalizer that another one needs.
+func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ reason, waits string }{
 		{"an input is missing", `{{ (input "settings").data.color }}`},

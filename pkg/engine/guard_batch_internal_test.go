@@ -99,8 +99,8 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 	}
 }
 
-// TestClosedBatchTakesNobody: what is not counted before it is done must not wait forever.
-func TestClosedBatchTakesNobody(t *testing.T) {
+// TestClosedBatchTakesNoMore: what was not counted before the batch is done must not wait forever.
+func TestClosedBatchTakesNoMore(t *testing.T) {
 	t.Parallel()
 	var b batch
 	b.join(refsNamed(0, 2))

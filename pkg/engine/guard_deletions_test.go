@@ -231,7 +231,7 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	if err := r.Ready(nil); err != nil {
 		t.Errorf("what is not held goes on, but it is not ready: %v", err)
 	}
-	testkit.Delete(t, widgets, ns, named(5)) // its author's own wish
+	testkit.Delete(t, widgets, ns, named(5)) // by its author
 	waitGone(t, widgets, ns, named(5))
 	waitGone(t, configMaps, ns, named(5))
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")

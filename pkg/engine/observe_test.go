@@ -129,9 +129,9 @@ func TestObserveReports(t *testing.T) {
 	waitState(t, name, "Running")
 }
 
-// Beside the operator that it is to replace, it tells of each object whether it would change it, and what; then it takes
-// over.
-func TestObserveBesideAnother(t *testing.T) {
+// While the operator that it will replace is running, it reports for each object whether it would change it, and what. Then it
+// takes over.
+func TestObserveWithAnotherOperator(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	stop := sync.OnceFunc(startHandwritten(t, testkit.Config(), ns))
@@ -195,8 +195,8 @@ func TestObserveWithoutAdoption(t *testing.T) {
 	}
 }
 
-// What the manager of before says in the status is left alone: beside a config that observes, it may be at work still.
-func TestObserveLeavesTheStatusOfBefore(t *testing.T) {
+// The status that the previous manager wrote is left alone: while this config observes, that operator may still be running.
+func TestObserveLeavesThePreviousStatus(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)

@@ -283,8 +283,8 @@ func TestDeletionDuringChange(t *testing.T) {
 	}
 }
 
-// A condition that ended with the manager of before does not stay forever.
-func TestConditionOfManagerBefore(t *testing.T) {
+// A condition that only the previous manager set does not stay forever.
+func TestConditionOfPreviousManager(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
@@ -312,9 +312,9 @@ func TestConditionOfManagerBefore(t *testing.T) {
 	}
 }
 
-// A manager that is renamed without telling costs one apply, and loses nothing: what it owned stays co-owned, which is
-// reported of a field that is removed then. Told later, it is taken over all the same.
-func TestManagerRenamedUntold(t *testing.T) {
+// A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays co-owned, which is
+// reported if a field is removed then. If previous is added later, the fields are still taken over.
+func TestManagerRenamedWithoutPrevious(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()

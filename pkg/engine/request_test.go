@@ -33,8 +33,8 @@ func soon(t *testing.T, asked time.Time) {
 	}
 }
 
-// TestAskedForALook: what failed does not wait for its delay when somebody asks.
-func TestAskedForALook(t *testing.T) {
+// TestRequestedReconcile: after a failure, a requested reconcile does not wait for the delay.
+func TestRequestedReconcile(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	faults := testkit.NewFaults()
@@ -49,8 +49,8 @@ func TestAskedForALook(t *testing.T) {
 	soon(t, begun)
 }
 
-// TestAskedWhileContested: a back-off from another writer ends when somebody asks.
-func TestAskedWhileContested(t *testing.T) {
+// TestRequestedReconcileWhileContested: a requested reconcile ends the backoff from another writer.
+func TestRequestedReconcileWhileContested(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	start(t, testkit.Config(), requested(ns, "contest", "", "")).ready()
@@ -71,8 +71,8 @@ func TestAskedWhileContested(t *testing.T) {
 	soon(t, begun)
 }
 
-// TestAskedAboutAVerdict: what a probe answered is asked again, though the object has not changed.
-func TestAskedAboutAVerdict(t *testing.T) {
+// TestRequestedReconcileRepeatsTheProbe: the probe is sent again, although the object has not changed.
+func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	counter := testkit.NewCounter()

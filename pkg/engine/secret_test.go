@@ -74,9 +74,9 @@ func applySecrets(t *testing.T, ns string) map[string][]byte {
 	return secrets
 }
 
-// What a Secret that is an input holds is told to nobody: no piece of it stands in a condition, an event, the log, a metric or
-// what a survey finds, in no encoding, however templates, expressions, the API server and admission complain about it.
-func TestSecretInputIsNotTold(t *testing.T) {
+// No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any encoding,
+// whatever error templates, expressions, the API server and admission report.
+func TestSecretInputIsNotReported(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	denyPolicy(t, ns, name)
@@ -106,8 +106,8 @@ func TestSecretInputIsNotTold(t *testing.T) {
 	}
 }
 
-// A rule of the config that reads a Secret quotes nothing of it either.
-func TestSecretInRuleIsNotTold(t *testing.T) {
+// A rule of the config that reads a Secret does not quote it either.
+func TestSecretInRuleIsNotReported(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	secrets := applySecrets(t, ns)

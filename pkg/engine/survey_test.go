@@ -96,9 +96,9 @@ func (s surveyed) expect(t *testing.T, name, want string) *reconcile.Finding {
 	return s[name]
 }
 
-// TestSurveyTellsWhatRunWouldDo sets up one upstream for each decision, surveys, and then has the operator run: what it was
-// said to do, it does.
-func TestSurveyTellsWhatRunWouldDo(t *testing.T) {
+// TestSurveyShowsWhatRunWouldDo sets up one upstream for each decision, surveys, and then runs the operator: it does what the
+// survey said.
+func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := fill(widgetConfig, ns, "surveyed")

@@ -46,9 +46,9 @@ events: None
 retry: {minDelay: 1s}
 `
 
-// A tenant adds to what fences its Namespace in. A restart asks for nothing because of that, and what is ours is enforced as
-// before; what the tenant added stays.
-func TestTenantAddsToItsFence(t *testing.T) {
+// A tenant adds to objects that limit their Namespace. After a restart this causes no request; our fields are still enforced, and
+// what the tenant added stays.
+func TestTenantAddsToOurObjects(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.ReplaceAll(fenceConfig, "NAME", name)

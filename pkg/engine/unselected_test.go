@@ -12,7 +12,7 @@ import (
 )
 
 // An upstream that is no longer selected says so, loses its downstreams, and is then left alone until it is selected again.
-func TestUnselectedIsTold(t *testing.T) {
+func TestUnselectedIsReported(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"label", "namespace"} {
 		for _, kind := range []string{"reference", "elsewhere", "invalid"} {

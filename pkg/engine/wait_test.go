@@ -142,8 +142,8 @@ func TestFinalizerComesLater(t *testing.T) {
 	}
 }
 
-// A delete that is refused is told, and holds.
-func TestRefusedDeleteIsTold(t *testing.T) {
+// A delete that the API server refuses is reported, and the upstream keeps its finalizer.
+func TestRefusedDeleteIsReported(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()

@@ -135,8 +135,8 @@ func TestRunSees(t *testing.T) {
 	}
 }
 
-// TestRunLooksAnyway: where no notice can come, since the folder does not exist yet.
-func TestRunLooksAnyway(t *testing.T) {
+// TestRunPolls: no notice can come, since the directory does not exist yet.
+func TestRunPolls(t *testing.T) {
 	dir := t.TempDir()
 	w := watch(t, dir, filepath.Join(dir, "later", "app.yaml"), 20*time.Millisecond)
 	w.write("later/app.yaml", "two")

@@ -14,8 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// A question about a kind that is not answered holds up nobody who asks about another kind, and ends with its own request.
-func TestHangingQuestion(t *testing.T) {
+// A request for one kind that is not answered does not block callers that need another kind, and ends with its own context.
+func TestRequestsThatHang(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -99,9 +99,9 @@ func TestRunHoldsTheLeaseWhileThereIsWork(t *testing.T) {
 	}
 }
 
-// TestRunTellsOfALossWhileThereIsWork: what becomes of a Lease afterwards takes nothing from what was done. In both cases it
+// TestRunReportsALossWhileThereIsWork: what happens to a Lease afterwards does not undo what was done. In both cases the Lease
 // is left to the next holder.
-func TestRunTellsOfALossWhileThereIsWork(t *testing.T) {
+func TestRunReportsALossWhileThereIsWork(t *testing.T) {
 	for done, reason := range map[bool]string{true: "work is done", false: "work was told to end before"} {
 		client := fake.NewClientset()
 		e := testElection(client, true)
@@ -151,8 +151,8 @@ func TestRunEndsWhereItIsDenied(t *testing.T) {
 	}
 }
 
-// TestStandbyTellsWhomItWaitsFor whenever that is another one.
-func TestStandbyTellsWhomItWaitsFor(t *testing.T) {
+// TestStandbyReportsTheHolder whenever the holder changes.
+func TestStandbyReportsTheHolder(t *testing.T) {
 	var told []string
 	s := &standby{self: "self", waiting: func(holder string, lasts time.Duration) { told = append(told, holder+" "+lasts.String()) }}
 	for i, holder := range []string{"", "self", "another", "another", "", "third", "another"} {

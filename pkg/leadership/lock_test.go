@@ -86,7 +86,7 @@ func TestLockTakesWhatIsFree(t *testing.T) {
 	}
 }
 
-func TestLockTellsTheTenure(t *testing.T) {
+func TestLockReportsTheTenure(t *testing.T) {
 	l, lease, clocks, abandoned := testLock(true)
 	clocks.turn(9*time.Second, 9*time.Second)
 	lease.err = errors.New("no answer")
@@ -227,9 +227,9 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestLockTellsWhyItWasRefused: of a leader that has no right to its Lease any more, until it has it again. That the API
-// server cannot be reached tells nothing new.
-func TestLockTellsWhyItWasRefused(t *testing.T) {
+// TestLockReportsWhyItWasRefused: a leader that has lost the right to its Lease reports that, until it has the right again. If
+// the API server cannot be reached, that changes nothing.
+func TestLockReportsWhyItWasRefused(t *testing.T) {
 	l, lease, _, _ := testLock(true)
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "lease", errors.New("no right"))
 	for _, step := range []struct {

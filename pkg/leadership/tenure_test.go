@@ -140,7 +140,7 @@ func TestTenureWaits(t *testing.T) {
 	}
 }
 
-func TestTenureTellsOnce(t *testing.T) {
+func TestTenureReportsOnce(t *testing.T) {
 	var lines []string
 	tenure, clocks := testTenure(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	tenure.renew(clocks.now())
@@ -275,8 +275,8 @@ func TestGuardCutsWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestGuardAsksBeforeBytesGo: a write that has passed the gate, and that the process was frozen in, is not sent.
-func TestGuardAsksBeforeBytesGo(t *testing.T) {
+// TestGuardChecksBeforeBytesAreSent: a write that passed the gate before the process was frozen is not sent afterwards.
+func TestGuardChecksBeforeBytesAreSent(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()

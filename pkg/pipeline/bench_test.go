@@ -57,8 +57,8 @@ func example(b *testing.B) (*Pipeline, *unstructured.Unstructured) {
 	return p, up
 }
 
-// BenchmarkWish is rules, when, template, conventions, hash and digest of the Appoperator example: a Deployment.
-func BenchmarkWish(b *testing.B) {
+// BenchmarkDesired evaluates rules, when, template, conventions, hash and digest of the Appoperator example: a Deployment.
+func BenchmarkDesired(b *testing.B) {
 	p, up := example(b)
 	b.ReportAllocs()
 	for b.Loop() {

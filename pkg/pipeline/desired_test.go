@@ -17,21 +17,21 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Each case has a config, an upstream and what is wanted of both: the documents as they would be applied, or the errors.
-func TestWish(t *testing.T) {
-	golden.Cases(t, "testdata/wish/*.txtar", func(t *testing.T, c *golden.Case) {
+// Each case has a config, an upstream, and the desired objects of both as they would be applied, or the errors.
+func TestDesired(t *testing.T) {
+	golden.Cases(t, "testdata/desired/*.txtar", func(t *testing.T, c *golden.Case) {
 		dir := t.TempDir()
 		for _, f := range c.Files {
 			if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		c.Want(t, "want", strings.ReplaceAll(wishOf(t, dir), dir+"/", ""))
+		c.Want(t, "want", strings.ReplaceAll(desiredOf(t, dir), dir+"/", ""))
 	})
 }
 
-// wishOf says what comes of operator.yaml and upstream.yaml in dir, with crd.yaml where there is one.
-func wishOf(t *testing.T, dir string) string {
+// desiredOf says what comes of operator.yaml and upstream.yaml in dir, with crd.yaml where there is one.
+func desiredOf(t *testing.T, dir string) string {
 	t.Helper()
 	var crds []string
 	if exists(filepath.Join(dir, "crd.yaml")) {

@@ -99,7 +99,7 @@ type Inputs struct {
 	item any
 	// larger is asked before rendering uses more than a small share of what it may; nil: it need not ask.
 	larger func() error
-	// budget is what all renderings of one Wish draw on.
+	// budget is what all renderings of one Desired draw on.
 	budget *render.Budget
 }
 

@@ -94,7 +94,7 @@ func TestDecidePreviousObserve(t *testing.T) {
 		{name: "in sync", reason: "nothing would be done", config: observe, change: func(*Input) {}, state: StateInSync},
 		{name: "create", reason: "nothing stands", config: observe, change: func(in *Input) { in.Facts[0].Live = nil },
 			state: StateCreate, action: ActionCreate, message: "would be created: apps/web does not exist"},
-		{name: "update", reason: "the wish has changed, and the fields were compared", config: observe,
+		{name: "update", reason: "the desired object has changed, and the fields were compared", config: observe,
 			change: func(in *Input) {
 				in.Desired.Objects[0].Hash = "v1-new"
 				in.Facts[0].Verdict.Differences = "would change .data.key"
@@ -227,8 +227,8 @@ func TestWithCurrentMarks(t *testing.T) {
 	}
 }
 
-// TestBearsMarks: an object that this operator made under the previous names is none of its upstreams.
-func TestBearsMarks(t *testing.T) {
+// TestHasMarks: an object that this operator made under the previous names is not one of its upstreams.
+func TestHasMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) { op.Conventions.Owner.Annotation = "now/owner" })
 	p.hashKey = drift.Key{Annotation: "now/hash"}
 	p.previous = drift.Previous{Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}

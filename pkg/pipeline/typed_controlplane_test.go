@@ -78,7 +78,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 			}
 			return
 		}
-		document, err := p.Document(wish, 0, up, pipeline.Inputs{}, nil)
+		document, err := p.Document(desired, 0, up, pipeline.Inputs{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,10 +20,10 @@ func TestContest(t *testing.T) {
 		least, limit int
 	}{
 		{"undone", "another writer undoes what is written", func(int, int) (drift.Sum, string) { return cause(0), "h" }, 4, 15},
-		{"feedback", "each write makes another wish", func(w, _ int) (drift.Sum, string) { return cause(0), strconv.Itoa(w) }, 4, 15},
+		{"feedback", "each write changes the desired object", func(w, _ int) (drift.Sum, string) { return cause(0), strconv.Itoa(w) }, 4, 15},
 		{"in turns", "made and deleted", func(w, _ int) (drift.Sum, string) { return cause(0), strconv.Itoa(w % 2) }, 4, 15},
-		{"heartbeat", "something that is not part of the wish changes every second", func(_, step int) (drift.Sum, string) { return cause(step / 100), "h" }, 4, 15},
-		{"edits", "somebody changes the wish every 10 ms", func(_, step int) (drift.Sum, string) { return cause(step), strconv.Itoa(step) }, 6000, 6000},
+		{"heartbeat", "something that is not part of the desired object changes every second", func(_, step int) (drift.Sum, string) { return cause(step / 100), "h" }, 4, 15},
+		{"edits", "somebody changes the desired object every 10 ms", func(_, step int) (drift.Sum, string) { return cause(step), strconv.Itoa(step) }, 6000, 6000},
 		{"input", "somebody changes an input every second", func(_, step int) (drift.Sum, string) { return cause(step / 100), strconv.Itoa(step / 100) }, 60, 150},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestHoleBesideOthersIsText: what shares its scalar with other text on one path gives text on every path.
-func TestHoleBesideOthersIsText(t *testing.T) {
+// TestHoleNextToOthersIsText: a hole that is next to other text on one path through the template gives text on every path.
+func TestHoleNextToOthersIsText(t *testing.T) {
 	image := "spec:\n  containers:\n  {{- range .containers }}\n  - image: {{ .image }}{{ with .tag }}:{{ . }}{{ end }}{{ with .digest " +
 		"}}@{{ . }}{{ end }}\n  {{- end }}\n"
 	for _, test := range []struct {
@@ -54,9 +54,9 @@ func TestHoleBesideOthersIsText(t *testing.T) {
 	}
 }
 
-// TestStructureEntersOnlyWhereSaid makes templates of random branches around random holes and executes them for
-// upstreams that hold maps and lists everywhere: none may pass a hole that is said to let none in.
-func TestStructureEntersOnlyWhereSaid(t *testing.T) {
+// TestStructureEntersOnlyAtListedHoles makes templates with random branches around random holes and executes them for upstreams
+// that have maps and lists everywhere: none may pass a hole that is listed as text.
+func TestStructureEntersOnlyAtListedHoles(t *testing.T) {
 	const rounds = 4000
 	compiled, entered, refused := 0, 0, 0
 	for seed := range uint64(rounds) {

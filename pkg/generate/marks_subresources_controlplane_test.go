@@ -41,9 +41,9 @@ conventions:
 status: {conditions: {ready: Ready}}
 `
 
-// TestMarksByEveryDoor: subresources other than the status take metadata along, too, and are no way around the policy; what
-// has no marks passes through them.
-func TestMarksByEveryDoor(t *testing.T) {
+// TestMarksBySubresources: subresources other than the status also write metadata, and do not bypass the policy; a write without
+// marks passes.
+func TestMarksBySubresources(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}

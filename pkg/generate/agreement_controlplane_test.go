@@ -115,9 +115,9 @@ var doors = map[string][]doorCase{
 	},
 }
 
-// TestDoors: the API server, by the policy, and the operator, by its rules, have the same verdict on every object and say
-// the same of it.
-func TestDoors(t *testing.T) {
+// TestPolicyAgreesWithOperator: the policy in the API server and the rules in the operator accept the same objects, and give the
+// same messages.
+func TestPolicyAgreesWithOperator(t *testing.T) {
 	for set, cases := range doors {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

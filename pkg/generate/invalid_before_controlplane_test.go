@@ -18,9 +18,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
-// TestStanding: an invalid object that stood before the policy can be fixed, told about, let go and deleted, but not
-// changed into another invalid one.
-func TestStanding(t *testing.T) {
+// TestInvalidBeforeThePolicy: an object that was invalid before the policy existed can be fixed, get conditions, lose finalizers
+// and be deleted, but not be changed into another invalid one.
+func TestInvalidBeforeThePolicy(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "untyped")
 	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
@@ -112,9 +112,9 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// TestStandingInDefinition: by rules in the definition, an invalid object that stood before cannot be written at all until it
-// is fixed. That is the API server's way; documents say it.
-func TestStandingInDefinition(t *testing.T) {
+// TestInvalidBeforeTheRulesOfTheDefinition: with rules in the definition, an object that was invalid before cannot be written
+// at all until it is fixed. That is how the API server works; the documents say so.
+func TestInvalidBeforeTheRulesOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "typed")
 	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
