@@ -59,14 +59,14 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 		return
 	}
 	in := r.given.InputsFor(r.ctx, p, u.object)
-	wish := p.Desired(r.ctx, u.object, in)
-	decision := p.Decide(pipeline.Input{Upstream: u.object, Desired: wish, Selected: true, Facts: make([]pipeline.Facts, len(wish.Objects))})
+	desired := p.Desired(r.ctx, u.object, in)
+	decision := p.Decide(pipeline.Input{Upstream: u.object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))})
 	for k, o := range decision.Outcomes {
 		switch o.State {
 		case pipeline.StateCreate:
-			r.document(c, u, in, wish, o)
+			r.document(c, u, in, desired, o)
 		case pipeline.StateRenderFailed:
-			r.fail(u, c.Located(o.Downstream, wish.Objects[k].Err))
+			r.fail(u, c.Located(o.Downstream, desired.Objects[k].Err))
 		case pipeline.StateInvalid:
 			// Told once below, not for each downstream.
 		case pipeline.StateWaiting:
@@ -84,7 +84,7 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, wish *pipeline.Desired, o pipeline.Outcome) {
+func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, desired *pipeline.Desired, o pipeline.Outcome) {
 	d := c.Pipeline.Downstreams[o.Downstream]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {
@@ -93,7 +93,7 @@ func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs
 		return
 	}
 	r.targets[key] = u.String()
-	document, err := c.Pipeline.Document(wish, o.Object, u.object, in, nil)
+	document, err := c.Pipeline.Document(desired, o.Object, u.object, in, nil)
 	if err != nil {
 		r.fail(u, err)
 		return

@@ -71,8 +71,8 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 		if len(p.Warnings) > 0 || strings.Contains(template, "if .spec.flag") {
 			return // what another upstream would be refused
 		}
-		wish := p.Desired(context.Background(), up, pipeline.Inputs{})
-		if err := wish.Objects[0].Err; err != nil {
+		desired := p.Desired(context.Background(), up, pipeline.Inputs{})
+		if err := desired.Objects[0].Err; err != nil {
 			if len(p.Refusals) == 0 {
 				t.Errorf("%s: %v", reason, err)
 			}
