@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -157,4 +158,50 @@ func TestForEach(t *testing.T) {
 	testkit.Delete(t, pools, ns, "p")
 	waitWorkers(t, ns, name)
 	waitGone(t, pools, ns, "p")
+}
+
+// With a thousand items, one more or one that is changed costs what it costs with one.
+func TestForEachMany(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	conf := strings.Replace(fill(poolConfig, ns, name), "items: self.spec.workers", "items: self.spec.workers\n      maxItems: 1000", 1)
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	var items []string
+	for i := range 1000 {
+		items = append(items, fmt.Sprintf("w%03d=v", i))
+	}
+	all := func(n int) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Find(t, pools, ns, "p")
+			status, _, message := condition(u, "Ready")
+			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+			return len(recordedObjects(u)) == n && status == "True" && observed == u.GetGeneration(), message
+		})
+		quiet(t, counter)
+	}
+	begun := time.Now()
+	testkit.Apply(t, ns, pool("p", items[:999]...))
+	all(999)
+	t.Logf("999 objects in %s: %v", time.Since(begun), counter.Snapshot())
+	if n := counter.Total(); n > 1001 {
+		t.Errorf("999 objects cost %v", counter.Snapshot())
+	}
+
+	counter.Reset()
+	testkit.Apply(t, ns, pool("p", items...))
+	all(1000)
+	if n := counter.Total(); n > 2 {
+		t.Errorf("one more costs %v", counter.Snapshot())
+	}
+
+	counter.Reset()
+	renders, reconciles := metric(t, "corollary_renders_total", name), metric(t, "corollary_reconcile_seconds", name)
+	testkit.Patch(t, configMaps, ns, "p-w500", "somebody", `{"metadata":{"labels":{"theirs":"x"}}}`)
+	quiet(t, counter)
+	if n := counter.Total(); n > 0 || metric(t, "corollary_renders_total", name) != renders {
+		t.Errorf("a foreign label costs %v, and renders", counter.Snapshot())
+	}
+	t.Logf("it took %v reconciliations", metric(t, "corollary_reconcile_seconds", name)-reconciles)
 }

@@ -1,0 +1,224 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// configMap is a ConfigMap as an item of a pool gives it, of somebody else.
+func configMap(name, value string) string {
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {value: %q}}", name, value)
+}
+
+func uidsOf(t *testing.T, ns string, names ...string) (uids []string) {
+	t.Helper()
+	for _, name := range names {
+		uids = append(uids, string(testkit.Get(t, configMaps, ns, name).GetUID()))
+	}
+	return uids
+}
+
+// Every policy is about each object by itself.
+func TestForEachPolicies(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason string
+		config       func(conf string) string
+		before       func(t *testing.T, ns string) // there is a Pool
+		then         func(t *testing.T, ns, operator string)
+	}{
+		{name: "conflict", reason: "an object of somebody else is in the way of one item: the others are created",
+			before: func(t *testing.T, ns string) { testkit.Apply(t, ns, configMap("p-a", "theirs")) },
+			then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-b=2")
+				u := waitCondition(t, pools, ns, "p", "Ready", "False")
+				if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "1 of 2 ready; not ready: p-a (") {
+					t.Errorf("%s: %s", reason, message)
+				}
+				waitRecorded(t, ns, "p", "p-b InSync")
+				testkit.Delete(t, pools, ns, "p")
+				waitGone(t, pools, ns, "p")
+				waitData(t, ns, "p-a", "value", "theirs")
+			}},
+		{name: "adopt", reason: "what nobody owns is taken over", config: withLine("adoptionPolicy: IfUnowned"),
+			before: func(t *testing.T, ns string) { testkit.Apply(t, ns, configMap("p-a", "theirs")) },
+			then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				waitCondition(t, pools, ns, "p", "Ready", "True")
+			}},
+		{name: "report", reason: "the drift of one object is reported", config: withLine("drift: {policy: Report}"),
+			then: func(t *testing.T, ns, operator string) {
+				waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
+				testkit.Patch(t, configMaps, ns, "p-a", "somebody", `{"data":{"value":"theirs"}}`)
+				waitRecorded(t, ns, "p", "p-a Drifted", "p-b InSync")
+				waitWorkers(t, ns, operator, "p-a=theirs", "p-b=2")
+			}},
+		{name: "recreate", reason: "an immutable change recreates one object", config: func(conf string) string {
+			return withLine("updatePolicy: Recreate")(strings.Replace(conf, "data: {value", "immutable: true\n      data: {value", 1))
+		}, then: func(t *testing.T, ns, operator string) {
+			waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+			kept := uidsOf(t, ns, "p-b")
+			testkit.Apply(t, ns, pool("p", "a=3", "b=2"))
+			waitWorkers(t, ns, operator, "p-a=3", "p-b=2")
+			if !slices.Equal(kept, uidsOf(t, ns, "p-b")) {
+				t.Error("an object that has not changed was recreated")
+			}
+		}},
+		{name: "create only", reason: "an object is created, and created again, and never changed", config: withLine("updatePolicy: CreateOnly"),
+			then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				testkit.Apply(t, ns, pool("p", "a=3", "b=4"))
+				testkit.Delete(t, configMaps, ns, "p-b")
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=4")
+			}},
+		{name: "orphan", reason: "the object of an item that is gone stays, without our marks",
+			config: withLine("deletionPolicy: Orphan"), then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				testkit.Apply(t, ns, pool("p", "b=2"))
+				waitWorkers(t, ns, operator, "p-b=2")
+				waitRecorded(t, ns, "p", "p-b InSync")
+				if u := waitData(t, ns, "p-a", "value", "1"); len(u.GetAnnotations()) > 0 || len(u.GetOwnerReferences()) > 0 {
+					t.Errorf("it has %v and %v", u.GetAnnotations(), u.GetOwnerReferences())
+				}
+			}},
+		{name: "namespaces", reason: "one name in two namespaces is two objects, and an object that moves is created before it is deleted",
+			config: func(conf string) string {
+				conf = strings.Replace(conf, `{{ .metadata.name }}-{{ item.name }}"`, `{{ .metadata.name }}", namespace: "{{ item.name }}"`, 1)
+				return with(conf, "targetNamespaces: {from: Any}")
+			},
+			then: func(t *testing.T, ns, operator string) {
+				first, second := testkit.Namespace(t), testkit.Namespace(t)
+				testkit.Apply(t, ns, pool("p", first+"=1", ns+"=2"))
+				waitData(t, first, "p", "value", "1")
+				waitData(t, ns, "p", "value", "2")
+				u := waitCondition(t, pools, ns, "p", "Ready", "True")
+				want := []string{first + "/p", ns + "/p"}
+				slices.Sort(want)
+				if names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names"); !slices.Equal(names, want) {
+					t.Errorf("downstreams.worker has %v, not %v", names, want)
+				}
+				testkit.Apply(t, ns, pool("p", second+"=1", ns+"=2"))
+				waitData(t, second, "p", "value", "1")
+				waitGone(t, configMaps, first, "p")
+				testkit.Delete(t, pools, ns, "p")
+				waitGone(t, configMaps, second, "p")
+				waitGone(t, configMaps, ns, "p")
+			}},
+		{name: "too many", reason: "more items than the config allows make the upstream invalid, and change nothing",
+			config: func(conf string) string {
+				return strings.Replace(conf, "items: self.spec.workers", "items: self.spec.workers\n      maxItems: 2", 1)
+			}, then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				testkit.Apply(t, ns, pool("p", "b=3", "c=3", "d=3"))
+				u := waitCondition(t, pools, ns, "p", "Valid", "False")
+				if _, _, message := condition(u, "Valid"); !strings.Contains(message, "downstream worker has 3 items, more than maxItems: 2") {
+					t.Error(message)
+				}
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				waitRecorded(t, ns, "p", "p-a Invalid", "p-b Invalid")
+			}},
+		{name: "map", reason: "of a map each item has key and value", config: func(conf string) string {
+			conf = strings.NewReplacer("item.name", "item.key", "item.?enabled", "item.?missing").Replace(conf)
+			return strings.Replace(conf, "items: self.spec.workers", "items: self.spec.map", 1)
+		}, then: func(t *testing.T, ns, operator string) {
+			testkit.Apply(t, ns, object("Pool", "p", "{map: {z: u, x: v}}"))
+			waitWorkers(t, ns, operator, "p-x=v", "p-z=u")
+		}},
+		{name: "stripped", reason: "marks that somebody removes are put back, or the object is found by its uid",
+			then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
+				testkit.Patch(t, configMaps, ns, "p-a", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"%s.example.com/managed":null}}}`, operator))
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				testkit.Patch(t, configMaps, ns, "p-b", "somebody", `{"metadata":{"annotations":null,"ownerReferences":null}}`)
+				testkit.Apply(t, ns, pool("p", "a=1"))
+				waitGone(t, configMaps, ns, "p-b")
+			}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			if row.before != nil {
+				row.before(t, ns)
+			}
+			testkit.Apply(t, ns, pool("p", "a=1", "b=2"))
+			conf := fill(poolConfig, ns, name)
+			if row.config != nil {
+				conf = row.config(conf)
+			}
+			start(t, testkit.Config(), conf).ready()
+			row.then(t, ns, name)
+		})
+	}
+}
+
+// withLine adds a line to the downstream.
+func withLine(line string) func(string) string {
+	return func(conf string) string { return with(conf, line) }
+}
+
+// A restart costs no request, a change of the conventions keeps every object, and a config that asks for fewer items waits.
+func TestForEachRestarts(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	cfg := counter.Wrap(testkit.Config())
+	conf := fill(poolConfig, ns, name)
+	var items, want []string
+	for i := range 20 {
+		items, want = append(items, fmt.Sprintf("w%02d=v", i)), append(want, fmt.Sprintf("p-w%02d=v", i))
+	}
+	names := make([]string, len(want))
+	for i, w := range want {
+		names[i] = strings.TrimSuffix(w, "=v")
+	}
+	r := start(t, cfg, conf).ready()
+	testkit.Apply(t, ns, pool("p", items...))
+	waitWorkers(t, ns, name, want...)
+	waitCondition(t, pools, ns, "p", "Ready", "True")
+	quiet(t, counter)
+	uids := uidsOf(t, ns, names...)
+
+	counter.Reset()
+	r.halt()
+	r = start(t, cfg, conf).ready()
+	quiet(t, counter)
+	if n := counter.Total(); n > 0 {
+		t.Errorf("a restart costs %v", counter.Snapshot())
+	}
+
+	r.halt()
+	changed := base(name)
+	changed.hash, changed.previous = "{annotation: "+name+".example.com/new-hash}", "hash: "+base(name).hash
+	r = start(t, cfg, changed.in(conf, name)).ready()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		for _, u := range testkit.List(t, configMaps, ns, selector(name)) {
+			if a := u.GetAnnotations(); a[name+".example.com/new-hash"] == "" || a[name+".example.com/hash"] != "" {
+				return false, fmt.Sprintf("%s has %v", u.GetName(), a)
+			}
+		}
+		return true, ""
+	})
+	if !slices.Equal(uids, uidsOf(t, ns, names...)) {
+		t.Error("objects were recreated")
+	}
+	waitCondition(t, pools, ns, "p", "Ready", "True")
+	quiet(t, counter)
+
+	r.halt()
+	fewer := strings.Replace(changed.in(conf, name), "items: self.spec.workers", "items: self.spec.workers.filter(w, w.name < 'w05')", 1)
+	start(t, cfg, fewer)
+	waitState(t, name, "GuardWaiting")
+	if n := metric(t, "corollary_guard_deletions", name); n != 15 {
+		t.Errorf("%v deletions are counted", n)
+	}
+	waitWorkers(t, ns, name, want...)
+}
