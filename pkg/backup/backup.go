@@ -80,6 +80,9 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 	uids := map[types.UID]bool{}
 	for i := range b.Kinds {
 		k, err := b.kind(ctx, w, &b.Kinds[i], uids)
+		if apierrors.IsForbidden(err) {
+			err = errors.Join(err, rightsError(ctx, b.Client, b.rights()))
+		}
 		if err != nil {
 			return nil, false, fmt.Errorf("listing %s: %w", k.Name(), err)
 		}
@@ -128,17 +131,21 @@ func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[typ
 	}
 }
 
+// listed are the namespaces that are listed; "" is all at once.
+func (s *Selection) listed() []string {
+	if len(s.Namespaces) == 0 || !s.Namespaced {
+		return []string{""}
+	}
+	return slices.Sorted(slices.Values(s.Namespaces))
+}
+
 // list lists the kind's namespaces one after the other, all at the resourceVersion of the first page.
 func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uids map[types.UID]bool) error {
-	where := slices.Sorted(slices.Values(s.Namespaces))
-	if len(where) == 0 || !s.Namespaced {
-		where = []string{""}
-	}
 	selector := ""
 	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {
 		selector = s.Choices[0].Selector.String()
 	}
-	for _, namespace := range where {
+	for _, namespace := range s.listed() {
 		options := metav1.ListOptions{Limit: pageSize, LabelSelector: selector}
 		if k.ResourceVersion != "" {
 			options.ResourceVersion, options.ResourceVersionMatch = k.ResourceVersion, metav1.ResourceVersionMatchExact

@@ -57,6 +57,8 @@ type Plan struct {
 	Differences []Problem
 	Refused     []Problem
 	Notes       []string
+	// Rights are those that the user lacks for what is to be written.
+	Rights RightsError
 }
 
 // KindPlan counts the objects of a kind.
@@ -104,7 +106,11 @@ func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
 	if err := p.rounds(ctx); err != nil {
 		return nil, err
 	}
-	return plan, nil
+	err := rightsError(ctx, r.Client, r.rights(plan))
+	if errors.As(err, &plan.Rights) {
+		return plan, nil
+	}
+	return plan, err
 }
 
 // target holds a kind of the archive to what the API server serves.
@@ -222,6 +228,9 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 	result := &Result{}
 	if r.OnConflict == Fail && plan.Different() > 0 {
 		return result, ErrConflict
+	}
+	if len(plan.Rights) > 0 {
+		return result, plan.Rights
 	}
 	for _, t := range r.kinds {
 		if err := r.install(ctx, t); err != nil {

@@ -52,7 +52,8 @@ unpaused at the end. Where a config has no such annotation, stop the operator an
 
 The rights to get, list, create, update and patch the kinds, to patch their status, and
 to get owners, namespaces and customresourcedefinitions are needed, and to create the
-latter two where they are missing.`,
+latter two where they are missing. If a right is missing, it is named and nothing is
+written.`,
 		Example: `  # What there is to do
   corollary restore app.tar.zst --dry-run
 
@@ -231,12 +232,16 @@ func (o *restoreOptions) printPlan(plan *backup.Plan) {
 	for _, p := range plan.Refused {
 		fmt.Fprintln(out, "  cannot be restored: "+p.String())
 	}
+	for _, right := range plan.Rights {
+		fmt.Fprintln(out, "  missing right: "+right)
+	}
 	writeNotes(o.streams, plan.Notes)
 }
 
 // report prints what was done. Whatever is not in the cluster as it is in the backup is an error.
 func (o *restoreOptions) report(result *backup.Result, err error) error {
-	if errors.Is(err, backup.ErrConflict) {
+	var rights backup.RightsError
+	if errors.Is(err, backup.ErrConflict) || errors.As(err, &rights) {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
 	fmt.Fprintf(o.streams.Out, "%d created, %d replaced, %d finished\n", result.Created, result.Replaced, result.Finished)
