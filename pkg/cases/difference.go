@@ -98,6 +98,19 @@ func setIn(m map[string]any, key string, value any) {
 // documents are two parts of a tree that each hold a document, or some fields of it, without values.
 func (w treeWriter) documents(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
 	a, b = maps.Clone(a), maps.Clone(b)
+	was, _ := a["objects"].(map[string]any)
+	is, _ := b["objects"].(map[string]any)
+	if was, is = maps.Clone(was), maps.Clone(is); len(was)+len(is) > 0 {
+		for name := range both(was, is) {
+			x, _ := was[name].(map[string]any)
+			y, _ := is[name].(map[string]any)
+			x, y = w.documents(words, x, y)
+			setIn(was, name, x)
+			setIn(is, name, y)
+		}
+		setIn(a, "objects", was)
+		setIn(b, "objects", is)
+	}
 	for _, key := range []string{"document", "fields"} {
 		was, is := words.Pair(a[key], b[key])
 		setIn(a, key, was)

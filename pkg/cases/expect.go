@@ -93,6 +93,10 @@ func narrowDownstream(want, have map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, wanted := range want {
 		fields, _ := wanted.(map[string]any)
+		if key == "objects" {
+			put(out, key, narrowMap("downstreams", fields, have[key]), have[key] != nil)
+			continue
+		}
 		if key != "fields" {
 			value, there := have[key]
 			put(out, key, value, there || wanted == nil)

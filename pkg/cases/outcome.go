@@ -52,7 +52,7 @@ func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
 	if in.Desired != nil {
 		o.desired = in.Desired
 	}
-	if o.decided == nil {
+	if len(o.decided) != len(d.Outcomes) {
 		o.decided = make([]pipeline.Outcome, len(d.Outcomes))
 	}
 	for i, out := range d.Outcomes {
@@ -121,7 +121,17 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 		if !changes(decided) {
 			document = nil
 		}
-		downstreams[o.pipeline.Downstreams[decided.Downstream].Name] = outcomeTree(decided, document)
+		d := o.pipeline.Downstreams[decided.Downstream]
+		if !d.Several() || decided.Target.Name == "" {
+			downstreams[d.Name] = outcomeTree(decided, document)
+			continue
+		}
+		all, ok := downstreams[d.Name].(map[string]any)
+		if !ok || all["objects"] == nil {
+			all = map[string]any{"objects": map[string]any{}}
+			downstreams[d.Name] = all
+		}
+		all["objects"].(map[string]any)[d.NameOf(decided.Target)] = outcomeTree(decided, document)
 	}
 	put(out, "downstreams", downstreams, upstream.GetDeletionTimestamp() == nil)
 	out["leftovers"] = o.leftoversTree()

@@ -42,7 +42,7 @@ func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 	if err != nil {
 		return err
 	}
-	if have := w.recordedUID(made.Name); have != "" && have != u.GetUID() {
+	if have := w.recordedUID(*made); have != "" && have != u.GetUID() {
 		u.SetUID(have)
 		if u, err = w.cluster.Put(u); err != nil {
 			return err
@@ -70,8 +70,11 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 	if i < 0 {
 		return nil, nil, fmt.Errorf("applied is %q: %s", e.applied, w.downstreamNames(e.applied))
 	}
-	desired, made, err := w.reconciler.CreateDownstream(ctx, then, i)
-	object := &desired.Objects[desired.First(i)]
+	desired, k, made, err := w.reconciler.CreateDownstream(ctx, then, i, e.objectName)
+	if err == nil && k < 0 {
+		return nil, nil, fmt.Errorf("%s has no object of the name %q at that time: set objectName", e.applied, e.objectName)
+	}
+	object := &desired.Objects[max(k, 0)]
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("applying %s: %w", e.applied, err)
@@ -127,10 +130,10 @@ func (w *caseRun) downstreamNames(word string) string {
 	return validNames(names)
 }
 
-// recordedUID is the uid that the upstream's status records for a downstream, or for deletion.before.
-func (w *caseRun) recordedUID(name string) types.UID {
+// recordedUID is the uid that the upstream's status records for an object of a downstream, or for deletion.before.
+func (w *caseRun) recordedUID(made status.Recorded) types.UID {
 	list, _ := w.records()
-	if i := slices.IndexFunc(list, func(have status.Recorded) bool { return have.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }); i >= 0 {
 		return list[i].UID
 	}
 	return ""
@@ -146,7 +149,7 @@ func (w *caseRun) records() ([]status.Recorded, fieldpath.Path) {
 // record adds what the upstream's status would record of an object, unless the case's own status records something.
 func (w *caseRun) record(made status.Recorded) error {
 	list, path := w.records()
-	if len(path) == 0 || made.Name == "" || slices.ContainsFunc(list, func(have status.Recorded) bool { return have.Name == made.Name }) {
+	if len(path) == 0 || made.Name == "" || slices.ContainsFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }) {
 		return nil
 	}
 	return fieldpath.Set(w.upstream.Object, path, status.RecordedList(append(list, made)))

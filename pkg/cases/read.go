@@ -43,6 +43,8 @@ type liveEntry struct {
 	object map[string]any
 	// applied names a downstream: the object is the result of our last apply of it.
 	applied string
+	// objectName tells which object of a downstream with forEach it is.
+	objectName string
 	// upstream is what differed in the upstream at that time: a merge patch.
 	upstream map[string]any
 	// changes is what others have written since: a merge patch, status included. by is their field manager.
@@ -56,9 +58,9 @@ type liveEntry struct {
 var (
 	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels",
 		"now", "expect"}
-	liveKeys       = []string{"object", "applied", "upstream", "changes", "by", "immutable"}
+	liveKeys       = []string{"object", "applied", "objectName", "upstream", "changes", "by", "immutable"}
 	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
-	downstreamKeys = []string{"state", "message", "document", "fields"}
+	downstreamKeys = []string{"objects", "state", "message", "document", "fields"}
 	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
 	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
 )

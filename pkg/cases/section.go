@@ -192,7 +192,7 @@ func (s section) sections(key string) []section {
 
 func (s section) liveEntry() liveEntry {
 	s.known(liveKeys)
-	e := liveEntry{line: s.node.Line, object: s.object("object"), applied: s.text("applied"), upstream: s.object("upstream"),
+	e := liveEntry{line: s.node.Line, object: s.object("object"), applied: s.text("applied"), objectName: s.text("objectName"), upstream: s.object("upstream"),
 		changes: s.object("changes"), by: s.text("by"), immutable: s.truth("immutable")}
 	switch {
 	case (e.object == nil) == (e.applied == ""):
@@ -231,6 +231,11 @@ func (s section) expectation() {
 // outcome checks what is expected of one object that is made.
 func (s section) outcome() {
 	s.known(downstreamKeys)
+	objects := s.section("objects")
+	for _, name := range slices.Sorted(maps.Keys(s.object("objects"))) {
+		objects.object(name)
+		objects.section(name).outcome()
+	}
 	s.text("state")
 	s.text("message")
 	s.object("document")

@@ -28,7 +28,7 @@ func (w treeWriter) order(path []string) ([]string, bool) {
 		return expectKeys, true
 	case len(path) == 2 && path[1] == "downstreams":
 		return w.downstreams, true
-	case len(path) == 3 && path[1] == "downstreams", len(path) == 2 && path[1] == "before":
+	case (len(path) == 3 || len(path) == 5) && path[1] == "downstreams", len(path) == 2 && path[1] == "before":
 		return downstreamKeys, true
 	}
 	return nil, false

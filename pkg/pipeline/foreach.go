@@ -192,16 +192,24 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 	return recorded
 }
 
-// keyOf tells the items of status.downstreams apart.
-func (p *Pipeline) keyOf(r status.Recorded) string {
+// KeyOf tells the items of status.downstreams apart.
+func (p *Pipeline) KeyOf(r status.Recorded) string {
 	if i := p.indexOf(r.Name); i >= 0 && p.Downstreams[i].Several() {
 		return r.Name + " " + Ref{Namespace: r.Namespace, Name: r.ObjectName}.String()
 	}
 	return r.Name
 }
 
-// liveByName is what expressions read as downstreams: the live object of each, or a map of them by name. Those that may stand in other
-// namespaces than the upstream's are named NAMESPACE/NAME.
+// NameOf tells the objects of a downstream with several apart: by name, or NAMESPACE/NAME if they may stand in other namespaces than the
+// upstream's.
+func (d *Downstream) NameOf(at Ref) string {
+	if d.Config.TargetNamespaces.From == config.NamespacesSame {
+		return at.Name
+	}
+	return at.String()
+}
+
+// liveByName is what expressions read as downstreams: the live object of each, or a map of them by NameOf.
 func (p *Pipeline) liveByName(results []Result) map[string]any {
 	out := make(map[string]any, len(p.Downstreams))
 	for _, d := range p.Downstreams {
@@ -213,10 +221,8 @@ func (p *Pipeline) liveByName(results []Result) map[string]any {
 		case r.Live == nil || r.Live.Kept == nil:
 		case !d.Several():
 			out[d.Name] = r.Live.Kept
-		case d.Config.TargetNamespaces.From == config.NamespacesSame:
-			out[d.Name].(map[string]any)[r.Live.Name] = r.Live.Kept
 		default:
-			out[d.Name].(map[string]any)[refOf(r.Live).String()] = r.Live.Kept
+			out[d.Name].(map[string]any)[d.NameOf(refOf(r.Live))] = r.Live.Kept
 		}
 	}
 	return out

@@ -59,7 +59,7 @@ func (p *Pipeline) refusedItems(report Report, upstream *unstructured.Unstructur
 func (p *Pipeline) itemsIn(upstream map[string]any) (names []string) {
 	list, _ := fieldpath.Get(upstream, p.downstreamsPath)
 	for _, r := range status.RecordedFrom(list) {
-		names = append(names, p.keyOf(r))
+		names = append(names, p.KeyOf(r))
 	}
 	return names
 }
@@ -88,8 +88,8 @@ func (p *Pipeline) refuseItems(d *draft, next *RefusedFields, named map[string]r
 		}
 	}
 	for _, r := range d.recorded {
-		if _, known := next.items[p.keyOf(r)]; all && !known && p.downstreamsPath != nil {
-			next.items[p.keyOf(r)], news = refusedItem{refusal: refusal{why: reason}}, true
+		if _, known := next.items[p.KeyOf(r)]; all && !known && p.downstreamsPath != nil {
+			next.items[p.KeyOf(r)], news = refusedItem{refusal: refusal{why: reason}}, true
 		}
 	}
 	return news
@@ -97,7 +97,7 @@ func (p *Pipeline) refuseItems(d *draft, next *RefusedFields, named map[string]r
 
 // refusedItemOf is the digest of what may be wrong with an item.
 func (p *Pipeline) refusedItemOf(d *draft, upstream *unstructured.Unstructured, name string, alone bool) drift.Sum {
-	i := slices.IndexFunc(d.recorded, func(r status.Recorded) bool { return p.keyOf(r) == name })
+	i := slices.IndexFunc(d.recorded, func(r status.Recorded) bool { return p.KeyOf(r) == name })
 	switch {
 	case i < 0:
 		return drift.Sum{}
@@ -116,12 +116,12 @@ func (p *Pipeline) withoutRefusedItems(recorded []status.Recorded, upstream *uns
 	standing := status.RecordedFrom(list)
 	var kept []status.Recorded
 	for _, r := range recorded {
-		item, is := refused.items[p.keyOf(r)]
+		item, is := refused.items[p.KeyOf(r)]
 		if !is {
 			kept = append(kept, r)
 			continue
 		}
-		if i := slices.IndexFunc(standing, func(s status.Recorded) bool { return p.keyOf(s) == p.keyOf(r) }); i >= 0 && !item.out {
+		if i := slices.IndexFunc(standing, func(s status.Recorded) bool { return p.KeyOf(s) == p.KeyOf(r) }); i >= 0 && !item.out {
 			kept = append(kept, standing[i])
 		}
 	}

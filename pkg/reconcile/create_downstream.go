@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,24 +11,28 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// CreateDownstream creates downstream i of an upstream and remembers that it did: so a test case begins. It returns the desired
-// state, which says why nothing was created, and what the upstream's status would record of the object; nil for nothing.
-func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int) (*pipeline.Desired, *status.Recorded, error) {
+// CreateDownstream creates an object of downstream i of an upstream and remembers that it did: so a test case begins. With forEach, name is
+// the object's. It returns the desired state, which says why nothing was created, the index of the object in it, or -1, and what the
+// upstream's status would record of the object; nil for nothing.
+func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unstructured, i int, name string) (*pipeline.Desired, int, *status.Recorded, error) {
 	l := r.newReconciliation(pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.DeepCopy())
 	defer l.releaseSlot()
 	l.selected = true
 	l.updateDesired(ctx)
 	w := l.record.desired
-	k := w.First(i)
-	if len(w.Invalid) > 0 || w.Objects[k].Err != nil || !w.Objects[k].Wanted {
-		return w, nil, nil
+	k, d := w.First(i), r.Pipeline.Downstreams[i]
+	if d.Several() {
+		k = slices.IndexFunc(w.Objects, func(o pipeline.DesiredObject) bool { return o.Downstream == i && d.NameOf(o.Target) == name })
+	}
+	if k < 0 || len(w.Invalid) > 0 || w.Objects[k].Err != nil || !w.Objects[k].Wanted {
+		return w, k, nil, nil
 	}
 	o := pipeline.Outcome{Downstream: i, Object: k, State: pipeline.StateCreate, Action: pipeline.ActionCreate, Target: w.Objects[k].Target}
 	if err := l.create(ctx, o, pipeline.Input{Desired: w}); err != nil {
-		return w, nil, err
+		return w, k, nil, err
 	}
-	d := l.Pipeline.Decide(l.gather(ctx))
-	results := l.results(d)
-	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, d.Leftovers, metav1.NewTime(l.now)).Status
-	return w, l.recordedAs(l.recorded(), k), nil
+	decision := l.Pipeline.Decide(l.gather(ctx))
+	results := l.results(decision)
+	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, decision.Leftovers, metav1.NewTime(l.now)).Status
+	return w, k, l.recordedAs(l.recorded(), k), nil
 }
