@@ -179,7 +179,8 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 		for _, e := range found {
 			errs = append(errs, e)
 		}
-		served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd})
+		served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd,
+			Migrate: f.Migrate == config.MigrateAuto})
 	}
 	return served, errors.Join(errs...)
 }

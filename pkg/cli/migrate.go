@@ -18,6 +18,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
 
+// defaultMigrationRate is how many objects are rewritten each second.
+const defaultMigrationRate = 100
+
 type migrateOptions struct {
 	streams    IO
 	connection connection
@@ -95,7 +98,7 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 		"Field manager of the requests; it comes to own nothing but what is filled in",
 	)
 	flags.StringVar(&o.backup, "backup", "", "First write all objects to this directory or FILE.tar.zst")
-	flags.Float32Var(&o.rate, "rate", 100, "How many objects are rewritten each second at most; 0 is no limit")
+	flags.Float32Var(&o.rate, "rate", defaultMigrationRate, "How many objects are rewritten each second at most; 0 is no limit")
 	flags.BoolVar(&o.unproven, "unproven", false, "Begin though the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
 	o.connection.bind(cmd, "")
@@ -212,7 +215,7 @@ func lossless(
 		return errs
 	}
 	for _, before := range p.Before {
-		if !slices.Contains(append(c.converter.Versions(), conversions[i].Hub), before) {
+		if !c.converter.Has(before) {
 			return conversions[i].Errorf("spokes", "add it", "objects may be stored as %s, which it does not convert", before)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -13,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/migrate"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
@@ -92,7 +95,14 @@ func (o *runOptions) serveConversions(
 	if o.reload > 0 {
 		interval = min(interval, o.reload)
 	}
+	auto := &migrate.Auto{
+		Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"),
+		Recorder: func(manager string) events.EventRecorder { return mgr.GetEventRecorder(manager) },
+	}
 	publisher := &webhook.Publisher{
+		Migrate: func(ctx context.Context, s webhook.Served) error {
+			return auto.Consider(ctx, s.CRD, s.FieldManager, s.Converter.Has)
+		},
 		Interval: interval,
 		Find:     source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log},

@@ -105,7 +105,7 @@ func readConversion(f *File) (*ConversionFile, Errors) {
 	var read ConversionDocument
 	v := &validator{File: f, errs: f.decode(&read)}
 	c := &ConversionFile{
-		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve}, Name: read.Metadata.Name,
+		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve, Migrate: read.Migrate}, Name: read.Metadata.Name,
 		FieldManager: read.FieldManager, For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
 	v.required("metadata.name", c.Name, "name the conversion")

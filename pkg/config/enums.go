@@ -38,6 +38,9 @@ type Propagation string
 // MissingPolicy says what an input that does not exist does.
 type MissingPolicy string
 
+// MigratePolicy says who migrates stored objects.
+type MigratePolicy string
+
 // BeforePolicy says what becomes of a deletion whose deletion.before has not done its work.
 type BeforePolicy string
 
@@ -110,6 +113,11 @@ const (
 	// MissingAllow makes it null.
 	MissingAllow MissingPolicy = "Allow"
 
+	// MigrateManual leaves stored objects to corollary migrate.
+	MigrateManual MigratePolicy = "Manual"
+	// MigrateAuto rewrites them.
+	MigrateAuto MigratePolicy = "Auto"
+
 	// BeforeHold keeps the upstream and its downstreams until a person acts.
 	BeforeHold BeforePolicy = "Hold"
 	// BeforeProceed goes on with the deletion.
@@ -129,6 +137,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[HashAlgorithm]():      names(SHA256, SHA1, MD5),
 	reflect.TypeFor[Propagation]():        names(PropagationBackground, PropagationForeground),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
+	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
 }
 

@@ -9,6 +9,9 @@ type Conversion struct {
 	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
+	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
+	// before, or stops serving one, the leader rewrites the stored objects.
+	Migrate MigratePolicy `json:"migrate,omitempty"`
 }
 
 // ConversionDocument is a file of kind Conversion: for a kind that no operator of these configs watches.
@@ -29,6 +32,9 @@ type ConversionDocument struct {
 	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
+	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
+	// before, or stops serving one, the leader rewrites the stored objects.
+	Migrate MigratePolicy `json:"migrate,omitempty"`
 }
 
 // ConvertedKind is a custom kind in all its versions.

@@ -49,7 +49,7 @@ type CertifiedLoss struct {
 // Certify states what was proven.
 func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) *Certificate {
 	made := &Certificate{
-		APIVersion: config.APIVersion, Kind: config.CertificateKind, Of: c.kind.String(), Rules: digest(conf), Schemas: c.digests(), Seed: seed,
+		APIVersion: config.APIVersion, Kind: config.CertificateKind, Of: c.kind.String(), Rules: rulesDigest(conf), Schemas: c.digests(), Seed: seed,
 	}
 	for _, pair := range proof.Pairs {
 		made.Pairs = append(made.Pairs, CertifiedPair{
@@ -82,7 +82,7 @@ func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) e
 	if certificate.Of != c.kind.String() {
 		return fmt.Errorf("the certificate is about %s, not about %s", certificate.Of, c.kind)
 	}
-	if certificate.Rules != digest(conf) {
+	if certificate.Rules != rulesDigest(conf) {
 		return errors.New("the conversion has changed since it was proven")
 	}
 	now := c.digests()
@@ -92,6 +92,13 @@ func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) e
 		}
 	}
 	return nil
+}
+
+// rulesDigest is over what decides how objects are converted.
+func rulesDigest(conf *config.Conversion) string {
+	rules := *conf
+	rules.Migrate = ""
+	return digest(&rules)
 }
 
 func schemaDigest(v *kinds.Version) string { return digest(v.Structural.ToKubeOpenAPI()) }

@@ -21,6 +21,7 @@ var (
 	configMaps      = schema.GroupResource{Resource: "configmaps"}
 	serviceAccounts = schema.GroupResource{Resource: "serviceaccounts"}
 	definitions     = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	storedVersions  = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions/status"}
 )
 
 // everywhere is the place of what is not limited to namespaces.
@@ -45,13 +46,23 @@ func (d *derivation) election() {
 
 // conversions is what the webhook takes: its certificate, and to put itself into the definitions.
 func (d *derivation) conversions() error {
-	var names []string
+	var names, migrated []string
 	for _, c := range d.Conversions {
 		k, err := d.kind(schema.GroupVersion{Group: c.For.Group, Version: c.Hub}.String(), c.For.Kind)
 		if err != nil {
 			return fmt.Errorf("deriving the rights of conversion %s: %w", c.Name, err)
 		}
-		names = append(names, k.GVR.GroupResource().String())
+		gr := k.GVR.GroupResource()
+		if names = append(names, gr.String()); c.Migrate == config.MigrateAuto {
+			const why = "to migrate stored objects"
+			migrated = append(migrated, gr.String())
+			d.allow(d.Process, "", everywhere, of(gr, why), "list", "get", "patch")
+			d.allow(d.Process, "", everywhere, of(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/status"}, why), "patch")
+		}
+	}
+	if len(migrated) > 0 {
+		d.allow(d.Process, "", everywhere, of(storedVersions, "to name the stored version", migrated...), "patch")
+		d.allow(d.Process, "", []string{metav1.NamespaceDefault}, of(events, "events about migrations"), "create", "patch")
 	}
 	if len(names) == 0 {
 		return nil

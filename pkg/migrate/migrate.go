@@ -48,6 +48,10 @@ type Migration struct {
 	Fill []string
 	// Rate is how many objects are rewritten each second at most; 0: as many as the API server takes.
 	Rate float32
+	// OnlyNeeded leaves out objects of which neither the stored version nor the managers are to be changed.
+	OnlyNeeded bool
+	// Leads tells whether the process may write still; nil: always.
+	Leads func() bool
 	// Progress is called after each object; nil for nobody.
 	Progress func(Progress)
 }
@@ -94,6 +98,9 @@ type Result struct {
 
 // ErrChanged ends a migration: the definition is another one than the one that it began with.
 var ErrChanged = errors.New("the CustomResourceDefinition was changed during the migration: run it again")
+
+// ErrNotLeading ends a migration: the process may not write any more.
+var ErrNotLeading = errors.New("another process leads now, and migrates")
 
 // Plan reads what there is to do. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
@@ -174,8 +181,14 @@ func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	}
 	looked := time.Time{}
 	err := m.each(ctx, p, func(u *unstructured.Unstructured, left int64) error {
+		if m.OnlyNeeded && len(p.Before) == 0 && !namesLeaving(u, p) {
+			return nil
+		}
 		if err := limiter.Wait(ctx); err != nil {
 			return err
+		}
+		if m.Leads != nil && !m.Leads() {
+			return ErrNotLeading
 		}
 		if time.Since(looked) >= lookInterval { // what a changed schema does not declare would be lost by each further write
 			if err := m.unchanged(ctx, p); err != nil {
@@ -266,8 +279,15 @@ func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstruc
 	}
 }
 
-// rewrite applies nothing but the object's identity: the API server stores what it has, in the stored version.
+// rewrite applies nothing but the object's identity: the API server stores what it has, in the stored version. An apply by a manager that
+// has applied fields would remove them.
 func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstructured) error {
+	if slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == m.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	}) {
+		return fmt.Errorf("field manager %s has applied fields of it, which the migration would remove: choose a field manager of its own",
+			m.FieldManager)
+	}
 	empty := &unstructured.Unstructured{}
 	empty.SetGroupVersionKind(u.GroupVersionKind())
 	empty.SetName(u.GetName())
@@ -314,18 +334,26 @@ func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Un
 	}
 }
 
+// namesLeaving reports whether managedFields name a version that leaves.
+func namesLeaving(u *unstructured.Unstructured, p *Plan) bool {
+	return slices.ContainsFunc(u.GetManagedFields(), p.isLeaving)
+}
+
+func (p *Plan) isLeaving(m metav1.ManagedFieldsEntry) bool {
+	gv, err := schema.ParseGroupVersion(m.APIVersion)
+	return err == nil && gv.Group == p.resource.Group && slices.Contains(p.leaving, gv.Version)
+}
+
 // managersPatch is nil where nothing is to be fixed.
 func managersPatch(u *unstructured.Unstructured, p *Plan) ([]byte, error) {
-	managers := u.GetManagedFields()
-	changed := false
-	for i := range managers {
-		gv, err := schema.ParseGroupVersion(managers[i].APIVersion)
-		if err == nil && gv.Group == p.resource.Group && slices.Contains(p.leaving, gv.Version) {
-			managers[i].APIVersion, changed = p.resource.GroupVersion().String(), true
-		}
-	}
-	if !changed {
+	if !namesLeaving(u, p) {
 		return nil, nil
+	}
+	managers := u.GetManagedFields()
+	for i := range managers {
+		if p.isLeaving(managers[i]) {
+			managers[i].APIVersion = p.resource.GroupVersion().String()
+		}
 	}
 	return json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": u.GetUID()},

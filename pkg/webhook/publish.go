@@ -30,6 +30,8 @@ type Served struct {
 	Converter *convert.Converter
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
+	// Migrate: stored objects are migrated by this process.
+	Migrate bool
 	CRD          *apiextensionsv1.CustomResourceDefinition
 }
 
@@ -56,6 +58,8 @@ type Publisher struct {
 	Certificates *Certificates
 	// Leads tells whether this process may write.
 	Leads func() bool
+	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is published.
+	Migrate func(context.Context, Served) error
 	// Interval is how often everything is looked at.
 	Interval time.Duration
 	Log      logr.Logger
@@ -127,7 +131,9 @@ func (p *Publisher) tick(ctx context.Context) error {
 		}
 		err := p.publish(ctx, s, leads)
 		published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
-		errs = append(errs, err)
+		if errs = append(errs, err); err == nil && s.Migrate && s.Converter != nil {
+			errs = append(errs, p.Migrate(ctx, s))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -23,6 +23,19 @@ each other. They are gathered in a map of roles, one for each operator, place an
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "verbs" (list "create")) $own) -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list (printf "%s-webhook" (include "corollary.fullname" $))) "verbs" (list "get" "update")) $own) -}}
 {{- end -}}
+{{- range .Values.conversion.migrate -}}
+  {{- if not (has . $.Values.conversion.crds) -}}
+    {{- fail (printf "conversion.migrate has %s, which is not in conversion.crds: add it there" .) -}}
+  {{- end -}}
+  {{- $crd := splitn "." 2 . -}}
+  {{- $objects := merge (dict "group" $crd._1 "places" (list "")) $own -}}
+  {{- include "corollary.rights.allow" (merge (dict "resource" $crd._0 "verbs" (list "list" "get" "patch")) $objects) -}}
+  {{- include "corollary.rights.allow" (merge (dict "resource" (printf "%s/status" $crd._0) "verbs" (list "patch")) $objects) -}}
+{{- end -}}
+{{- with .Values.conversion.migrate -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "apiextensions.k8s.io" "resource" "customresourcedefinitions/status" "names" . "verbs" (list "patch") "places" (list "")) $own) -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create" "patch") "places" (list "default")) $own) -}}
+{{- end -}}
 {{- range $name, $operator := include "corollary.operators" . | fromJson -}}
   {{- $context := dict "root" $ "roles" $roles "process" $process "to" $process "name" $name "config" $operator -}}
   {{- with $operator.serviceAccount -}}

@@ -1,0 +1,175 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/events"
+)
+
+const (
+	// minRetry and maxRetry bound the delay after an attempt in which something was refused.
+	minRetry, maxRetry = time.Minute, time.Hour
+	// refusalsShown is how many refused objects an event names.
+	refusalsShown = 3
+)
+
+// Auto migrates kinds whose definition stores another version than before, or does not serve one any more: each in the background, and
+// only in the process that leads. Attempts that fail are repeated with growing delay.
+type Auto struct {
+	Client dynamic.Interface
+	// Rate is how many objects of a kind are rewritten each second at most.
+	Rate float32
+	// Leads tells whether this process may write.
+	Leads func() bool
+	// Recorder makes what records events about definitions, under a field manager.
+	Recorder func(fieldManager string) events.EventRecorder
+	Log      logr.Logger
+
+	mu       sync.Mutex
+	attempts map[string]*attempt
+	done     sync.WaitGroup
+}
+
+// attempt is the last one for a definition.
+type attempt struct {
+	generation    int64
+	running, over bool // over: nothing is left to do
+	next          time.Time
+	delay         time.Duration
+}
+
+// Consider begins a migration if the definition needs one and its turn has come. converts tells whether a version can be converted by what is
+// proven. It returns what keeps a migration from beginning.
+func (a *Auto) Consider(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, fieldManager string, converts func(version string) bool) error {
+	before := storedBefore(crd)
+	pending.WithLabelValues(crd.Name).Set(map[bool]float64{true: 1}[len(before) > 0])
+	unserved := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Served })
+	if !a.Leads() || len(before) == 0 && !unserved {
+		return nil
+	}
+	for _, version := range before {
+		if !converts(version) {
+			return fmt.Errorf("CustomResourceDefinition %s: objects may be stored as %s, which the conversion does not have: they are not migrated",
+				crd.Name, version)
+		}
+	}
+	if !a.begin(crd) {
+		return nil
+	}
+	m := &Migration{
+		Client: a.Client, CRD: crd.Name, FieldManager: fieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads,
+		Progress: func(p Progress) { left.WithLabelValues(crd.Name).Set(float64(p.Left)) },
+	}
+	a.done.Go(func() { a.finish(m, crd, a.migrate(ctx, m, crd)) })
+	return nil
+}
+
+// Wait waits until no migration runs.
+func (a *Auto) Wait() { a.done.Wait() }
+
+// storedBefore are the versions in which objects may be stored, without the one that is stored now.
+func storedBefore(crd *apiextensionsv1.CustomResourceDefinition) (versions []string) {
+	for _, v := range crd.Status.StoredVersions {
+		stored := func(s apiextensionsv1.CustomResourceDefinitionVersion) bool { return s.Name == v && s.Storage }
+		if !slices.ContainsFunc(crd.Spec.Versions, stored) {
+			versions = append(versions, v)
+		}
+	}
+	return versions
+}
+
+// begin reports whether a migration of the definition begins now.
+func (a *Auto) begin(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.attempts[crd.Name]
+	if t == nil {
+		t = &attempt{}
+		if a.attempts == nil {
+			a.attempts = map[string]*attempt{}
+		}
+		a.attempts[crd.Name] = t
+	}
+	same := t.generation == crd.Generation
+	if t.running || same && (t.over && len(storedBefore(crd)) == 0 || time.Now().Before(t.next)) {
+		return false
+	}
+	if !same {
+		*t = attempt{generation: crd.Generation}
+	}
+	t.running = true
+	return true
+}
+
+func (a *Auto) migrate(ctx context.Context, m *Migration, crd *apiextensionsv1.CustomResourceDefinition) error {
+	p, err := m.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	a.Log.Info("stored objects are migrated", "crd", m.CRD, "objects", p.Objects, "stored", p.Stored, "before", p.Before)
+	r, err := m.Run(ctx, p)
+	if r != nil {
+		migrated.WithLabelValues(m.CRD, "Rewritten").Add(float64(r.Rewritten))
+		migrated.WithLabelValues(m.CRD, "Refused").Add(float64(r.Refused))
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(r.Refusals) > 0:
+		return refusedError(r.Refusals)
+	}
+	if r.Rewritten > 0 || len(p.Before) > 0 {
+		a.Log.Info("stored objects were migrated", "crd", m.CRD, "rewritten", r.Rewritten, "stored", p.Stored)
+		a.event(m, crd, corev1.EventTypeNormal, "Migrated", fmt.Sprintf("%d objects rewritten; status.storedVersions is [%s]", r.Rewritten, p.Stored))
+	}
+	return nil
+}
+
+// refusedError says which objects could not be rewritten.
+func refusedError(list []Refusal) error {
+	var shown []string
+	for _, r := range list[:min(refusalsShown, len(list))] {
+		shown = append(shown, fmt.Sprintf("%s: %v", r.Object, r.Err))
+	}
+	if more := len(list) - refusalsShown; more > 0 {
+		shown = append(shown, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("%d objects could not be rewritten, and status.storedVersions is unchanged: fix them: %s", len(list), strings.Join(shown, "; "))
+}
+
+// finish notes how an attempt ended, and when the next one may begin.
+func (a *Auto) finish(m *Migration, crd *apiextensionsv1.CustomResourceDefinition, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.attempts[crd.Name]
+	t.running = false
+	switch {
+	case err == nil:
+		t.over, t.delay = true, 0
+		left.DeleteLabelValues(crd.Name)
+		return
+	case errors.Is(err, ErrChanged), errors.Is(err, ErrNotLeading), errors.Is(err, context.Canceled):
+		return // the next look begins again
+	}
+	t.delay = min(max(2*t.delay, minRetry), maxRetry)
+	t.next = time.Now().Add(t.delay)
+	a.Log.Error(err, "not all stored objects are migrated", "crd", crd.Name, "retry", t.delay.String())
+	a.event(m, crd, corev1.EventTypeWarning, "MigrationFailed", err.Error())
+}
+
+// event records an event about a definition, in the namespace default, where those of cluster-scoped objects are.
+func (a *Auto) event(m *Migration, crd *apiextensionsv1.CustomResourceDefinition, kind, reason, text string) {
+	about := crd.DeepCopy()
+	about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+	a.Recorder(m.FieldManager).Eventf(about, nil, kind, reason, "Migrate", "%s", text)
+}
