@@ -160,7 +160,7 @@ func checkOutput(path string) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains([]string{manifestName, "objects", "definitions"}, e.Name()) {
-			return fmt.Errorf("%s has %s, which is not part of a backup: name a directory of its own, such as %s", path, e.Name(),
+			return fmt.Errorf("%s has %s, which is not part of a backup: name another directory, such as %s", path, e.Name(),
 				filepath.Join(path, "backup"))
 		}
 	}
