@@ -225,7 +225,10 @@ func unpack(name, dir string) error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			_, err := io.Copy(io.Discard, expander) // its checksum comes last
+			more, err := io.Copy(io.Discard, expander) // its checksum comes last
+			if err == nil && more > 0 {
+				err = errors.New("something follows the end of the archive")
+			}
 			return err
 		}
 		if err != nil {

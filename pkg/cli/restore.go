@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -101,6 +103,9 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("reading the backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, archive.Close()) }()
+	if err := checkMapping(mapped, archive.Manifest); err != nil {
+		return err
+	}
 	cfg, err := o.connection.rest()
 	if err != nil {
 		return err
@@ -142,6 +147,23 @@ func (o *restoreOptions) mapping() (map[string]string, error) {
 		mapped[from] = to
 	}
 	return mapped, nil
+}
+
+// checkMapping refuses namespaces that the backup does not have: a slip would restore over what is there.
+func checkMapping(mapped map[string]string, m *backup.Manifest) error {
+	var has []string
+	for _, f := range m.Files {
+		if f.Namespace != "" && !slices.Contains(has, f.Namespace) {
+			has = append(has, f.Namespace)
+		}
+	}
+	slices.Sort(has)
+	for _, from := range slices.Sorted(maps.Keys(mapped)) {
+		if !slices.Contains(has, from) {
+			return usagef("--namespace-map names %s, which is not in the backup: it has %s", from, cmp.Or(strings.Join(has, ", "), "no namespaces"))
+		}
+	}
+	return nil
 }
 
 func (o *restoreOptions) identities() ([]age.Identity, error) {
