@@ -1,10 +1,10 @@
-# A static binary, CA certificates and nothing else: no shell, no package manager,
-# no user but a number. docs/image.md says how to build it for other platforms and
-# how to pin the builder by its digest.
+# A static binary and CA certificates, without a shell or a package manager.
+# docs/image.md explains how to build it for other platforms, and how to pin the
+# builder by its digest.
 
 ARG BUILDER=docker.io/library/golang:1.26
 
-# The builder runs on the machine's own platform and compiles for the target's: no
+# The builder runs on the platform of this machine and cross-compiles, so no
 # emulator is needed.
 FROM --platform=${BUILDPLATFORM} ${BUILDER} AS build
 WORKDIR /src
@@ -32,7 +32,7 @@ ENTRYPOINT ["/corollary"]
 ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="corollary" \
-      org.opencontainers.image.description="A Kubernetes operator without code for each kind: a custom resource is stated, and its corollary follows" \
+      org.opencontainers.image.description="Runs Kubernetes operators defined in YAML" \
       org.opencontainers.image.source="https://github.com/corollary-dev/corollary" \
       org.opencontainers.image.documentation="https://github.com/corollary-dev/corollary/tree/main/docs" \
       org.opencontainers.image.licenses="Apache-2.0" \

@@ -154,7 +154,7 @@ func (r *reference) kind(f reflect.StructField, p property, at string) (string, 
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return "list of " + linkTo(at+"[]"), t.Elem()
 	case t.Kind() == reflect.Slice:
-		return "list of texts", nil
+		return "list of strings", nil
 	case t.Kind() == reflect.Map:
 		return "map", nil
 	case len(p.Enum) > 0:

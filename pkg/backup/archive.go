@@ -160,7 +160,7 @@ func checkOutput(path string) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains([]string{manifestName, "objects", "definitions"}, e.Name()) {
-			return fmt.Errorf("%s has %s, which is not part of a backup: name a directory of its own, such as %s", path, e.Name(),
+			return fmt.Errorf("%s has %s, which is not part of a backup: name another directory, such as %s", path, e.Name(),
 				filepath.Join(path, "backup"))
 		}
 	}
@@ -225,7 +225,10 @@ func unpack(name, dir string) error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			_, err := io.Copy(io.Discard, expander) // its checksum comes last
+			more, err := io.Copy(io.Discard, expander) // its checksum comes last
+			if err == nil && more > 0 {
+				err = errors.New("something follows the end of the archive")
+			}
 			return err
 		}
 		if err != nil {

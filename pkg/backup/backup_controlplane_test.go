@@ -169,6 +169,13 @@ func TestDamaged(t *testing.T) {
 	}
 	_ = os.WriteFile(filepath.Join(dir, "backup", "objects", "more.json"), nil, 0o600)
 	refused(filepath.Join(dir, "backup"), "a file too many")
+	name := filepath.Join(dir, "backup.tar.zst")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = os.WriteFile(name, append(text, text...), 0o600)
+	refused(name, "two files, one after the other")
 	w.deleteAll(false)
 }
 

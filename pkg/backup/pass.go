@@ -160,10 +160,12 @@ func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *
 func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, existing *unstructured.Unstructured) error {
 	live := existing.DeepCopy()
 	strip(live, t.HasStatus)
+	without(live, generated(u))
 	unfinished := p.Restore.unfinished(existing)
 	expected := want
 	if unfinished {
 		expected = p.paused(t, want)
+		p.hold(live) // it may have been released already
 	}
 	different := differences(expected.Object, live.Object, isSecret(t.gvr().GroupResource()))
 	switch {
@@ -181,6 +183,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		return fmt.Errorf("it exists by now and is not as in the backup: %s", strings.Join(different, "; "))
 	case p.OnConflict == Replace:
 		paused := p.paused(t, want)
+		carry(paused, existing, generated(u))
 		paused.SetUID(existing.GetUID())
 		paused.SetResourceVersion(existing.GetResourceVersion())
 		replaced, err := p.objects(t, u.GetNamespace()).Update(ctx, paused, metav1.UpdateOptions{FieldManager: p.FieldManager})
@@ -189,6 +192,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		}
 		p.result.Replaced++
 		strip(paused, false)
+		without(paused, generated(u))
 		p.wrote(t, u, paused, replaced)
 		return nil
 	}
@@ -200,6 +204,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
 	p.now[u.GetUID()], p.unfinished[u.GetUID()] = stored.GetUID(), stored.GetGeneration()
 	strip(stored, t.HasStatus)
+	without(stored, generated(u))
 	p.compare(t, u, sent.Object, stored.Object)
 }
 
@@ -221,6 +226,7 @@ func (e *ownerError) Error() string {
 func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	want := u.DeepCopy()
 	strip(want, t.HasStatus)
+	without(want, generated(u))
 	if t.Namespaced {
 		want.SetNamespace(p.namespace(u.GetNamespace()))
 	}
@@ -286,13 +292,14 @@ func (p *pass) ownerResource(o owner) (schema.GroupVersionResource, bool, error)
 	return schema.GroupVersionResource{}, false, &ownerError{o}
 }
 
-// paused adds the annotations by which operators leave an upstream alone.
+// paused adds the annotations by which operators leave an upstream alone, and keeps Jobs and Pods from being run.
 func (p *pass) paused(t *target, u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	p.hold(u)
 	keys := p.pauseKeys(t)
 	if len(keys) == 0 {
-		return u.DeepCopy()
+		return u
 	}
-	u = u.DeepCopy()
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -334,7 +341,7 @@ func (p *pass) finish(ctx context.Context) error {
 func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unstructured, generation int64) error {
 	objects := p.objects(t, u.GetNamespace())
 	same := operation{"test", "/metadata/uid", p.now[u.GetUID()]}
-	if status, ok := u.Object["status"]; ok && t.HasStatus {
+	if status, ok := u.Object["status"]; ok && t.HasStatus && tellsWork(u) {
 		status = (&translation{p.now, p.namespace, u.GetGeneration(), generation}).status(status)
 		stored, err := p.patch(ctx, objects, u.GetName(), []operation{same, {"add", "/status", status}}, "status")
 		if err != nil {
@@ -349,6 +356,11 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 	managers, err := p.managers(t, u, pairs)
 	if err != nil {
 		return err
+	}
+	if released := release(u); len(released) > 0 { // by itself: with managedFields, what it changes would be ours
+		if _, err := p.patch(ctx, objects, u.GetName(), append([]operation{same}, released...)); err != nil {
+			return err
+		}
 	}
 	operations := []operation{same, {"replace", "/metadata/managedFields", managers}}
 	for _, key := range p.pauseKeys(t) {

@@ -23,7 +23,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { testkit.Main(m, testkit.WithControllers("job-controller")) }
 
 const patience = time.Minute
 

@@ -83,7 +83,8 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 	case object.Err != nil:
 		return nil, nil, fmt.Errorf("nothing could be applied at that time: %w", w.Located(i, object.Err))
 	case !object.Wanted:
-		return nil, nil, fmt.Errorf("%s was not wanted at that time, because when was false: set under upstream what was different", e.applied)
+		return nil, nil, fmt.Errorf("%s was not desired at that time, because when was false: set the fields that were different under upstream",
+			e.applied)
 	}
 	if made == nil { // the status has no place for it
 		made = &status.Recorded{Namespace: object.Target.Namespace, ObjectName: object.Target.Name}

@@ -34,7 +34,7 @@ func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	}
 	out := &testCase{path: c.path, text: []byte(e.text())}
 	if problems := out.parse(); len(problems) > 0 || !same(out.expect, got) || !same(c.given(), out.given()) {
-		return nil, fmt.Errorf("%s: the result cannot be written into this file: write expect as a block of its own, without anchors", c.path)
+		return nil, fmt.Errorf("%s: the result cannot be written into this file: write expect as a separate block, without anchors", c.path)
 	}
 	return out.text, nil
 }

@@ -37,14 +37,13 @@ func newBackup(streams IO) *cobra.Command {
 		Use:   "backup {-c CONFIG | --crd NAME} -o {DIRECTORY | FILE.tar.zst}",
 		Short: "Write custom resources, their status and definitions to a backup",
 		Long: `Write the upstreams of configs, or every object of custom kinds, to a directory or a
-.tar.zst file, from which "corollary restore" brings them back: with their status,
-managedFields and CustomResourceDefinitions; with --downstreams also what follows from
-them.
+.tar.zst file, with their status, managedFields and CustomResourceDefinitions; with
+--downstreams also their downstreams. "corollary restore" restores them.
 
 The objects of each kind are as they were at one resourceVersion. Files of objects that
 did not change have the same bytes in the next backup, so that git or restic can keep a
 directory; if nothing changed, the output stays as it is. Objects that are being
-deleted are left out. The output appears only once it is complete.
+deleted are left out. The output file or directory appears once it is complete.
 
 Secrets are left out unless --secrets is given, and are then encrypted with age for the
 recipients. The rights to list the kinds and to get customresourcedefinitions are
@@ -75,7 +74,7 @@ needed.`,
 	flags.BoolVar(&o.downstreams, "downstreams", false, "Write the downstreams of the configs too")
 	flags.BoolVar(&o.secrets, "secrets", false, "Write Secrets among the downstreams too, encrypted")
 	flags.StringArrayVar(&o.recipients, "age-recipient", nil, "age public key for which Secrets are encrypted; may be repeated")
-	o.connection.bind(cmd, "Write the objects of this namespace only, and what follows from them; by default of all that the config watches")
+	o.connection.bind(cmd, "Write the objects of this namespace only, and their downstreams; by default of all namespaces that the config watches")
 	return cmd
 }
 
@@ -86,7 +85,7 @@ func (o *backupOptions) check() error {
 	case o.output == "":
 		return usagef("required flag --output is not set: name a directory or a FILE.tar.zst")
 	case o.downstreams && len(o.configs.files) == 0:
-		return usagef("--downstreams needs -c FILE, which says what they are")
+		return usagef("--downstreams needs -c FILE")
 	case o.secrets && len(o.recipients) == 0:
 		return usagef("--secrets needs --age-recipient: Secrets are only written encrypted; age-keygen makes a key")
 	case !o.secrets && len(o.recipients) > 0:

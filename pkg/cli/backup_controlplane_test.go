@@ -87,6 +87,10 @@ func TestBackupAndRestore(t *testing.T) {
 	if len(site.GetAnnotations()) > 0 {
 		t.Errorf("annotations are left: %v", site.GetAnnotations())
 	}
+	if code, out = run(t, "restore", all, "--namespace-map", "nowhere=here"); code != 1 ||
+		!strings.Contains(out, "--namespace-map names nowhere, which is not in the backup: it has "+ns+", "+other) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
 	if code, out = run(t, "restore", all); code != 0 || !strings.Contains(out, "secrets: 1 left out, encrypted: add --age-identity") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -33,7 +33,7 @@ to fix it. It also reports:
   - which kinds are typed: if a kind's schema is known, a rule that names a field
     which does not exist is an error, and a template that reads one is a warning.
     Built-in kinds are always typed; for others give their
-    CustomResourceDefinitions with --crds, or ask an API server with --live;
+    CustomResourceDefinitions with --crds, or use an API server with --live;
   - what the API server would refuse in a typed downstream: an unknown field, a value
     of another type or outside of an enum, a duplicate item, a missing required
     field: an error if it is certain, else a warning;
@@ -43,10 +43,10 @@ to fix it. It also reports:
     resource can put a whole map or list, everywhere else only text or a number;
   - what the upstream's schema lacks to store the status, as lines to paste;
   - of conversions, what "corollary convert prove" reports before it proves, and that
-    the certificate is for these rules. Where only schemas have changed, the proof is
+    the certificate is for these rules. If only schemas have changed, the proof is
     repeated.
 
-Without --live no API server is asked. The exit code is 1 if there is an error.`,
+Without --live no API server is used. The exit code is 1 if there is an error.`,
 		Example: `  # Rules and status typed by the CustomResourceDefinition
   corollary check -c app.yaml --crds crds/
 

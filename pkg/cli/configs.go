@@ -95,7 +95,7 @@ func (c *choice) Type() string { return "string" }
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("there are %s", either(c.words))
+		return fmt.Errorf("valid values are %s", either(c.words))
 	}
 	c.value = s
 	return nil

@@ -108,7 +108,7 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 	}
 	for _, name := range wanted {
 		if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Metadata.Name == name }) {
-			return nil, usagef("no operator %s is loaded; there are %s", name, strings.Join(names(files), ", "))
+			return nil, usagef("operator %s is not loaded; loaded are %s", name, strings.Join(names(files), ", "))
 		}
 	}
 	switch {

@@ -29,14 +29,14 @@ func newConvertProve(streams IO) *cobra.Command {
 what the API server does on the way: it drops unknown fields, fills in defaults and
 validates. What comes back must be what it was.
 
-Objects are made at the bounds of every two fields, and at random. Where one does not
-survive, the smallest such object that was found is printed, and the exit code is 1.
+Objects are made at the bounds of every two fields, and at random. If one comes back
+different, the smallest such object that was found is printed, and the exit code is 1.
 
-Fields that survive in the annotation of preserve only are listed: there should be none
-that both versions have, since what is read in the other version would be wrong.
+Fields that survive only in the annotation of preserve are listed. None of them should
+be in both versions, because the other version would show a wrong value.
 
 With --output a certificate is written. "corollary run" serves a conversion only with
-a certificate for its very rules and schemas: keep it beside the config.`,
+a certificate for exactly its rules and schemas: keep it with the config.`,
 		Example: `  corollary convert prove -c conversion.yaml --crds crd.yaml
 
   # Write the certificate

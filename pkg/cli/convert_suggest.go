@@ -33,8 +33,8 @@ print it as a config of kind Conversion. Fields that seem to have another name o
 become rules; so do values that are lists of one item on the other side, words of enums
 that differ, and types that can be converted.
 
-A draft is a guess: what to look at is marked "check", and what no rule was found for is
-listed at the end. Prove the result: corollary convert prove.`,
+A draft is a guess: rules to look at are marked "check", and fields for which no rule was
+found are listed at the end. Prove the result: corollary convert prove.`,
 		Example: `  corollary convert suggest --crds crd.yaml --hub v1 > conversion.yaml`,
 		Args:    noArguments("CustomResourceDefinitions are named with --crds"),
 		RunE:    func(*cobra.Command, []string) error { return o.run() },
@@ -79,7 +79,7 @@ func (o *suggestOptions) run() error {
 		}
 	}
 	if len(made.Spokes) == 0 {
-		return fmt.Errorf("CustomResourceDefinition %s serves %s alone: there is nothing to convert", crd.Name, o.hub)
+		return fmt.Errorf("CustomResourceDefinition %s serves only %s: there is nothing to convert", crd.Name, o.hub)
 	}
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	_, problems := convert.Compile(&made, convert.Options{Kind: kind, Versions: versions, Stored: stored(crd)})

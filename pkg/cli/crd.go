@@ -12,9 +12,9 @@ func newCRD(streams IO) *cobra.Command {
 means for stored objects, clients and configs, and who still writes an old version.`,
 		Example: `  corollary crd diff old/ new/
   corollary crd usage crontabs.example.com`,
-		Args: noArguments("there are diff and usage"),
+		Args: noArguments("the commands are diff and usage"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("no command is named: there are diff and usage")
+			return usagef("no command is given: the commands are diff and usage")
 		},
 	}
 	cmd.AddCommand(newCRDDiff(streams), newCRDUsage(streams))

@@ -41,20 +41,20 @@ func newCRDDiff(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what a change of CustomResourceDefinitions breaks",
-		Long: `Compare CustomResourceDefinitions before and after a change, and tell of each
-difference what comes of it and what to do. OLD and NEW are files or directories;
-the word cluster stands for what the API server has of the definitions on the other
-side, including the versions in which objects are stored.
+		Long: `Compare CustomResourceDefinitions before and after a change, and print the effect of
+each difference and what to do. OLD and NEW are files or directories. The word cluster
+stands for the same definitions in the API server, including the versions in which
+objects are stored.
 
   compatible  every valid object stays valid and keeps all fields
-  conversion  values get lost or mean something else, unless the change is made in a
+  conversion  values are lost or mean something else, unless the change is made in a
               new version with a conversion
   breaking    objects or clients that work now are refused
 
-With -c, a config that reads a version or field which goes away is breaking, too.
+With -c, removing a version or field that a config reads is breaking, too.
 
-Only a change that loses nothing is called compatible. Where that cannot be decided,
-as with two patterns, it is breaking.
+A change counts as compatible only if nothing is lost. If that cannot be decided, as
+with two patterns, it counts as breaking.
 
 The exit code is 0 if all is compatible, 1 on an error, 2 if something needs a
 conversion, and 3 if something breaks.`,
@@ -69,7 +69,7 @@ conversion, and 3 if something breaks.`,
 			switch {
 			case len(args) != 2:
 				return usagef(
-					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster is what the API server has",
+					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster stands for the API server",
 				)
 			case args[0] == inCluster && args[1] == inCluster:
 				return usagef("OLD and NEW are the same: name a file or directory for one of them")

@@ -40,10 +40,10 @@ func newCRDUsage(streams IO) *cobra.Command {
 and list these field managers. A version that no object names, and in which none is
 stored, can be removed; corollary migrate rewrites what still names it.
 
-Who only reads an object leaves no trace on it: see the API server's metric
-apiserver_requested_deprecated_apis for that, once the version is deprecated.
+Clients that only read do not appear. For them, see the API server's metric
+apiserver_requested_deprecated_apis, once the version is deprecated.
 
-Metadata alone is read, 500 objects at a time. Nothing is written.`,
+Only metadata is read, 500 objects at a time. Nothing is written.`,
 		Example: `  corollary crd usage crontabs.example.com
 
   # Who still writes v1beta1

@@ -28,7 +28,7 @@ type election struct {
 
 func (e *election) bind(flags *pflag.FlagSet) {
 	usual := leadership.DefaultTimings()
-	flags.BoolVar(&e.enabled, "leader-elect", false, "Let one of several processes write at a time; the others stand by with warm caches")
+	flags.BoolVar(&e.enabled, "leader-elect", false, "Let one of several processes write at a time; the others are standbys with warm caches")
 	flags.StringVar(&e.name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
 	flags.StringVar(&e.namespace, "leader-election-namespace", "",
 		"Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
@@ -144,7 +144,7 @@ func (c *candidate) serve(ctx context.Context, mgr manager.Manager) error {
 	c.events.Store(&mgr)
 	err := c.Run(ctx, mgr.Start)
 	if lost := (*leadership.LostError)(nil); errors.As(err, &lost) && lost.Err == nil {
-		return fmt.Errorf("%w. No action is needed: after a restart it stands by or leads", err)
+		return fmt.Errorf("%w. No action is needed: after a restart it is a standby or the leader", err)
 	}
 	return err
 }

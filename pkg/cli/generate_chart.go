@@ -22,8 +22,9 @@ func newGenerateChart(streams IO) *cobra.Command {
 		Use:   "chart-values -c CONFIG",
 		Short: "Print the values of the Helm chart for configs",
 		Long: `Print values for the Helm chart: each config as operatorFiles.NAME, byte for byte, and
-what it names (templateFile, conventionsFile) under files. The name of a file that
-lies above its config is changed to one beside it, where the chart mounts it.
+the files that it names (templateFile, conventionsFile) under files. If a file is in a
+directory above its config, its name is changed to one in the config's directory, where
+the chart mounts it.
 
 With --crds, kinds whose resource is not the regular plural, and cluster-scoped ones,
 are listed under kinds, so that the chart grants rights to the right resources.`,
@@ -44,7 +45,7 @@ func (o *generateChartOptions) run() error {
 		return usagef("--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
 			"under the chart's env")
 	case o.configs.readsStdin():
-		return usagef("-c - is not supported here: name the file, so that what it names is found")
+		return usagef("-c - is not supported here: give a file, so that the files that it names are found")
 	}
 	files, source, err := o.configs.offline(o.streams, o.crds)
 	if err != nil {

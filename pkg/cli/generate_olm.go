@@ -46,7 +46,7 @@ configs with serviceAccount are refused.`,
 	bindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.samples, "filename", "f", nil,
-		"File or directory with custom resources that a console offers to begin with; may be repeated")
+		"File or directory with example custom resources, which a console shows; may be repeated")
 	flags.StringVar(&o.bundle.Package, "package", "", "Name of the package, and of all that the bundle installs")
 	flags.StringVar(&o.bundle.Version, "version", "", "Version of the package, such as 1.2.3")
 	flags.StringVar(&o.bundle.Image, "image", "", "Container image of Corollary")
@@ -81,7 +81,7 @@ func (o *generateOLMOptions) check() error {
 	case len(o.configs.set) > 0:
 		return usagef("--set is not supported here: the bundle holds the config files as they are")
 	case o.configs.readsStdin():
-		return usagef("-c - is not supported here: name the file, so that what it names is found")
+		return usagef("-c - is not supported here: give a file, so that the files that it names are found")
 	}
 	return nil
 }

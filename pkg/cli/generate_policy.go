@@ -82,10 +82,12 @@ func (o *generatePolicyOptions) run() error {
 		all, operators = append(all, made...), append(operators, p.Name)
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("there is nothing to refuse: no config has a rule that a policy could hold, nor is it known who writes the marks")
+		return fmt.Errorf(
+			"no policy is needed: no config has a rule that a policy can express, and it is not known which account writes the marks",
+		)
 	}
-	text, err := manifests("What the API server shall refuse for "+strings.Join(operators,
-		", ")+": made of the configs by corollary generate policy.", all)
+	text, err := manifests("Admission policies for "+strings.Join(operators,
+		", ")+": generated from the configs by corollary generate policy.", all)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ the previous ones until nothing is left in kinds or namespaces that the config n
 longer names.`,
 		Example: `  corollary generate rbac -c app.yaml -n platform | kubectl apply -f -
 
-  # For several replicas, with definitions that tell scope and plural of custom kinds
+  # For several replicas, with CustomResourceDefinitions, which have scope and plural of custom kinds
   corollary generate rbac -c /etc/corollary -n platform --leader-election-id my-operator --crds crds/`,
 		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
@@ -57,7 +57,7 @@ longer names.`,
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "Namespace that the process runs in; there is no default")
 	flags.StringVar(&o.account, "service-account", "", "Name of the ServiceAccount that it runs as; by default --name")
 	flags.StringVar(&o.lease, "leader-election-id", "",
-		"Name of its Lease, as \"corollary run\" has it; without one there is no leader election")
+		"Name of the Lease of \"corollary run\"; without it there is no leader election")
 	flags.StringVar(&o.secret, "webhook-secret", "",
 		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where conversions are served")
 	return cmd
@@ -72,7 +72,7 @@ func (o *generateRBACOptions) check() error {
 		o.secret = o.name + "-webhook"
 	}
 	if o.namespace == "" {
-		return usagef("it is not said where the process runs: add --namespace NAMESPACE")
+		return usagef("the namespace of the process is missing: add --namespace NAMESPACE")
 	}
 	given := map[string]string{"name": o.name, "namespace": o.namespace, "service-account": o.account, "webhook-secret": o.secret}
 	if o.lease != "" {
@@ -111,7 +111,7 @@ func (o *generateRBACOptions) run() error {
 	}
 	writeNotes(o.streams, rights.Notes)
 	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+
-		": made of the configs by corollary generate rbac.",
+		": generated from the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
 	if err != nil {
 		return err

@@ -33,12 +33,12 @@ the status subresource, to be merged into an entry of spec.versions of the kind'
 CustomResourceDefinition. Configs that watch one kind are printed as one.
 
 Conditions and the list of downstreams are keyed lists, so that several writers
-can keep items in them. status.fields have the type of their expressions: what
-schemas given with --crds tell, else what the expression says by itself, such as
-an integer for ….orValue(0). Where neither does, any value can be stored.
+can keep items in them. status.fields have the type of their expressions: from the
+schemas given with --crds, else from the expression itself, such as an integer for
+….orValue(0). If the type is not known, any value can be stored.
 
-With the CustomResourceDefinition itself among --crds, standard error says what
-of this it lacks.`,
+With the CustomResourceDefinition itself among --crds, standard error lists what it
+lacks.`,
 		Example: `  corollary generate crd-status -c app.yaml
 
   # With columns for kubectl get

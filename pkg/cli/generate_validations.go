@@ -28,12 +28,12 @@ func newGenerateValidations(streams IO) *cobra.Command {
 of the schema in an entry of spec.versions of the kind's CustomResourceDefinition.
 Parameters are written in. Configs that watch one kind are printed as one.
 
-A definition's rules see less than the operator: a rule is left out if it reads inputs,
-the status, or anything in metadata but the name. Standard error and a comment say so.
+Rules in a definition can read less than the operator: a rule is left out if it reads
+inputs, the status, or metadata other than the name. Standard error and a comment say so.
 
 With the CustomResourceDefinition itself among --crds, the rules are checked against it
-as the API server will do it: rules cannot read what its schema leaves open, and a rule
-that goes through lists, maps or texts without bounds is too expensive. The exit code
+as the API server does it: rules cannot read fields that its schema does not declare, and
+a rule over lists, maps or strings without bounds is too expensive. The exit code
 is 1 if the API server would refuse the definition.`,
 		Example: `  corollary generate crd-validations -c app.yaml --crds crds/`,
 		Args:    noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
@@ -71,7 +71,7 @@ func (o *generateValidationsOptions) run() error {
 		}
 	}
 	if out.Len() == 0 {
-		return fmt.Errorf("there is nothing to print: no config has a rule that a definition could hold")
+		return fmt.Errorf("there is nothing to print: no config has a rule that a definition can express")
 	}
 	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("writing the rules: %w", err)

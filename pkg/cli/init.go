@@ -34,17 +34,17 @@ func newInit(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init (--kind KIND.VERSION.GROUP | --crd FILE) --from FILE",
 		Short: "Write a first config from existing manifests",
-		Long: `Write everything that a first config needs, from manifests as you would apply them
-by hand. Each becomes a downstream, and the values that differ from one custom
-resource to the next become holes in its template.
+		Long: `Write everything that a first config needs, from manifests that you could apply
+yourself. Each becomes a downstream, and the values that differ between custom
+resources become holes in its template.
 
   crd.yaml          the definition of a new kind, with fields for the holes. With
                     --crd: that definition, and what it lacks
   operator.yaml     the config
-  conventions.yaml  the keys that mark objects in the cluster. One that is in the
-                    directory, or in the one above, is used instead
-  cr.yaml           a custom resource that gives the manifests back
-  cases/NAME.yaml   a case for the test command: the sample, and what follows
+  conventions.yaml  the keys that mark objects in the cluster. If the directory or the
+                    one above has this file already, that one is used
+  cr.yaml           a custom resource for which the templates render the manifests
+  cases/NAME.yaml   a case for the test command: that custom resource and its result
 
 A hole is [DOWNSTREAM:]PATH=FIELD: the value at PATH of the manifest is read from
 FIELD below the custom resource's spec. A number or boolean becomes the default of
@@ -71,7 +71,7 @@ file is overwritten without --force.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.program = cmd.Root().DisplayName()
 			if cmd.Flags().Changed("scope") && o.crd != "" {
-				return usagef("--scope and --crd cannot be combined: the definition tells the scope")
+				return usagef("--scope and --crd cannot be combined: the definition has the scope")
 			}
 			return o.run(cmd.Context())
 		},
@@ -86,9 +86,9 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	bindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
 	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of an existing kind")
 	flags.StringArrayVar(&o.from, "from", nil, "File with manifests, or - for standard input; may be repeated")
-	flags.StringArrayVar(&o.holes, "hole", nil, "Value that the custom resource gives: [DOWNSTREAM:]PATH=FIELD; may be repeated")
+	flags.StringArrayVar(&o.holes, "hole", nil, "Value that comes from the custom resource: [DOWNSTREAM:]PATH=FIELD; may be repeated")
 	flags.StringVar(&o.name, "name", "",
-		"Text that stands for the custom resource's name in the manifests (default: what their names begin with)")
+		"Text in the manifests that the name of the custom resource replaces (default: what their names begin with)")
 	flags.StringVar(&o.domain, "domain", "",
 		"Domain of the keys that mark objects in the cluster (default: asked for on a terminal, else the kind's group)")
 	flags.StringVar(&o.dir, "dir", ".", "Directory to write to")
@@ -158,7 +158,7 @@ func (o *initOptions) upstream() (*scaffold.Upstream, error) {
 	case o.kind == "" && o.crd == "":
 		return nil, usagef("no kind is named: add --kind KIND.VERSION.GROUP for a new one, or --crd FILE")
 	case o.kind != "" && o.crd != "":
-		return nil, usagef("--kind and --crd cannot be combined: the definition tells the kind")
+		return nil, usagef("--kind and --crd cannot be combined: the definition has the kind")
 	case o.crd != "":
 		return scaffold.Definition(o.crd)
 	}

@@ -27,7 +27,7 @@ func (o *initOptions) caseText(d *scaffold.Draft) (string, error) {
 		}
 		crds = append(crds, at)
 	}
-	reason := fmt.Sprintf("The sample gives the manifests that the config was made of: `%s test %s --update` wrote what to expect.", o.program,
+	reason := fmt.Sprintf("The custom resource renders the manifests that the config was made from: `%s test %s --update` wrote the expected result.", o.program,
 		o.at(casesDir))
 	return string(cases.New(reason, path.Join("..", operatorFile), crds, []byte(d.Sample))), nil
 }

@@ -25,7 +25,7 @@ func (o *initOptions) chooseDomain(group string) error {
 		}
 		return c.UseDomain(answer)
 	default:
-		o.notes = append(o.notes, fmt.Sprintf("keys that will stand on objects are in the domain of the group, %s: choose another with --domain",
+		o.notes = append(o.notes, fmt.Sprintf("keys of labels and annotations are in the domain of the group, %s: choose another with --domain",
 			group))
 		return c.UseDomain(group)
 	}

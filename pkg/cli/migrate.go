@@ -43,10 +43,10 @@ func newMigrate(streams IO) *cobra.Command {
 CustomResourceDefinition stores now, so that an older version can be removed. At the
 end status.storedVersions names that version alone.
 
-What is rewritten is converted for good. So the command refuses to begin where that
-loses something: without a webhook, fields that the stored version does not declare;
-with one, a conversion that no certificate proves: name its config and certificate
-with -c, or trust it with --unproven.
+Rewriting cannot be undone. So the command refuses to start if it could lose something:
+without a webhook, if the stored version does not declare a field of another version;
+with one, if no certificate proves the conversion. Give its config and certificate with
+-c, or trust it with --unproven.
 
 Managers that applied objects in a version that is about to be removed are moved to
 the stored version as well: without that, their next apply would fail. Name these
@@ -54,10 +54,10 @@ versions with --leaving; versions that are not served any more count among them.
 
 With --fill, objects that lack a field get one, before the schema requires it.
 
-The command is safe beside operators and other writers. An object that the API
-server refuses does not stop the others: it is reported at the end, the exit code
-is 1, and status.storedVersions stays as it is. Run an interrupted migration again.`,
-		Example: `  # What there is to do
+Operators and other writers may keep running. An object that the API server refuses
+does not stop the others: it is reported at the end, the exit code is 1, and
+status.storedVersions stays as it is. Run an interrupted migration again.`,
+		Example: `  # Show the plan
   corollary migrate crontabs.example.com -c conversion.yaml -c certificate.yaml --dry-run
 
   # Before v1beta1 is removed
@@ -95,11 +95,11 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 		&o.manager,
 		"field-manager",
 		"corollary-migrate",
-		"Field manager of the requests; it comes to own nothing but what is filled in",
+		"Field manager of the requests; it owns only the fields that are filled in",
 	)
 	flags.StringVar(&o.backup, "backup", "", "First write all objects to this directory or FILE.tar.zst")
-	flags.Float32Var(&o.rate, "rate", defaultMigrationRate, "How many objects are rewritten each second at most; 0 is no limit")
-	flags.BoolVar(&o.unproven, "unproven", false, "Begin though the conversion is not proven, or loses something")
+	flags.Float32Var(&o.rate, "rate", defaultMigrationRate, "Maximum number of objects to rewrite per second; 0 is no limit")
+	flags.BoolVar(&o.unproven, "unproven", false, "Start even if the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
 	o.connection.bind(cmd, "")
 }

@@ -107,7 +107,7 @@ func (n *kindNames) find(name string) (*namedKind, error) {
 				return nil, fmt.Errorf("%s %s is not served by the API server: install its CustomResourceDefinition", gvk.GroupVersion(), gvk.Kind)
 			}
 		}
-		return nil, fmt.Errorf("no config has a kind %q: there are %s", name, n)
+		return nil, fmt.Errorf("no config has a kind %q; the kinds are %s", name, n)
 	}
 	return nil, fmt.Errorf("kind %q is several: write %s", name, strings.Join(kindTexts(found), " or "))
 }

@@ -20,7 +20,7 @@ func newPlan(streams IO) *cobra.Command {
 	o := &planOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "json"}}}
 	cmd := &cobra.Command{
 		Use:   "plan -c CONFIG",
-		Short: "Show what run would do in a cluster, and do nothing",
+		Short: "Show what run would do in a cluster",
 		Long: `Read a cluster as "corollary run" does at its start, and print for each upstream
 what would be created, updated, recreated or deleted, and what the API server would
 refuse. Nothing is written: each write is sent as a dry run, so defaults, validation

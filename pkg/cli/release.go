@@ -34,7 +34,7 @@ others are left behind. The finalizer is also removed from deletion.before objec
 "corollary run" would add the finalizer again. Stop it first; or, if it runs with
 leader election, name its Lease with --leader-election-id: release waits for the
 Lease and holds it. Afterwards a standby becomes the leader and adds the finalizers
-again, unless --scale-down stops the processes for good.
+again, unless --scale-down stops the processes permanently.
 
 Only watch and conventions of a config are used, so its rules and templates may be
 broken. Release needs the rights to list and patch the upstreams and the
@@ -50,7 +50,7 @@ and exits with code 1.`,
   # In one namespace only
   corollary release -c app.yaml -n team-a
 
-  # While an operator is running, and stop it for good
+  # While an operator is running, and stop it permanently
   corollary release -c app.yaml --leader-election-id my-operator \
     --leader-election-namespace operators --scale-down my-operator`,
 		Args: noArguments("configs are named with -c"),

@@ -29,7 +29,7 @@ func (a *alone) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&a.namespace, "leader-election-namespace", "",
 		"Namespace of that Lease, and of the Deployment; by default the kubeconfig's or the pod's own")
 	flags.StringVar(&a.deployment, "scale-down", "",
-		"Name of the Deployment of \"corollary run\": scale it to 0 first, for good. Afterwards the Lease is deleted")
+		"Name of the Deployment of \"corollary run\": scale it to 0 first, permanently. Afterwards the Lease is deleted")
 }
 
 // check refuses what cannot be meant.
@@ -83,7 +83,7 @@ func (a *alone) scaleDown(ctx context.Context, cfg *rest.Config, w io.Writer) er
 		[]byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}, "scale")
 	switch {
 	case apierrors.IsNotFound(err):
-		fmt.Fprintf(w, "there is no Deployment %s/%s\n", a.namespace, a.deployment)
+		fmt.Fprintf(w, "Deployment %s/%s does not exist\n", a.namespace, a.deployment)
 	case err != nil:
 		return fmt.Errorf("scaling Deployment %s/%s to 0: %s", a.namespace, a.deployment, apply.Classify(err).Message)
 	default:

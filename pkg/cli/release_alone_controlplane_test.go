@@ -95,7 +95,7 @@ func TestReleaseBeforeAnybodyLed(t *testing.T) {
 	r := startWriting(t, uninstaller(t, "get", "create", "update", "delete"), releaseIn(ns, "--scale-down", "operator", "-c",
 		"testdata/errors/gadgets.yaml", "--set", "gadgets:.conventions.finalizer=tools.example.com/gadgets")...)
 	if code := r.wait(t); code != 0 || !strings.Contains(r.text(t), "has no kind Gadget") ||
-		!strings.Contains(r.text(t), "there is no Deployment "+ns+"/operator") || finalizersOf(t, ns, "one") > 0 {
+		!strings.Contains(r.text(t), "Deployment "+ns+"/operator does not exist") || finalizersOf(t, ns, "one") > 0 {
 		t.Errorf("exit code %d\n%s", code, r.text(t))
 	}
 	if testkit.Find(t, leases, ns, "operator") != nil {

@@ -64,7 +64,7 @@ What only an API server knows is left out or replaced:
 	flags.StringArrayVarP(&o.files, "filename", "f", nil,
 		"File with custom resources, a directory of them, or - for standard input; may be repeated")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")
-	flags.StringArrayVar(&o.inputs, "inputs", nil, "File with objects that stand for the inputs, or a directory of them; may be repeated")
+	flags.StringArrayVar(&o.inputs, "inputs", nil, "File with the input objects, or a directory of them; may be repeated")
 	completeFiles(cmd, "inputs", "yaml", "yml", "json")
 	bindCRDs(cmd, &o.crds)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)

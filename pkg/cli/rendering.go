@@ -60,7 +60,9 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 	}
 	in := r.given.InputsFor(r.ctx, p, u.object)
 	desired := p.Desired(r.ctx, u.object, in)
-	decision := p.Decide(pipeline.Input{Upstream: u.object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))})
+	decision := p.Decide(
+		pipeline.Input{Upstream: u.object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))},
+	)
 	for k, o := range decision.Outcomes {
 		switch o.State {
 		case pipeline.StateCreate:

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -36,30 +38,30 @@ func newRestore(streams IO) *cobra.Command {
 		Use:   "restore {DIRECTORY | FILE.tar.zst}",
 		Short: "Restore custom resources from a backup",
 		Long: `Restore what "corollary backup" wrote, into the same cluster or another one. The plan is
-printed first; nothing is written before all checksums were compared.
+printed first; nothing is written until all checksums have been compared.
 
 CustomResourceDefinitions and namespaces that are missing are created; those that exist
 stay as they are. Owners are restored before what they own, and references to them get
-the uids that they have now. Status and managedFields are restored as well. What the
-API server stores in another way than it was sent is reported. Objects that it refuses
+the uids that they have now. Status and managedFields are restored as well. If the
+API server stores something else than was sent, that is reported. Objects that it refuses
 do not stop the others: they are reported at the end, and the exit code is 1. Run an
-interrupted restore again: what is restored already is left alone.
+interrupted restore again: objects that are restored already are left alone.
 
 A running operator does not interfere: the upstreams are created paused, by the
 annotation conventions.pause of the config that the backup was made with, or of -c, and
-unpaused at the end. Where a config has no such annotation, stop the operator and add
+unpaused at the end. If a config has no such annotation, stop the operator and add
 --no-pause.
 
 The rights to get, list, create, update and patch the kinds, to patch their status, and
 to get owners, namespaces and customresourcedefinitions are needed, and to create the
-latter two where they are missing. If a right is missing, it is named and nothing is
-written.`,
-		Example: `  # What there is to do
+latter two if they are missing. If a right is missing, the command names it and writes
+nothing.`,
+		Example: `  # Show the plan
   corollary restore app.tar.zst --dry-run
 
   corollary restore app.tar.zst
 
-  # Into another namespace, and over what is there
+  # Into another namespace, replacing existing objects that differ
   corollary restore app.tar.zst --namespace-map team-a=team-b --on-conflict replace`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -101,6 +103,9 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("reading the backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, archive.Close()) }()
+	if err := checkMapping(mapped, archive.Manifest); err != nil {
+		return err
+	}
 	cfg, err := o.connection.rest()
 	if err != nil {
 		return err
@@ -142,6 +147,23 @@ func (o *restoreOptions) mapping() (map[string]string, error) {
 		mapped[from] = to
 	}
 	return mapped, nil
+}
+
+// checkMapping refuses namespaces that the backup does not have: a slip would restore over what is there.
+func checkMapping(mapped map[string]string, m *backup.Manifest) error {
+	var has []string
+	for _, f := range m.Files {
+		if f.Namespace != "" && !slices.Contains(has, f.Namespace) {
+			has = append(has, f.Namespace)
+		}
+	}
+	slices.Sort(has)
+	for _, from := range slices.Sorted(maps.Keys(mapped)) {
+		if !slices.Contains(has, from) {
+			return usagef("--namespace-map names %s, which is not in the backup: it has %s", from, cmp.Or(strings.Join(has, ", "), "no namespaces"))
+		}
+	}
+	return nil
 }
 
 func (o *restoreOptions) identities() ([]age.Identity, error) {

@@ -176,7 +176,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 		return files, errs
 	}
 	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: options.Log}); err != nil {
-		return fmt.Errorf("adding what follows the configs: %w", err)
+		return fmt.Errorf("adding the reloader: %w", err)
 	}
 	return nil
 }

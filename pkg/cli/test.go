@@ -28,24 +28,24 @@ func newTest(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test DIR...",
 		Short: "Run the test cases of configs, without a cluster",
-		Long: `Run cases: files that say what goes in (a custom resource, its inputs, what stands
-in the cluster) and what should come out: the decision on each downstream, its
+		Long: `Run test cases: files with the objects before a reconcile (a custom resource, its
+inputs, live objects) and the expected result: the decision on each downstream, its
 document, conditions and status, or errors. Every file below DIR that begins with
 
   ` + strings.TrimSpace(cases.Header) + `
   kind: ` + cases.Kind + `
 
-is one. What a case does not expect is not compared; one that expects nothing yet
-is filled in by --update. The code is that of run: each case is one reconcile of
-its upstream, against an API server in memory.
+is a case. Results that a case does not mention are not compared; --update fills in
+a case that expects nothing yet. Cases run the same code as "corollary run": each is
+one reconcile of its upstream, with an API server in memory.
 
 The exit code is 1 if a case fails.`,
 		Example: `  corollary test cases/
 
-  # Write what comes out into the cases, then look at the change
+  # Write the actual results into the cases, then look at the change
   corollary test cases/ --update && git diff cases/
 
-  # Some of them, each printed, and a report for a build server
+  # Some of them, printing each, with a report for CI
   corollary test cases/ --run 'scaled|paused' -v --junit report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -63,7 +63,7 @@ The exit code is 1 if a case fails.`,
 		"File or directory with CustomResourceDefinitions, for cases that name none; may be repeated")
 	completeFiles(cmd, "crds", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
-	flags.BoolVar(&o.runner.Update, "update", false, "Write what comes out into the expectations of the cases")
+	flags.BoolVar(&o.runner.Update, "update", false, "Write the actual results into the cases as expectations")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Print every case, not only those that fail")
 	flags.StringVar(&o.junit, "junit", "", "Write a report in JUnit's format to the file")
 	o.color.bind(cmd)

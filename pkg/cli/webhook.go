@@ -31,7 +31,7 @@ type webhookFlags struct {
 func (f *webhookFlags) bindFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.bind, "webhook-bind-address", ":9443", "Address on which conversions are served; unused without any")
 	flags.StringVar(&f.service, "webhook-service", "", "NAMESPACE/NAME:PORT of the Service by which API servers reach that address")
-	flags.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which API servers reach that address, in the place of a Service")
+	flags.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which API servers reach that address, instead of a Service")
 	flags.StringVar(&f.secret, "webhook-secret", "", "NAMESPACE/NAME of the Secret that holds the certificate; it is made and kept up to date")
 }
 

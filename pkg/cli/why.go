@@ -25,7 +25,7 @@ func newWhy(streams IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why -c CONFIG KIND NAME",
 		Short: "Explain the state of one object, up and down its chain",
-		Long: `Explain an upstream or a downstream: what it follows from and what follows from it,
+		Long: `Explain an upstream or a downstream: what it is made from and what is made from it,
 across all the given configs. For each downstream: what is decided and why, which
 rules fired, the result of "when", why it is not ready and which rules of the config
 say so, who last wrote the fields that have drifted, and what the next write would

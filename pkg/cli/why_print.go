@@ -132,7 +132,7 @@ func nextWrite(c reconcile.Change) string {
 	case reconcile.ChangeLeave:
 		return "it is left as it is; an apply would change:"
 	case reconcile.ChangeRefuse:
-		return "what was to be written:"
+		return "the refused write:"
 	}
 	return "the next write (" + string(c.Action) + "):"
 }

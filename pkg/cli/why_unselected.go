@@ -51,10 +51,10 @@ func (e *explanation) passedOver(ctx context.Context, f *config.File, upstream *
 		return fmt.Sprintf("%s:%d: %s", file, line, path)
 	}
 	if ns != "" && len(watch.Namespaces) > 0 && !slices.Contains(watch.Namespaces, ns) {
-		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s wants %s", ns, place("watch.namespaces"), either(watch.Namespaces)))
+		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"), either(watch.Namespaces)))
 	}
 	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
-		reasons = append(reasons, fmt.Sprintf("it has %s; %s wants %s", r.found, place("watch.labelSelector"), r.wanted))
+		reasons = append(reasons, fmt.Sprintf("it has %s; %s requires %s", r.found, place("watch.labelSelector"), r.wanted))
 	}
 	if ns == "" || watch.NamespaceSelector == nil {
 		return reasons
@@ -65,7 +65,7 @@ func (e *explanation) passedOver(ctx context.Context, f *config.File, upstream *
 			apply.Classify(err).Message))
 	}
 	for _, r := range unmet(watch.NamespaceSelector, have) {
-		reasons = append(reasons, fmt.Sprintf("its namespace %s has %s; %s wants %s", ns, r.found, place("watch.namespaceSelector"), r.wanted))
+		reasons = append(reasons, fmt.Sprintf("its namespace %s has %s; %s requires %s", ns, r.found, place("watch.namespaceSelector"), r.wanted))
 	}
 	return reasons
 }

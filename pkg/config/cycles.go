@@ -43,7 +43,7 @@ func cycles(files []*File) Errors {
 			names, kinds = append(names, at.Metadata.Name), append(kinds, at.Watch.Kind)
 		}
 		errs = append(errs, f.Errorf(downstreamKind(chain[0].downstream),
-			"give one of the watches a labelSelector that the constant labels of what comes before do not satisfy",
+			"give one of the watches a labelSelector that the constant labels of the operator before it do not satisfy",
 			"operators %s make a cycle of kinds: %s", strings.Join(names, " → "), strings.Join(kinds, " → ")))
 	}
 	return errs

@@ -152,7 +152,7 @@ func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
 		return
 	}
 	if f.holds == "cel" && cutByComment(d.file.index[display(p)].node) {
-		d.fail(p, "quote the whole expression, or write it below "+lastKey(p)+": |", "YAML took what follows %q for a comment", clip(s))
+		d.fail(p, "quote the whole expression, or write it below "+lastKey(p)+": |", "YAML reads everything after %q as a comment", clip(s))
 		return
 	}
 	if len(f.enum) > 0 && s != "" && !slices.Contains(f.enum, s) {

@@ -70,7 +70,7 @@ func parseOverride(source, text string) (*override, *Error) {
 	}
 	operator, rest, ok := strings.Cut(text, ":")
 	if !ok || operator == "" || strings.ContainsAny(operator, ".=[") {
-		return nil, fail(overrideForm, "there is no operator name before a colon")
+		return nil, fail(overrideForm, "it does not begin with an operator name and a colon")
 	}
 	at := assignment(rest)
 	if at < 0 {

@@ -88,7 +88,7 @@ func list(dir string) ([]string, *Error) {
 func (s source) read(stdin io.Reader) ([]byte, *Error) {
 	if s.path == stdinName {
 		if stdin == nil {
-			return nil, &Error{File: stdinName, Problem: "there is no standard input", Fix: "name a file"}
+			return nil, &Error{File: stdinName, Problem: "standard input is not available", Fix: "name a file"}
 		}
 		data, err := readAll(stdin)
 		if err != nil {

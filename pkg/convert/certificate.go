@@ -107,7 +107,7 @@ func schemaDigest(v *kinds.Version) string { return digest(v.Structural.ToKubeOp
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("a config or schema that is no JSON: %v", err)) // both were read from JSON
+		panic(fmt.Sprintf("a config or schema that is not JSON: %v", err)) // both were read from JSON
 	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -89,7 +89,7 @@ func (c *compiler) converter(config *config.Conversion) *Converter {
 		switch {
 		case v == nil:
 		case v == made.hub:
-			c.problem(at+".version", "%s is the hub: a hub is no spoke", v.Name)
+			c.problem(at+".version", "%s is the hub: remove it from spokes", v.Name)
 		case made.spokes[v.Name] != nil:
 			c.problem(at+".version", "%s is listed twice", v.Name)
 		default:

@@ -43,7 +43,7 @@ func removed(old *definition, from, to []*definition) Change {
 		isNew := !slices.ContainsFunc(from, func(f *definition) bool { return f.Name == d.Name })
 		if isNew && (d.Spec.Names.Kind == old.Spec.Names.Kind || d.Spec.Group == old.Spec.Group && d.Spec.Names.Plural == old.Spec.Names.Plural) {
 			c.Reason = fmt.Sprintf("the kind is now defined by %s: for the API server that is another kind, which has none of the objects", d.Name)
-			c.Fix = "keep the old definition beside the new one until the objects were copied"
+			c.Fix = "keep both definitions until the objects have been copied"
 		}
 	}
 	return c

@@ -221,7 +221,7 @@ func (c *comparison) fields(path string, from, to *structuralschema.Structural) 
 			c.node(where, &was, values)
 		case !to.XPreserveUnknownFields:
 			c.add(where, Conversion, fixVersion+" that moves the field, or keeps it in an annotation",
-				"the schema does not declare the field: its value is dropped when an object is read, and for good when it is written")
+				"the schema does not declare the field: its value is dropped when an object is read, and lost when it is written")
 		}
 	}
 	c.newFields(path, from, to)

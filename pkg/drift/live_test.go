@@ -61,7 +61,7 @@ func TestLive(t *testing.T) {
 func TestLiveOfNothing(t *testing.T) {
 	v := &drift.View{Manager: manager}
 	for _, u := range []*unstructured.Unstructured{nil, {}} {
-		if l, err := v.Live(u); err == nil || err.Error() != "reading a live object: there is none" {
+		if l, err := v.Live(u); err == nil || err.Error() != "reading a live object: it is nil" {
 			t.Errorf("got %v, %v", l, err)
 		}
 	}

@@ -117,7 +117,7 @@ func (v *View) Transform() func(any) (any, error) {
 }
 
 // errNothing is the caller's mistake.
-var errNothing = errors.New("reading a live object: there is none")
+var errNothing = errors.New("reading a live object: it is nil")
 
 // Live returns what the view keeps of u. It fails only where there is no object at all: whatever an object says, it has a
 // Live. The result shares no memory with u.

@@ -101,7 +101,7 @@ func (p *parser) dotted() (Step, error) {
 	}
 	if p.peek() == '[' {
 		p.pos--
-		return Step{}, p.fail("a dot stands before a bracket", "leave out the dot")
+		return Step{}, p.fail("there is a dot before a bracket", "leave out the dot")
 	}
 	if p.pos == len(p.text) {
 		return Step{}, p.fail("no key follows the dot", "name a key or leave out the dot")
@@ -204,7 +204,7 @@ func (p *parser) quoted() (string, error) {
 			return b.String(), nil
 		case '\\':
 			if e := p.peek(); e != '\'' && e != '\\' {
-				return "", p.fail(`a backslash stands before something other than ' or \`, `write \\ for a backslash`)
+				return "", p.fail(`a backslash is followed by something other than ' or \`, `write \\ for a backslash`)
 			}
 			b.WriteByte(p.text[p.pos])
 			p.pos++

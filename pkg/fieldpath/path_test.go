@@ -81,7 +81,7 @@ func TestParseErrors(t *testing.T) {
 		{"an open quote is shown where it opened", ".labels['a.b]",
 			`path ".labels['a.b]": at character 9: the quote is not closed: close it with '`},
 		{"an escape of its own making", `.a['\n']`,
-			`path ".a['\\n']": at character 6: a backslash stands before something other than ' or \: write \\ for a backslash`},
+			`path ".a['\\n']": at character 6: a backslash is followed by something other than ' or \: write \\ for a backslash`},
 		{"an open bracket", ".a['b'",
 			`path ".a['b'": at character 7: the path ends too early, brackets hold 'key', key=value or a number: write ['a.b/c'], [name=app] or [0]`},
 		{"an unquoted key in brackets", ".a[b]",
@@ -101,7 +101,7 @@ func TestParseErrors(t *testing.T) {
 			`path ".a[99999999999999999999]": at character 4: bad list index 99999999999999999999: write a number from 0 without leading zeros`},
 		{"a key that begins with a digit", ".a[1st]",
 			`path ".a[1st]": at character 5: unexpected 's', a list index ends with ]: quote a key that begins with a digit: ['1st']`},
-		{"a dot before a bracket", ".a.['b']", `path ".a.['b']": at character 3: a dot stands before a bracket: leave out the dot`},
+		{"a dot before a bracket", ".a.['b']", `path ".a.['b']": at character 3: there is a dot before a bracket: leave out the dot`},
 		{"white space", ". spec",
 			`path ". spec": at character 2: unexpected ' ', a key begins with a letter, _ or $: quote other keys: ['a.b/c']`},
 	} {

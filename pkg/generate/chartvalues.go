@@ -69,7 +69,7 @@ func (v *chartValues) add(f *config.File) error {
 		}
 		content, err := v.read(place)
 		if err != nil {
-			return fmt.Errorf("reading what its config names: %w", err)
+			return fmt.Errorf("reading the files that its config names: %w", err)
 		}
 		v.from[mounted], v.files[mounted] = place, string(content)
 		if mounted != path.Clean(filepath.ToSlash(name)) {

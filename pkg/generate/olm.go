@@ -96,7 +96,7 @@ func (b *bundle) configMap() (map[string]any, error) {
 	}
 	for name, text := range v.files {
 		if _, taken := data[name]; taken {
-			return nil, fmt.Errorf("%s would be mounted in the place of the config of operator %s: rename it", v.from[name],
+			return nil, fmt.Errorf("%s would be mounted over the config of operator %s: rename it", v.from[name],
 				strings.TrimSuffix(name, ".yaml"))
 		}
 		data[name] = text

@@ -12,7 +12,7 @@ func (b *bundle) install() (map[string]any, error) {
 	for _, f := range b.files {
 		if f.ServiceAccount != nil {
 			return nil, f.Errorf("serviceAccount", "leave it out, or install by the Helm chart or by generate rbac",
-				"OLM grants rights to the accounts that a bundle brings, in no namespace but its own or in the whole cluster")
+				"OLM grants rights to the ServiceAccounts of a bundle only in its own namespace or in the whole cluster")
 		}
 	}
 	rights, err := Rights(b.files, RBACOptions{Kinds: b.Kinds, Process: Identity{Namespace: bundleNamespace, Name: b.Package},

@@ -135,7 +135,7 @@ func (m marks) namespaces() []string {
 func (m marks) add(spec *admissionv1.ValidatingAdmissionPolicySpec) {
 	refuse := func(expression, format string, args ...any) {
 		spec.Validations = append(spec.Validations, admissionv1.Validation{Expression: expression,
-			Message: fmt.Sprintf(format, args...) + " may be set, changed and removed only by operator " + m.p.Name})
+			Message: "only operator " + m.p.Name + " may set, change or remove " + fmt.Sprintf(format, args...)})
 	}
 	same := func(part, key string) string {
 		return fmt.Sprintf("variables.after[?%[1]q][?%[2]q] == variables.before[?%[1]q][?%[2]q]", part, key)
@@ -229,7 +229,7 @@ func present(names []string) []string {
 	return list
 }
 
-// celList is CEL for a list of texts.
+// celList is CEL for a list of strings.
 func celList(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {

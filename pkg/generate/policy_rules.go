@@ -133,7 +133,7 @@ func (s *ruleSet) unknownAtTheDoor(r rule, part rules.Part) string {
 	for _, path := range paths {
 		switch {
 		case len(path) > 0 && path[0] == "status":
-			return "reads the status, which is no part of what is written"
+			return "reads the status, which is not part of the written object"
 		case len(path) > 1 && path[0] == "metadata" && path[1] == "resourceVersion":
 			return "reads metadata.resourceVersion, which a new object does not have yet"
 		}

@@ -66,36 +66,44 @@ func compileFill(text string, env *rules.Env, v *kinds.Version) (fill, error) {
 	return fill{at, value}, err
 }
 
-// values are what an object lacks, as a merge patch; nil where it lacks nothing.
-func (p *Plan) values(ctx context.Context, u *unstructured.Unstructured) (map[string]any, error) {
-	var patch map[string]any
+// values are what an object lacks, as a merge patch, and the object with them; nil where it lacks nothing.
+func (p *Plan) values(ctx context.Context, u *unstructured.Unstructured) (patch, filled map[string]any, err error) {
 	budget := rules.NewBudget(ctx)
 	for _, f := range p.fills {
 		if _, ok := fieldpath.Get(u.Object, f.at); ok {
 			continue
 		}
+		if patch == nil {
+			patch, filled = map[string]any{}, runtime.DeepCopyJSON(u.Object)
+		}
 		value, err := f.value.Eval(rules.Vars{Self: u.Object}, budget)
 		if err == nil {
 			// what stands in the way must be an object: a patch would replace anything else
-			err = fieldpath.Set(runtime.DeepCopyJSON(u.Object), f.at, value)
+			err = fieldpath.Set(filled, f.at, value)
+		}
+		if err == nil {
+			err = fieldpath.Set(patch, f.at, value)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.at, err)
-		}
-		if patch == nil {
-			patch = map[string]any{}
-		}
-		if err := fieldpath.Set(patch, f.at, value); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.at, err)
+			return nil, nil, fmt.Errorf("%s: %w", f.at, err)
 		}
 	}
-	return patch, nil
+	return patch, filled, nil
+}
+
+// accepts returns an error if the stored version's schema does not accept an object with the values that it lacked.
+func (p *Plan) accepts(ctx context.Context, old, filled map[string]any) error {
+	if unknown := p.version.Coerce(filled); len(unknown) > 0 {
+		return fmt.Errorf("version %s does not have %s", p.version.Name, strings.Join(unknown, ", "))
+	}
+	return p.version.ValidateWrite(ctx, filled, old, "", nil).ToAggregate()
 }
 
 // errorsShown is how many objects are named whose values cannot be computed.
 const errorsShown = 10
 
-// survey counts the objects that lack a field. An object for which an expression fails is an error, before anything is written.
+// survey counts the objects that lack a field. An object for which an expression fails, or has a value that the schema
+// refuses, is an error, before anything is written.
 func (m *Migration) survey(ctx context.Context, p *Plan) error {
 	if len(p.fills) == 0 {
 		return nil
@@ -103,9 +111,10 @@ func (m *Migration) survey(ctx context.Context, p *Plan) error {
 	var errs []error
 	failed := 0
 	err := m.each(ctx, p, func(u *unstructured.Unstructured, _ int64) error {
-		patch, err := p.values(ctx, u)
+		patch, filled, err := p.values(ctx, u)
 		if patch != nil {
 			p.Lacking++
+			err = p.accepts(ctx, u.Object, filled)
 		}
 		if err == nil {
 			return nil
@@ -124,7 +133,7 @@ func (m *Migration) survey(ctx context.Context, p *Plan) error {
 // fill writes what an object lacks, and returns the object as it is then. It returns whether it was written.
 func (m *Migration) fill(ctx context.Context, p *Plan, u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	for try := 0; ; try++ {
-		patch, err := p.values(ctx, u)
+		patch, _, err := p.values(ctx, u)
 		if patch == nil || err != nil {
 			return u, false, err
 		}

@@ -68,6 +68,7 @@ type Plan struct {
 	Lacking int
 
 	fills      []fill
+	version    *kinds.Version
 	generation int64
 	resource   schema.GroupVersionResource
 	leaving    []string
@@ -151,8 +152,8 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", m.CRD, err)
 	}
-	stored := versions[slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == p.Stored })]
-	if p.fills, err = fills(m.Fill, stored); err != nil {
+	p.version = versions[slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == p.Stored })]
+	if p.fills, err = fills(m.Fill, p.version); err != nil {
 		return nil, err
 	}
 	return p, m.survey(ctx, p)

@@ -50,7 +50,7 @@ func (k *kind) crd(versions ...string) string {
 	for _, v := range versions {
 		text += fmt.Sprintf(
 			"    - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
-				"properties: {a: {type: string}, b: {type: string}}}}}}}\n",
+				"properties: {a: {type: string}, b: {type: string}, o: {type: object, properties: {p: {type: string}}}}}}}}}\n",
 			strings.Trim(v, "!-"),
 			!strings.HasSuffix(v, "-"),
 			strings.HasSuffix(v, "!"),
@@ -251,6 +251,8 @@ func TestFill(t *testing.T) {
 		{"the version does not have the field", ".spec.c='x'", "version v1 does not have .spec.c"},
 		{"it is another subresource", ".status.b='x'", "cannot be filled in"},
 		{"the path goes through a string", ".spec.a.b='x'", "version v1 does not have .spec.a.b"},
+		{"a number in the place of a text", ".spec.b=size(self.spec.a)", "/lacking: spec.b: Invalid value"},
+		{"an object with a field too many", ".spec.o={'p': 'x', 'q': 'y'}", "version v1 does not have spec.o.q"},
 		{"no expression", ".spec.b", "it must be PATH=EXPRESSION"},
 	} {
 		m := k.migration(testkit.Dynamic(t))

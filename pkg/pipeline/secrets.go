@@ -63,7 +63,12 @@ func (c *compiler) secrets() {
 }
 
 func (c *compiler) refuseSecret(path, where string) {
-	c.fail(path, "read metadata.name or another field that is no value, or give true or false", "it reads what a Secret holds, and %s is read by more people than a Secret", where)
+	c.fail(
+		path,
+		"read metadata.name or another field that is not a value, or return true or false",
+		"it reads data of a Secret, and more people can read %s than the Secret",
+		where,
+	)
 }
 
 // isBool tells that an expression gives true or false, in which no value can be read.

@@ -65,7 +65,7 @@ status: {conditions: {ready: Ready}, fields: [{path: .status.x, value: "VALUE"}]
 		switch {
 		case row.refused == "" && errs != "":
 			t.Errorf("%v: %s", row, errs)
-		case row.refused != "" && !strings.Contains(errs, row.refused+": it reads what a Secret holds"):
+		case row.refused != "" && !strings.Contains(errs, row.refused+": it reads data of a Secret"):
 			t.Errorf("%v is not refused: %s", row, errs)
 		}
 	}

@@ -45,7 +45,7 @@ func (c *compiler) statusField(i int, path fieldpath.Path, program *rules.Progra
 	if where, have, want := (shape{schema: program.Result()}).misfits(s, 0); want != nil {
 		at := fmt.Sprintf("status.fields[%d].value", i)
 		c.p.Refusals = append(c.p.Refusals, *c.file.Errorf(at, "convert it, or declare another type in the CustomResourceDefinition",
-			"it gives %s, and the schema wants %s in %s%s", names(have), names(want), path, where))
+			"it gives %s, and the schema requires %s in %s%s", names(have), names(want), path, where))
 	}
 }
 

@@ -291,8 +291,8 @@ func TestTypesOfStatus(t *testing.T) {
 		{"what fits", "{path: .status.replicas, value: 'size(self.metadata.name)'}, {path: .status.message, value: 'string(1)'}", ""},
 		{"a path that is misspelt", "{path: .status.mesage, value: \"'a'\"}", "warning: 30: status.fields[0].path: the schema of App has no .status.mesage, which is not stored: did you mean message?"},
 		{"a path that is not declared", "{path: .status.color, value: \"'a'\"}", "warning: 30: status.fields[0].path: the schema of App has no .status.color, which is not stored: add it to the CustomResourceDefinition: corollary generate crd-status prints the lines"},
-		{"text for a number", "{path: .status.replicas, value: \"'a'\"}", "30: status.fields[0].value: it gives a string, and the schema wants an integer in .status.replicas: convert it, or declare another type in the CustomResourceDefinition"},
-		{"a number for text", "{path: .status.message, value: 'downstreams.it.?spec.?replicas.orValue(0)'}", "30: status.fields[0].value: it gives an integer, and the schema wants a string in .status.message: convert it, or declare another type in the CustomResourceDefinition"},
+		{"text for a number", "{path: .status.replicas, value: \"'a'\"}", "30: status.fields[0].value: it gives a string, and the schema requires an integer in .status.replicas: convert it, or declare another type in the CustomResourceDefinition"},
+		{"a number for text", "{path: .status.message, value: 'downstreams.it.?spec.?replicas.orValue(0)'}", "30: status.fields[0].value: it gives an integer, and the schema requires a string in .status.message: convert it, or declare another type in the CustomResourceDefinition"},
 		{"what is not known", "{path: .status.message, value: self.spec.any}", ""},
 	} {
 		got := checked(t, "apps/v1", "Deployment", deployment("", ""), row.fields)

@@ -258,7 +258,7 @@ func (f *filler) spliced(record int) (*site, any, error) {
 	s := &f.sites[r.site]
 	if s.inText && !isEmpty(r.value) {
 		return s, nil, s.at(problemf("put the hole on its own lines",
-			"%s stands in text on another path through the template, and so gives text only", s.text))
+			"%s is inside of text on another path through the template, so it gives only text", s.text))
 	}
 	value, err := f.copyValue(r.value)
 	return s, value, s.at(err)

@@ -86,7 +86,7 @@ func dig(args ...any) (any, error) {
 	for _, arg := range args[:len(args)-2] {
 		key, ok := arg.(string)
 		if !ok {
-			return nil, problemf("", "dig wants keys that are strings, not %s", typeName(arg))
+			return nil, problemf("", "dig needs keys that are strings, not %s", typeName(arg))
 		}
 		next, ok := field(value, key)
 		if !ok {
@@ -104,7 +104,7 @@ func dig(args ...any) (any, error) {
 func semverParts(text string) (map[string]any, error) {
 	v, err := semver.NewVersion(text)
 	if err != nil {
-		return nil, problemf("", "%q is no semantic version: %v", text, err)
+		return nil, problemf("", "%q is not a semantic version: %v", text, err)
 	}
 	return map[string]any{
 		"Major": int64(v.Major()), "Minor": int64(v.Minor()), "Patch": int64(v.Patch()),

@@ -90,7 +90,7 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		return
 	}
 	if !isFunction(name) {
-		c.errorf(cmd.Pos, unknownFunctionFix(name), "there is no function %s", name)
+		c.errorf(cmd.Pos, unknownFunctionFix(name), "unknown function %s", name)
 		return
 	}
 	c.used[name] = true
@@ -111,7 +111,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	if near := spelling.Closest(name, slices.DeleteFunc(sortedKeys(c.trees), func(n string) bool { return n == c.name })); near != "" {
 		fix = "did you mean " + near + "?"
 	}
-	c.errorf(pos, fix, "there is no template %q", name)
+	c.errorf(pos, fix, "unknown template %q", name)
 }
 
 // unknownFunctionFix says what was meant by a word that is no function.

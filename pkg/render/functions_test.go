@@ -15,10 +15,10 @@ func TestFunctionsThatAreRefused(t *testing.T) {
 		"differ": {"now", "ago", "date", "dateInZone", "date_in_zone", "dateModify", "mustDateModify", "htmlDate", "toDate",
 			"durationRound", "randAlphaNum", "randAlpha", "randNumeric", "randAscii", "randBytes", "randInt", "shuffle", "uuidv4", "genPrivateKey",
 			"genCA", "genSelfSignedCert", "genSignedCert", "bcrypt", "htpasswd", "encryptAES"},
-		"process":       {"env", "expandenv"},
-		"network":       {"getHostByName"},
-		"never":         {"tpl", "fromYaml"},
-		"no API server": {"lookup"},
+		"process":              {"env", "expandenv"},
+		"network":              {"getHostByName"},
+		"never":                {"tpl", "fromYaml"},
+		"do not send requests": {"lookup"},
 	}
 	for reason, names := range reasons {
 		for _, name := range names {
@@ -64,7 +64,7 @@ func TestCompileGivesEveryError(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2, 3, 3, 4, 5}, lines); diff != "" {
 		t.Errorf("%s\n%v", diff, err)
 	}
-	if !strings.Contains(err.Error(), "line 2: there is no function uper: did you mean upper?") {
+	if !strings.Contains(err.Error(), "line 2: unknown function uper: did you mean upper?") {
 		t.Error(err)
 	}
 	var first *Error
@@ -123,8 +123,8 @@ func TestSortedAndCopied(t *testing.T) {
 		{name: "parenthesised", template: "a: {{ ((.map)).b }}\nb: {{ (.map | toJson) }}\nc: {{ (.word) | quote }}",
 			want: m{"a": "1.10", "b": m{"a": int64(2), "b": "1.10"}, "c": "w"}, reason: "parentheses change nothing"},
 		{name: "method call", template: "a: {{ .word.Len 1 }}", err: "is not a function", reason: "values have no methods"},
-		{name: "piped into a field", template: "a: {{ .word | .map }}", err: ".map is not a function", reason: "values hold no functions"},
-		{name: "own names", template: "a: {{ _put 1 .word }}", err: "there is no function _put",
+		{name: "piped into a field", template: "a: {{ .word | .map }}", err: ".map is not a function", reason: "values cannot contain functions"},
+		{name: "own names", template: "a: {{ _put 1 .word }}", err: "unknown function _put",
 			reason: "rewriting's functions are not the author's"},
 		{name: "flow brace", template: "a: {{{ .word }}: 1}", err: "needs a space before {{", reason: "the template's lexer sees {{ first"},
 		{name: "flow brace with a space", template: "a: { {{ .word }}: {{ .word }}}", want: m{"a": m{"w": "w"}},

@@ -4,12 +4,12 @@ package render
 // Two renderings of one upstream must be equal, else every rendering would be a change to apply.
 var refused = func() map[string][2]string {
 	out := map[string][2]string{
-		"tpl":             {"what a value says is never executed", "write the template out, or choose with `if`"},
-		"lookup":          {"a template asks no API server", "declare the object in inputs and write input \"NAME\""},
+		"tpl":             {"values are never executed", "write the template out, or choose with `if`"},
+		"lookup":          {"templates do not send requests", "declare the object in inputs and write input \"NAME\""},
 		"fromYaml":        {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
 		"fromYamlArray":   {"a value never passes through a YAML parser", "let the value be structured in the upstream, or use fromJson"},
-		"call":            {"values hold no functions", ""},
-		"buildCustomCert": {"it gives a value that a document cannot hold", "put the certificate into the upstream"},
+		"call":            {"values cannot contain functions", ""},
+		"buildCustomCert": {"it gives a value that a document cannot contain", "put the certificate into the upstream"},
 	}
 	add := func(reason, fix string, names ...string) {
 		for _, name := range names {
@@ -20,10 +20,10 @@ var refused = func() map[string][2]string {
 		"now", "ago", "date", "dateInZone", "date_in_zone", "dateModify", "date_modify", "mustDateModify", "must_date_modify",
 		"htmlDate", "htmlDateInZone", "toDate", "mustToDate", "durationRound", "unixEpoch")
 	add("its result is random, so that two renderings would differ",
-		"put the value into the upstream; to tell objects apart, use sha256sum of a name",
+		"put the value into the upstream; to distinguish objects, use sha256sum of a name",
 		"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4", "bcrypt", "htpasswd", "encryptAES",
 		"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey")
 	add("it reads the environment of the process", "write the value into parameters and param \"NAME\" here", "env", "expandenv")
-	add("it asks the network", "put the address into the upstream or into parameters", "getHostByName")
+	add("it uses the network", "put the address into the upstream or into parameters", "getHostByName")
 	return out
 }()

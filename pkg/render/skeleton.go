@@ -129,7 +129,7 @@ func checkParts(n *yaml.Node, parts []part, plain bool) error {
 		switch {
 		case p.kind == kindLine && (i == 0 || parts[i-1].record != p.record-1):
 			return &skeletonError{line: n.Line, record: p.record, named: true, problem: "has several lines, which do not stay together here",
-				fix: "indent them like the block that they stand in; a comment takes only one"}
+				fix: "indent them like the block that they are in; a comment takes only one"}
 		case p.kind == kindScalar && plain && !wholeHole(parts):
 			return &skeletonError{line: n.Line, record: p.record, named: true, problem: noStructureHere}
 		}

@@ -23,7 +23,7 @@ func (c *compiler) parseError(text string, err error) error {
 	}
 	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
-		out.Problem = out.Problem[:m[0]] + " in the action that begins here and goes on below"
+		out.Problem = out.Problem[:m[0]] + " in the action that begins here and continues below"
 		out.Fix = "close it with " + c.options.Right
 	}
 	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {

@@ -53,27 +53,27 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	names := s.variables()
 	problem.Problem = name + " is not known here"
-	problem.Fix = "there is " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	problem.Fix = "valid names are " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {
 	case name == "oldSelf":
 		problem.Fix = "a reconcile has no old object: a rule about a change belongs in the" +
 			" CustomResourceDefinition's x-kubernetes-validations or a ValidatingAdmissionPolicy"
 	case name == "object":
-		problem.Fix = "say self"
+		problem.Fix = "write self"
 	case fieldsOfAll[strings.TrimPrefix(name, ".")] && s.kind == Downstream:
 		field := strings.TrimPrefix(name, ".")
-		problem.Fix = "say downstream." + field + ", or self." + field + " for the upstream's"
+		problem.Fix = "write downstream." + field + ", or self." + field + " for the upstream's"
 	case fieldsOfAll[strings.TrimPrefix(name, ".")]:
-		problem.Fix = "say self." + strings.TrimPrefix(name, ".")
+		problem.Fix = "write self." + strings.TrimPrefix(name, ".")
 	case name == varDownstream && s.kind == Status:
-		problem.Fix = "say downstreams.NAME"
+		problem.Fix = "write downstreams.NAME"
 	case name == varDownstreams && s.kind == Downstream:
 		problem.Fix = "this expression sees only its own downstream: write downstream"
 	default:
 		if meant := spelling.Closest(name, names); meant != "" {
 			problem.Fix = "did you mean " + meant + "?"
 		} else if plainText.MatchString(expr) {
-			problem.Fix = "text stands in quotes: '" + expr + "'; else " + problem.Fix
+			problem.Fix = "write text in quotes: '" + expr + "'; " + problem.Fix
 		}
 	}
 }
@@ -165,12 +165,12 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 	if _, operator := operators.FindReverse(name); operator {
 		switch {
 		case name == operators.Index && len(call.Args()) == 2 && isText(call.Args()[1]):
-			problem.Fix = "select a field of an object by its name, as in self.spec.replicas; a character that no identifier" +
-				" has is escaped as in CRDs (foo-bar is foo__dash__bar)"
+			problem.Fix = "select a field of an object by its name, as in self.spec.replicas; a character that an identifier" +
+				" cannot have is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
-			problem.Fix = "the part before the question mark must be a bool, and both results are of one type: write dyn(…) around one that differs"
+			problem.Fix = "the part before the question mark must be a bool, and both results must have one type: write dyn(…) around one that differs"
 		case len(call.Args()) == 2 && slices.ContainsFunc(call.Args(), isNull):
-			problem.Fix = "whether a field is there is asked by has(self.spec.field)"
+			problem.Fix = "to test whether a field exists, write has(self.spec.field)"
 		case len(call.Args()) == 2:
 			problem.Fix = "compare, add or combine values of one type: convert with int(…), double(…) or string(…)"
 		}
@@ -179,7 +179,7 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 	if s.env.HasFunction(name) {
 		return
 	}
-	problem.Problem = "there is no function " + name
+	problem.Problem = "unknown function " + name
 	var names []string
 	for known := range s.env.Functions() {
 		if !strings.ContainsAny(known, "@_") {

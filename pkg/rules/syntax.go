@@ -12,11 +12,11 @@ var plainer = strings.NewReplacer(
 	"Syntax error: ", "",
 	"mismatched input '<EOF>'", "the expression ends too early",
 	"no viable alternative at input '<EOF>'", "the expression ends too early",
-	"no viable alternative at input ", "it cannot go on after ",
+	"no viable alternative at input ", "the expression cannot continue after ",
 	"extraneous input '<EOF>'", "the expression ends too early",
 	"mismatched input ", "unexpected ",
 	"extraneous input ", "unexpected ",
-	"token recognition error at: ", "cannot read what begins with ",
+	"token recognition error at: ", "cannot read the text that begins with ",
 	"'<EOF>'", "the end of the expression",
 )
 
@@ -39,8 +39,8 @@ var foreign = []struct {
 	{regexp.MustCompile(`=>|->`), "a condition on each item is written as in self.spec.hosts.all(h, h != '')"},
 	{regexp.MustCompile(`(^|[^=!<>])=($|[^=])`), "compare with =="},
 	{regexp.MustCompile(`\b(and|or|not)\b|(^|[^&])&($|[^&])|(^|[^|])\|($|[^|])`), "write && for and, || for or, ! for not"},
-	{regexp.MustCompile(`[^?]\?[.]`), "a field that may be missing is read as in self.spec.?replicas.orValue(1)"},
-	{regexp.MustCompile(`\bhas\(\w+\)`), "has() asks for a field, as in has(self.spec.replicas)"},
+	{regexp.MustCompile(`[^?]\?[.]`), "to read a field that may be missing, write self.spec.?replicas.orValue(1)"},
+	{regexp.MustCompile(`\bhas\(\w+\)`), "has() needs a field, as in has(self.spec.replicas)"},
 }
 
 // syntaxFix guesses from an expression that is no CEL what its author is used to; "" where nothing is recognized.

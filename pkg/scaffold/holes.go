@@ -79,7 +79,7 @@ func findHole(manifests []*source, text string) (*hole, error) {
 		}
 		return nil, requestf("--hole %q is in %s: write one of them before it, %s:%s", text, strings.Join(in, " and in "), in[0], text)
 	case len(lost) == 0:
-		return nil, requestf("--hole %q: there is no downstream %s: there are %s", text, name, strings.Join(names, ", "))
+		return nil, requestf("--hole %q: unknown downstream %s: valid downstreams are %s", text, name, strings.Join(names, ", "))
 	}
 	return nil, requestf("--hole %q is in no manifest: %s", text, strings.Join(lost, "; "))
 }

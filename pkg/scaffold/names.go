@@ -178,7 +178,7 @@ func advise(manifests []*source, kind string) []string {
 		}
 		if s.kind.Group == "" && s.kind.Kind == "Secret" && s.holdsData() {
 			notes = append(notes,
-				fmt.Sprintf("downstream %s is a Secret, and its data now stands in the config: keep the file as a secret, or make holes of the data",
+				fmt.Sprintf("downstream %s is a Secret, and its data is now in the config: protect the file like a Secret, or make holes of the data",
 					s.downstream))
 		}
 		if len(s.dropped) > 0 {

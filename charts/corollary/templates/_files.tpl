@@ -18,7 +18,7 @@ folder is read as a config, so that another one there can only hold shared conve
       {{- fail (printf "files.%s: a config is mounted as that file: give it another name" ($path | replace "." "\\.")) -}}
     {{- end -}}
     {{- if and (regexMatch "[.]ya?ml$" $path) (not (regexMatch "(?m)^[\"']?kind[\"']?:\\s*[\"']?(Conventions|Conversion|ConversionCertificate)\\b" $text)) -}}
-      {{- fail (printf "files.%s would be read as a config: name it otherwise, or put it into a folder, as templates/%s (only files of kind: Conventions, Conversion and ConversionCertificate may stand there)" ($path | replace "." "\\.") $path) -}}
+      {{- fail (printf "files.%s would be read as a config: rename it, or put it into a folder, such as templates/%s (only files of kind: Conventions, Conversion and ConversionCertificate are allowed there)" ($path | replace "." "\\.") $path) -}}
     {{- end -}}
     {{- $_ := set $data $path $text -}}
   {{- end -}}

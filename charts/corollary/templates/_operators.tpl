@@ -13,20 +13,20 @@ checks all of them, and all of that, before it starts.
 {{- range $key, $file := include "corollary.operatorTexts" . | fromJson -}}
   {{- $operator := fromYaml $file.text -}}
   {{- with include "corollary.wrong" (dict "operator" $operator "text" $file.text "keys" $keys) -}}
-    {{- fail (printf "%s is no config of an operator: %s; corollary check -c FILE tells everything" $file.from .) -}}
+    {{- fail (printf "%s is not a config of an operator: %s; corollary check -c FILE reports all errors" $file.from .) -}}
   {{- end -}}
   {{- with include "corollary.lacking" (dict "operator" $operator "files" $.Values.files) -}}
-    {{- fail (printf "%s names a file that is not given: %s" $file.from .) -}}
+    {{- fail (printf "%s names a missing file: %s" $file.from .) -}}
   {{- end -}}
   {{- with $operator.conventionsFile | toString | clean -}}
     {{- $path := . -}}
     {{- with include "corollary.wrongConventions" (dict "text" (get (default dict $.Values.files) $path) "keys" $keys) -}}
-      {{- fail (printf "files.%s is no file of conventions: %s" ($path | replace "." "\\.") .) -}}
+      {{- fail (printf "files.%s is not a file of conventions: %s" ($path | replace "." "\\.") .) -}}
     {{- end -}}
   {{- end -}}
   {{- $name := $operator.metadata.name -}}
   {{- if hasKey $operators $name -}}
-    {{- fail (printf "%s: another operator is called %s: give each a metadata.name of its own" $file.from $name) -}}
+    {{- fail (printf "%s: another operator is called %s: give each another metadata.name" $file.from $name) -}}
   {{- end -}}
   {{- $_ := set $operators $name $operator -}}
 {{- end -}}

@@ -22,9 +22,9 @@
 {{- if or (lt $leaseMs 1000.0) (ne (mulf (floor (divf $leaseMs 1000)) 1000) $leaseMs) -}}
 {{- fail (printf "leaderElection.leaseDuration is %s: whole seconds are needed, at least one" $lease) -}}
 {{- else if le $leaseMs (get $ms $deadline) -}}
-{{- fail (printf "leaderElection.renewDeadline is %s: it has to be shorter than leaseDuration, which is %s" $deadline $lease) -}}
+{{- fail (printf "leaderElection.renewDeadline is %s: it must be shorter than leaseDuration, which is %s" $deadline $lease) -}}
 {{- else if or (eq (get $ms $period) 0.0) (le (get $ms $deadline) (mulf 1.2 (get $ms $period))) -}}
-{{- fail (printf "leaderElection.retryPeriod is %s: 1.2 times that has to be shorter than renewDeadline, which is %s, and it has to be longer than 0" $period $deadline) -}}
+{{- fail (printf "leaderElection.retryPeriod is %s: 1.2 times that must be shorter than renewDeadline, which is %s, and it must be longer than 0" $period $deadline) -}}
 {{- end -}}
 {{- range $flag, $value := dict "lease-duration" $given.leaseDuration "renew-deadline" $given.renewDeadline "retry-period" $given.retryPeriod -}}
 {{- with $value }}
@@ -45,7 +45,7 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- if has .flag (list "n" "namespace" "leader-election-namespace") -}}
   {{- fail (printf "%s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .given) -}}
 {{- else if hasKey $values .flag -}}
-  {{- fail (printf "%s: leave it out, that is what the value %s is for" .given (get $values .flag)) -}}
+  {{- fail (printf "%s: leave it out and set the value %s" .given (get $values .flag)) -}}
 {{- end -}}
 {{- end -}}
 
@@ -66,10 +66,10 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{/* The command line of the container, as a list. */}}
 {{- define "corollary.args" -}}
 {{- if eq (toString .Values.metrics.port) (toString .Values.probes.port) -}}
-{{- fail (printf "metrics.port and probes.port are both %v: give each a port of its own" .Values.probes.port) -}}
+{{- fail (printf "metrics.port and probes.port are both %v: give each another port" .Values.probes.port) -}}
 {{- end -}}
 {{- if and .Values.conversion.crds (has (toString .Values.conversion.port) (list (toString .Values.metrics.port) (toString .Values.probes.port))) -}}
-{{- fail (printf "conversion.port is %v, as metrics.port or probes.port: give each a port of its own" .Values.conversion.port) -}}
+{{- fail (printf "conversion.port is %v, as metrics.port or probes.port: give each another port" .Values.conversion.port) -}}
 {{- end -}}
 - run
 - --config=/etc/corollary

@@ -186,11 +186,11 @@ is refused here too: it must not become a right to everywhere.
 */}}
 {{- define "corollary.rights.places" -}}
 {{- if and (kindIs "slice" .within) (not .within) -}}
-  {{- fail "a config has an empty list of namespaces: leave it out for all of them; corollary check -c FILE tells where" -}}
+  {{- fail "a config has an empty list of namespaces: leave it out for all of them; corollary check -c FILE reports where" -}}
 {{- end -}}
 {{- range .within -}}
   {{- if not (kindIs "string" .) -}}
-    {{- fail (printf "a config names a namespace that YAML reads as %v, not as text: quote it; corollary check -c FILE tells where" .) -}}
+    {{- fail (printf "a config names a namespace that YAML reads as %v, not as text: quote it; corollary check -c FILE reports where" .) -}}
   {{- end -}}
 {{- end -}}
 {{- toJson (and .kind.namespaced .within | default (list "")) -}}
