@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -67,6 +68,18 @@ func (o *convertOptions) compile() ([]*conversion, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+		if crd := definitionFor(definitions, f); crd != nil {
+			return crd, nil
+		}
+		return nil, f.Errorf("", "give the file of its CustomResourceDefinition with --crds", "%s is not defined", f.For)
+	})
+}
+
+// compileAgainst reads the configs and compiles their conversions, each against the definition that is found for it.
+func (o *convertOptions) compileAgainst(
+	find func(*config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error),
+) ([]*conversion, error) {
 	again, err := o.configs.repeatable(o.streams)
 	if err != nil {
 		return nil, err
@@ -77,10 +90,14 @@ func (o *convertOptions) compile() ([]*conversion, error) {
 	}
 	var list []*conversion
 	for _, f := range files {
-		crd := definitionFor(definitions, f)
-		if crd == nil {
-			problems = append(problems, f.Errorf("", "give the file of its CustomResourceDefinition with --crds", "%s is not defined", f.For))
+		crd, err := find(f)
+		var problem *config.Error
+		if errors.As(err, &problem) {
+			problems = append(problems, problem)
 			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		c, found := compileConversion(f, crd, false)
 		problems, list = append(problems, found...), append(list, c)

@@ -15,15 +15,17 @@ import (
 
 type proveOptions struct {
 	convertOptions
-	seed    uint64
-	objects int
-	output  string
+	seed       uint64
+	objects    int
+	output     string
+	live       bool
+	connection connection
 }
 
 func newConvertProve(streams IO) *cobra.Command {
 	o := &proveOptions{convertOptions: convertOptions{streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "prove -c CONFIG --crds FILE",
+		Use:   "prove -c CONFIG (--crds FILE | --live)",
 		Short: "Prove that a conversion loses nothing",
 		Long: `Make objects from the schemas of all versions and convert them there and back, with
 what the API server does on the way: it drops unknown fields, fills in defaults and
@@ -35,9 +37,16 @@ different, the smallest such object that was found is printed, and the exit code
 Fields that survive only in the annotation of preserve are listed. None of them should
 be in both versions, because the other version would show a wrong value.
 
+With --live nothing is made: the objects that the cluster has are taken there and back.
+Nothing is written to the cluster, and no value of an object is printed. The
+definitions are the cluster's, so --crds is left out.
+
 With --output a certificate is written. "corollary run" serves a conversion only with
 a certificate for exactly its rules and schemas: keep it with the config.`,
 		Example: `  corollary convert prove -c conversion.yaml --crds crd.yaml
+
+  # Try what the cluster has, before the conversion is served
+  corollary convert prove -c conversion.yaml --live
 
   # Write the certificate
   corollary convert prove -c conversion.yaml --crds crd.yaml -o conversion.certificate.yaml`,
@@ -45,11 +54,16 @@ a certificate for exactly its rules and schemas: keep it with the config.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
+			if o.live {
+				return o.runLive(ctx, cmd)
+			}
 			return o.run(ctx)
 		},
 	}
 	o.bind(cmd)
+	o.connection.bind(cmd, "")
 	flags := cmd.Flags()
+	flags.BoolVar(&o.live, "live", false, "Try the objects that the cluster has, instead of made ones")
 	flags.Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
 	flags.IntVar(&o.objects, "objects", objectsToProve, "How many random objects to make for each version and direction")
 	flags.StringVarP(&o.output, "output", "o", "", "Write the certificate to this file")

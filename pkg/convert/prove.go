@@ -46,6 +46,8 @@ type Counterexample struct {
 	There, Back map[string]any
 	// Problem says what is wrong: which fields differ, or why the object is refused.
 	Problem string
+	// Shown is Problem without values of the object.
+	Shown string
 }
 
 // Prove makes objects of each version and takes them there and back through what the API server does in each version: it drops
@@ -202,7 +204,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 	found := &Counterexample{Object: obj}
 	there := runtime.DeepCopyJSON(obj)
 	if err := p.Convert(ctx, there, p.via.Name); err != nil {
-		found.Problem = err.Error()
+		found.Problem, found.Shown = err.Error(), err.Error()
 		return found
 	}
 	p.via.Coerce(there)
@@ -210,10 +212,11 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 	found.There = runtime.DeepCopyJSON(there)
 	if errs := p.via.Validate(ctx, there); len(errs) > 0 {
 		found.Problem = fmt.Sprintf("what it is converted to is not valid in %s: %v", p.via.Name, errs.ToAggregate())
+		found.Shown = fmt.Sprintf("what it is converted to is not valid in %s: %s: %s", p.via.Name, errs[0].Field, errs[0].Type)
 		return found
 	}
 	if err := p.Convert(ctx, there, p.from.Name); err != nil {
-		found.Problem = err.Error()
+		found.Problem, found.Shown = err.Error(), err.Error()
 		return found
 	}
 	p.from.Coerce(there)
@@ -227,6 +230,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 			p.via.Name,
 			shown(f.Was, f.WasAbsent),
 		)
+		found.Shown = fmt.Sprintf("%s is different after the way from %s to %s and back", f.Path, p.from.Name, p.via.Name)
 		return found
 	}
 	return nil

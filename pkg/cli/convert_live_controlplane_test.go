@@ -1,0 +1,78 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// prove --live finds what the objects of the cluster would lose, shows no value, and reads with the rights to list alone.
+func TestProveLive(t *testing.T) {
+	t.Parallel()
+	failing := func(text string) string {
+		return strings.ReplaceAll(text, "self.spec.hostPort.split(':')[0]", "self.spec.hostPort.split(':')[self.spec.hostPort.endsWith(':8080') ? 7 : 0]")
+	}
+	lossy := func(text string) string { return strings.ReplaceAll(text, "string(self.spec.port)", "'80'") }
+	for _, row := range []struct {
+		reason string
+		change func(text string) string
+		spec   string // of one more object
+		code   int
+		says   string
+	}{
+		{reason: "everything survives", spec: "{hostPort: 'secret.example.com:8080'}", says: "151 objects in v1beta1: nothing is lost"},
+		{reason: "one value is lost", change: lossy, spec: "{hostPort: 'secret.example.com:8080'}", code: 1,
+			says: "odd: .spec.hostPort is different after the way from v1beta1 to v1 and back"},
+		{reason: "one object cannot be converted", change: failing, spec: "{hostPort: 'secret.example.com:8080'}", code: 1,
+			says: "odd: converting from v1beta1 to v1: set .spec.host: "},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			c := newCronTabs(t)
+			text := strings.ReplaceAll(cronTabConversion, "GROUP", c.group)
+			if row.change != nil {
+				text = row.change(text)
+			}
+			if err := os.WriteFile(c.file("conversion.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 150 {
+				c.apply(t, fmt.Sprintf("t%03d", i), "example.com:80")
+			}
+			testkit.Apply(t, c.ns, fmt.Sprintf("{apiVersion: %s/v1beta1, kind: CronTab, metadata: {name: odd}, spec: %s}", c.group, row.spec))
+			user := testkit.User(t, testkit.Unique(t),
+				rbacv1.PolicyRule{APIGroups: []string{c.group}, Resources: []string{"crontabs"}, Verbs: []string{"list"}},
+				rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+					ResourceNames: []string{"crontabs." + c.group}, Verbs: []string{"get"}})
+			code, out := run(t, "convert", "prove", "-c", c.file("conversion.yaml"), "--live", "--kubeconfig", testkit.KubeconfigFor(t, user))
+			if code != row.code || !strings.Contains(out, row.says) || strings.Contains(out, "secret") {
+				t.Errorf("exit code %d\n%s", code, out)
+			}
+		})
+	}
+}
+
+// What is stored in several versions is read in the one that is stored now, and the output says so.
+func TestProveLiveOfSeveralVersions(t *testing.T) {
+	t.Parallel()
+	c := newCronTabs(t)
+	c.apply(t, "a", "example.com:80")
+	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+		for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
+			v := v.(map[string]any)
+			v["storage"] = v["name"] == "v1"
+		}
+	})
+	code, out := run(t, "convert", "prove", "-c", c.file("conversion.yaml"), "--live", "--kubeconfig", testkit.Kubeconfig(t))
+	if !strings.Contains(out, "objects may be stored as v1beta1, too") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}

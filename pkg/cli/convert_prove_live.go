@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+const (
+	// lossesShown is how many objects are named that do not survive.
+	lossesShown = 20
+	// objectsHeld is how many objects are listed at once.
+	objectsHeld = 100
+)
+
+// runLive takes the objects of the cluster there and back.
+func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
+	for _, flag := range []string{"crds", "seed", "objects", "output"} {
+		if cmd.Flags().Changed(flag) {
+			return usagef("--live tries what the cluster has: leave out --%s", flag)
+		}
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return err
+	}
+	source := &conversionSource{}
+	if err := source.connect(cfg); err != nil {
+		return err
+	}
+	list, err := o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+		return source.definition(ctx, f)
+	})
+	if err != nil {
+		return err
+	}
+	lossy := 0
+	for _, c := range list {
+		lost, err := o.tryLive(ctx, source.client, c)
+		if err != nil {
+			return err
+		}
+		lossy += lost
+	}
+	if lossy > 0 {
+		return fmt.Errorf("%s would lose data or cannot be converted", count(lossy, "object"))
+	}
+	return nil
+}
+
+// tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive.
+func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversion) (lost int, err error) {
+	version, tried, invalid := stored(c.crd), 0, 0
+	resource := schema.GroupVersionResource{Group: c.crd.Spec.Group, Version: version, Resource: c.crd.Spec.Names.Plural}
+	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
+	if others := slices.DeleteFunc(slices.Clone(c.crd.Status.StoredVersions), func(v string) bool { return v == version }); len(others) > 0 {
+		fmt.Fprintf(o.streams.Out, "  note: objects may be stored as %s, too, and are read as the API server gives them in %s\n",
+			strings.Join(others, ", "), version)
+	}
+	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return client.Resource(resource).List(ctx, options)
+	})
+	list.PageSize, list.PageBufferSize, list.FullListIfExpired = objectsHeld, 0, false
+	err = list.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
+		u := obj.(*unstructured.Unstructured)
+		loss, valid := c.converter.Survives(ctx, u.Object)
+		if tried++; !valid {
+			invalid++
+		}
+		if loss == nil {
+			return ctx.Err()
+		}
+		if lost++; lost <= lossesShown {
+			fmt.Fprintf(o.streams.Out, "  %s/%s: %s\n", u.GetNamespace(), u.GetName(), loss.Shown)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return lost, fmt.Errorf("listing %s in version %s: %w", resource.GroupResource(), version, err)
+	}
+	if more := lost - lossesShown; more > 0 {
+		fmt.Fprintf(o.streams.Out, "  and %s more\n", count(more, "object"))
+	}
+	result := "nothing is lost"
+	if lost > 0 {
+		result = fmt.Sprintf("%d LOST", lost)
+	}
+	fmt.Fprintf(o.streams.Out, "  %s in %s: %s", count(tried, "object"), version, result)
+	if invalid > 0 {
+		fmt.Fprintf(o.streams.Out, "; %d are not valid by the schema of now, and were only converted", invalid)
+	}
+	fmt.Fprintln(o.streams.Out)
+	return lost, nil
+}
