@@ -248,6 +248,12 @@ func (k *kubelet) remove(ctx context.Context, pod *corev1.Pod) error {
 // mount writes the container's volumes, and swaps what has changed.
 func (k *kubelet) mount(ctx context.Context, p *runningPod) error {
 	for _, volume := range p.pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil {
+			if err := k.mountClaim(volume.PersistentVolumeClaim.ClaimName, filepath.Join(p.dir, volume.Name)); err != nil {
+				return err
+			}
+			continue
+		}
 		files := map[string]string{}
 		var errs []error
 		switch {
@@ -269,6 +275,19 @@ func (k *kubelet) mount(ctx context.Context, p *runningPod) error {
 		if err := swapIn(filepath.Join(p.dir, volume.Name), files); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// claim is the directory of a claim, which need not exist in the API server.
+func (k *kubelet) claim(name string) string { return filepath.Join(k.dir, "claim-"+name) }
+
+func (k *kubelet) mountClaim(name, at string) error {
+	if err := os.MkdirAll(k.claim(name), 0o700); err != nil {
+		return err
+	}
+	if err := os.Symlink(k.claim(name), at); !errors.Is(err, os.ErrExist) {
+		return err
 	}
 	return nil
 }

@@ -42,3 +42,29 @@ folder is read as a config, so that another one there can only hold shared conve
 {{- end -}}
 {{- toJson $files -}}
 {{- end -}}
+
+{{/*
+The ConfigMaps of config files: {root, name, annotations}. The data does not come last: Helm trims the end of each document, and the
+last text might lose its last line's end.
+*/}}
+{{- define "corollary.configMaps" -}}
+{{- $metadata := dict "name" .name "namespace" .root.Release.Namespace "labels" (include "corollary.labels" .root | fromYaml) -}}
+{{- with .annotations }}{{ $_ := set $metadata "annotations" . }}{{ end -}}
+apiVersion: v1
+kind: ConfigMap
+data:
+  {{- include "corollary.topFiles" .root | fromJson | toYaml | nindent 2 }}
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+{{- with include "corollary.folderFiles" .root | fromJson }}
+---
+apiVersion: v1
+kind: ConfigMap
+data:
+  {{- range $path, $text := . }}
+  {{- toYaml (dict (include "corollary.fileKey" $path) $text) | nindent 2 }}
+  {{- end }}
+metadata:
+  {{- toYaml (merge (dict "name" (printf "%s-files" $.name)) $metadata) | nindent 2 }}
+{{- end }}
+{{ end -}}

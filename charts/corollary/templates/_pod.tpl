@@ -124,23 +124,23 @@ name of a flag in capitals gives that flag.
 
 {{/*
 The volume of config files. It names the ConfigMap as a whole, so that a new config reaches running pods. A ConfigMap's keys
-have no folders: files in folders stand in a second one, and are named one by one.
+have no folders: files in folders stand in a second one, and are named one by one. {root, name}
 */}}
 {{- define "corollary.volume" -}}
-{{- $folders := include "corollary.folderFiles" . | fromJson -}}
+{{- $folders := include "corollary.folderFiles" .root | fromJson -}}
 {{- if $folders -}}
 projected:
   sources:
     - configMap:
-        name: {{ include "corollary.fullname" . | toYaml }}
+        name: {{ .name | toYaml }}
     - configMap:
-        name: {{ include "corollary.fullname" . }}-files
+        name: {{ .name }}-files
         items:
           {{- range $path, $text := $folders }}
           - {key: {{ include "corollary.fileKey" $path | quote }}, path: {{ $path | quote }}}
           {{- end }}
 {{- else -}}
 configMap:
-  name: {{ include "corollary.fullname" . | toYaml }}
+  name: {{ .name | toYaml }}
 {{- end -}}
 {{- end -}}
