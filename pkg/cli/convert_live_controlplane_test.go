@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// prove --live finds what the objects of the cluster would lose, shows no value, and reads with the rights to list alone.
+// What the objects of the cluster would lose is found by prove --live, which shows no value and needs the right to list alone.
 func TestProveLive(t *testing.T) {
 	t.Parallel()
 	failing := func(text string) string {

@@ -44,7 +44,9 @@ func (c *Converter) Versions() []string {
 }
 
 // Has reports whether objects of a version can be converted.
-func (c *Converter) Has(version string) bool { return version == c.hub.Name || c.spokes[version] != nil }
+func (c *Converter) Has(version string) bool {
+	return version == c.hub.Name || c.spokes[version] != nil
+}
 
 // Convert converts an object to a version, in place: it must belong to the caller. The object has the fields and defaults that the API
 // server gives it in the version that it names. Where it lacks fields that are required there, what is computed from them is not set. After
