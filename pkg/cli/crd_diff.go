@@ -136,7 +136,7 @@ func (o *crdDiffOptions) definitions(
 			return nil, nil, err
 		}
 		if len(sides[side]) == 0 {
-			return nil, nil, fmt.Errorf("%s holds no CustomResourceDefinition", side)
+			return nil, nil, fmt.Errorf("%s contains no CustomResourceDefinition", side)
 		}
 		for _, d := range sides[side] {
 			names = append(names, d.Name)

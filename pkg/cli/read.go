@@ -20,7 +20,7 @@ func readUpstreams(paths []string, stdin io.Reader) (list []upstream, errs []err
 			if names, err = manifest.Files(path, false); err != nil {
 				errs = append(errs, fmt.Errorf("reading custom resources: %w", err))
 			} else if len(names) == 0 {
-				errs = append(errs, fmt.Errorf("reading custom resources: directory %s holds no *.yaml, *.yml or *.json", path))
+				errs = append(errs, fmt.Errorf("reading custom resources: directory %s contains no *.yaml, *.yml or *.json", path))
 			}
 		}
 		for _, name := range names {

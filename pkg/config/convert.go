@@ -137,7 +137,7 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 		c.fail(n.Line, display(p), "quote it", "%s cannot be a key", clip(n.Value))
 		return "", false
 	case strings.ContainsRune(text, 0):
-		c.fail(n.Line, display(p), "remove it", "the key %q holds a NUL character", text)
+		c.fail(n.Line, display(p), "remove it", "the key %q contains a NUL character", text)
 		return "", false
 	}
 	return text, true

@@ -78,7 +78,7 @@ func list(dir string) ([]string, *Error) {
 		out = append(out, path)
 	}
 	if len(out) == 0 {
-		return nil, &Error{File: dir, Problem: "the directory holds no *.yaml or *.yml",
+		return nil, &Error{File: dir, Problem: "the directory contains no *.yaml or *.yml",
 			Fix: "name another, or the files themselves; folders in it are not read"}
 	}
 	return out, nil

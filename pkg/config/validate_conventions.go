@@ -63,7 +63,7 @@ func (v *validator) managerName(path, name string) {
 		v.add(path, "shorten it", "the name has %d bytes, and the API server takes %d", len(name), maxManager)
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		v.add(path, "remove it", "%q holds a character that cannot be printed", clip(name))
+		v.add(path, "remove it", "%q contains a character that cannot be printed", clip(name))
 	}
 }
 

@@ -279,7 +279,7 @@ func (d *differ) lint(was, is *apiextensionsv1.CustomResourceDefinitionVersion) 
 			is.Name,
 			"deprecationWarning",
 			Compatible,
-			"the version is deprecated without deprecationWarning: users are warned, but not told what to use",
+			"the version is deprecated without deprecationWarning: users are warned, but do not learn what to use instead",
 			"say which version to use, and until when this one is served",
 		)
 	}

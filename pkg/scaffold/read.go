@@ -45,7 +45,7 @@ func readAll(paths []string, stdin io.Reader) ([]*source, error) {
 			return nil, fmt.Errorf("reading manifests: %w", err)
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("reading manifests: %s holds no object", path)
+			return nil, fmt.Errorf("reading manifests: %s contains no object", path)
 		}
 		manifests = append(manifests, found...)
 	}
