@@ -1,0 +1,173 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/internal/tools"
+)
+
+// gitOps is a definition that other tools keep, from a manifest without spec.conversion.
+type gitOps struct {
+	*cronTabs
+	t          *testing.T
+	kubeconfig string
+	manifest   string
+}
+
+func newGitOps(t *testing.T) *gitOps {
+	t.Helper()
+	c := newCronTabs(t)
+	g := &gitOps{cronTabs: c, t: t, kubeconfig: testkit.Kubeconfig(t), manifest: filepath.Join(t.TempDir(), "crd.yaml")}
+	g.write("")
+	return g
+}
+
+// write writes the manifest, with a description that makes a difference.
+func (g *gitOps) write(description string) {
+	g.t.Helper()
+	text := strings.ReplaceAll(cronTabDefinition, "GROUP", g.group)
+	text = strings.Replace(text, "openAPIV3Schema:\n", "openAPIV3Schema:\n          description: \""+description+"\"\n", 1)
+	if err := os.WriteFile(g.manifest, []byte(text), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *gitOps) tool(name string, args ...string) error {
+	g.t.Helper()
+	cmd := exec.Command(tools.Path(g.t, name), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+g.kubeconfig, "HELM_CACHE_HOME="+g.t.TempDir(), "HELM_CONFIG_HOME="+g.t.TempDir(),
+		"HELM_DATA_HOME="+g.t.TempDir())
+	out, err := cmd.CombinedOutput()
+	g.t.Logf("%s %s\n%s", name, strings.Join(args, " "), out)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+func (g *gitOps) chart() string {
+	g.t.Helper()
+	dir := g.t.TempDir()
+	text, err := os.ReadFile(g.manifest)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o700); err != nil {
+		g.t.Fatal(err)
+	}
+	for name, content := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: crontabs\nversion: 1.0.0\n", "templates/crd.yaml": string(text)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Whoever applies the definition without spec.conversion leaves alone what run has published, and once run has ended, anybody can
+// remove it: nothing of it stays behind that would block that.
+func TestGitOps(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		apply func(g *gitOps) error
+	}{
+		{"kubectl apply", func(g *gitOps) error { return g.tool("kubectl", "apply", "-f", g.manifest) }},
+		{"kubectl apply --server-side", func(g *gitOps) error {
+			return g.tool("kubectl", "apply", "--server-side", "--force-conflicts", "-f", g.manifest)
+		}},
+		{"helm upgrade", func(g *gitOps) error {
+			return g.tool("helm", "upgrade", "--install", "crontabs", g.chart(), "-n", g.ns, "--take-ownership")
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGitOps(t)
+			if err := row.apply(g); err != nil {
+				t.Fatal(err)
+			}
+			address := testkit.FreeAddress(t)
+			served := g.serve(t, address, address)
+			g.eventuallyPublished(t, address)
+			generation := testkit.Get(t, definitions, "", "crontabs."+g.group).GetGeneration()
+			if err := row.apply(g); err != nil {
+				t.Fatal(err)
+			}
+			if now := testkit.Get(t, definitions, "", "crontabs."+g.group).GetGeneration(); now != generation {
+				t.Errorf("the same manifest changes the definition: generation %d, then %d", generation, now)
+			}
+			g.write("changed")
+			if err := row.apply(g); err != nil {
+				t.Fatal(err)
+			}
+			if strategy, url := g.strategy(t); strategy != "Webhook" || url != "https://"+address+"/convert" {
+				t.Errorf("the manifest took spec.conversion away: %s %s", strategy, url)
+			}
+			served.interrupt(t)
+			served.wait(t)
+
+			if err := g.unpublish(); err != nil {
+				t.Fatal(err)
+			}
+			g.write("changed again")
+			if err := row.apply(g); err != nil {
+				t.Fatal(err)
+			}
+			if strategy, _ := g.strategy(t); strategy != "None" {
+				t.Errorf("it is %s again", strategy)
+			}
+		})
+	}
+}
+
+// A manifest with strategy None cannot take the webhook out by a server-side apply, while it would be needed or later: the API server refuses
+// what that leaves behind. A patch of the whole stanza can.
+func TestGitOpsTakesOver(t *testing.T) {
+	t.Parallel()
+	g := newGitOps(t)
+	address := testkit.FreeAddress(t)
+	served := g.serve(t, address, address)
+	g.eventuallyPublished(t, address)
+	text, err := os.ReadFile(g.manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(g.manifest, append(text, "  conversion: {strategy: None}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply := func() error {
+		return g.tool("kubectl", "apply", "--server-side", "--force-conflicts", "-f", g.manifest)
+	}
+	const refusal = "should not be set when strategy is not set to Webhook"
+	if err := apply(); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("while it runs: %v", err)
+	}
+	served.interrupt(t)
+	served.wait(t)
+	if err := apply(); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("after it has ended: %v", err)
+	}
+	if err := g.unpublish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(); err != nil {
+		t.Fatal(err)
+	}
+	if strategy, _ := g.strategy(t); strategy != "None" {
+		t.Errorf("it is %s", strategy)
+	}
+}
+
+// unpublish replaces spec.conversion, as the page says.
+func (g *gitOps) unpublish() error {
+	g.t.Helper()
+	patch := `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`
+	return g.tool("kubectl", "patch", "crd", "crontabs."+g.group, "--type=json", "-p", patch)
+}
