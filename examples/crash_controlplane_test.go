@@ -20,6 +20,7 @@ import (
 var edits = map[string][]func(b *sandbox){
 	"appoperator": {patching(tools("v1beta1", "appoperators"), "default", "shop", `{"spec":{"tag":"1.11"}}`)},
 	"autoscaled":  {patching(platform("workers"), "default", "thumbnails", `{"spec":{"image":"other","maxReplicas":12}}`)},
+	"backup":      {patching(platform("backups"), "default", "crontabs", `{"spec":{"schedule":"0 3 * * *","suspend":true}}`)},
 	"bucket":      {patching(platform("storages"), "default", "invoices", `{"spec":{"archive":"s3://other"}}`)},
 	"chain":       {patching(tools("v1", "websites"), "default", "bakery", `{"spec":{"title":"Bread","imprint":null}}`)},
 	"configmap-copy": {

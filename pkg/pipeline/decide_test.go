@@ -418,7 +418,10 @@ func TestDecideFinalizer(t *testing.T) {
 		{name: "no longer needed", reason: "a finalizer that guards nothing only gets stuck",
 			change: func(in *Input) { in.HasFinalizer = true }, want: FinalizerRemove},
 		{name: "invalid", reason: "existing objects are left alone, and so is its guard",
-			change: func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}; in.HasFinalizer = true }, want: FinalizerLeave},
+			change: func(in *Input) {
+				in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}
+				in.HasFinalizer = true
+			}, want: FinalizerLeave},
 		{name: "leftover elsewhere", reason: "a superseded object in another namespace still needs it",
 			change: func(in *Input) {
 				in.HasFinalizer = true

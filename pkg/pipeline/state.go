@@ -100,8 +100,8 @@ type Outcome struct {
 	Downstream int
 	// Object is the index of the object in Desired.Objects. An object that stands at no target has that of the first object of its downstream.
 	Object int
-	State      State
-	Action     Action
+	State  State
+	Action Action
 	// Message says why, for people. It holds nothing that changes from one reconciliation to the next.
 	Message string
 	// Target is where the object stands or shall stand.

@@ -32,7 +32,7 @@ type Served struct {
 	FieldManager string
 	// Migrate: stored objects are migrated by this process.
 	Migrate bool
-	CRD          *apiextensionsv1.CustomResourceDefinition
+	CRD     *apiextensionsv1.CustomResourceDefinition
 }
 
 // Interval is how often conversions and definitions are looked at, unless configs are reloaded more often.
