@@ -85,7 +85,8 @@ func TestRefused(t *testing.T) {
 		{"an account that nobody creates", []string{"--set=serviceAccount.create=false"}, "serviceAccount.name is not set"},
 		{"a file's name for its text", []string{"--set=operatorFiles.app=app.yaml"},
 			"operatorFiles.app is not a config of an operator: it is the name of a file, app.yaml: give the text with --set-file"},
-		{"a file that is no YAML map", []string{"--set-file=operatorFiles.app=" + notConfig}, "operatorFiles.app is not a config of an operator: "},
+		{"a file that is no YAML map", []string{"--set-file=operatorFiles.app=" + notConfig},
+			"operatorFiles.app is not a config of an operator: "},
 		{"a file of another kind", []string{"--set-file=operatorFiles.app=" + conventions},
 			"it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Operator (a file that configs name belongs under files)"},
 		{"a file that lacks what is needed", []string{"--set-file=operatorFiles.app=" + half},
@@ -104,8 +105,8 @@ func TestRefused(t *testing.T) {
 			`--set-file=files.c\.yaml=` +
 				write(t, "c.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {fieldManger: x, owner: {referenceTo: "+
 					"true}}\n")},
-			"files.c\\.yaml is not a file of conventions: conventions.fieldManger is no key of a config: those there are annotations, fieldManager, " +
-				"finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
+			"files.c\\.yaml is not a file of conventions: conventions.fieldManger is no key of a config: those there are annotations, " +
+				"fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
 				"  conventions.owner.referenceTo is no key of a config: those there are annotation, reference\n"},
 		{"a config in the place of conventions", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: t/c.yaml"),
 			"--set-file=files.t/c\\.yaml=" + again},

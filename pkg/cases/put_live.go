@@ -150,7 +150,8 @@ func (w *caseRun) records() ([]status.Recorded, fieldpath.Path) {
 // record adds what the upstream's status would record of an object, unless the case's own status records something.
 func (w *caseRun) record(made status.Recorded) error {
 	list, path := w.records()
-	if len(path) == 0 || made.Name == "" || slices.ContainsFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }) {
+	if len(path) == 0 || made.Name == "" ||
+		slices.ContainsFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }) {
 		return nil
 	}
 	return fieldpath.Set(w.upstream.Object, path, status.RecordedList(append(list, made)))

@@ -192,8 +192,16 @@ func (s section) sections(key string) []section {
 
 func (s section) liveEntry() liveEntry {
 	s.known(liveKeys)
-	e := liveEntry{line: s.node.Line, object: s.object("object"), applied: s.text("applied"), objectName: s.text("objectName"), upstream: s.object("upstream"),
-		changes: s.object("changes"), by: s.text("by"), immutable: s.truth("immutable")}
+	e := liveEntry{
+		line:       s.node.Line,
+		object:     s.object("object"),
+		applied:    s.text("applied"),
+		objectName: s.text("objectName"),
+		upstream:   s.object("upstream"),
+		changes:    s.object("changes"),
+		by:         s.text("by"),
+		immutable:  s.truth("immutable"),
+	}
 	switch {
 	case (e.object == nil) == (e.applied == ""):
 		s.problem(e.line, "%s: write either object, as the API server would return it, or applied, the downstream whose last apply left it", s.at)

@@ -74,7 +74,10 @@ needed.`,
 	flags.BoolVar(&o.downstreams, "downstreams", false, "Write the downstreams of the configs too")
 	flags.BoolVar(&o.secrets, "secrets", false, "Write Secrets among the downstreams too, encrypted")
 	flags.StringArrayVar(&o.recipients, "age-recipient", nil, "age public key for which Secrets are encrypted; may be repeated")
-	o.connection.bind(cmd, "Write the objects of this namespace only, and their downstreams; by default of all namespaces that the config watches")
+	o.connection.bind(
+		cmd,
+		"Write the objects of this namespace only, and their downstreams; by default of all namespaces that the config watches",
+	)
 	return cmd
 }
 

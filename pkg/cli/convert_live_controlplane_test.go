@@ -18,7 +18,11 @@ import (
 func TestProveLive(t *testing.T) {
 	t.Parallel()
 	failing := func(text string) string {
-		return strings.ReplaceAll(text, "self.spec.hostPort.split(':')[0]", "self.spec.hostPort.split(':')[self.spec.hostPort.endsWith(':8080') ? 7 : 0]")
+		return strings.ReplaceAll(
+			text,
+			"self.spec.hostPort.split(':')[0]",
+			"self.spec.hostPort.split(':')[self.spec.hostPort.endsWith(':8080') ? 7 : 0]",
+		)
 	}
 	lossy := func(text string) string { return strings.ReplaceAll(text, "string(self.spec.port)", "'80'") }
 	for _, row := range []struct {

@@ -63,7 +63,9 @@ func (g *gitOps) chart() string {
 	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o700); err != nil {
 		g.t.Fatal(err)
 	}
-	for name, content := range map[string]string{"Chart.yaml": "apiVersion: v2\nname: crontabs\nversion: 1.0.0\n", "templates/crd.yaml": string(text)} {
+	for name, content := range map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: crontabs\nversion: 1.0.0\n", "templates/crd.yaml": string(text),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			g.t.Fatal(err)
 		}
@@ -127,8 +129,8 @@ func TestGitOps(t *testing.T) {
 	}
 }
 
-// A manifest with strategy None cannot take the webhook out by a server-side apply, while it would be needed or later: the API server refuses
-// what that leaves behind. A patch of the whole stanza can.
+// A manifest with strategy None cannot take the webhook out by a server-side apply, while it would be needed or
+// later: the API server refuses what that leaves behind. A patch of the whole stanza can.
 func TestGitOpsTakesOver(t *testing.T) {
 	t.Parallel()
 	g := newGitOps(t)

@@ -27,7 +27,10 @@ func TestRunMigrates(t *testing.T) {
 	}{
 		{reason: "it is asked for, and proven", migrate: "Auto", proven: true, says: "stored objects were migrated", event: "Migrated",
 			stored: []string{"v1"}},
-		{reason: "it is not asked for", migrate: "Manual", proven: true, says: "every conversion is published", stored: []string{"v1beta1", "v1"}},
+		{
+			reason: "it is not asked for", migrate: "Manual", proven: true,
+			says: "every conversion is published", stored: []string{"v1beta1", "v1"},
+		},
 		{reason: "it is not proven", migrate: "Auto", says: "the conversion is not proven", stored: []string{"v1beta1", "v1"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

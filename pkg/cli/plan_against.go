@@ -188,8 +188,8 @@ func (t *transition) oldDocument(was *reconcile.Current, c reconcile.Change) map
 	return nil
 }
 
-// oldObject is the index of what the old config asks for in the place of a change, or of the only object of the downstream of that name; -1 for
-// nothing.
+// oldObject is the index of what the old config asks for in the place of a change, or of the only object of the
+// downstream of that name; -1 for nothing.
 func (t *transition) oldObject(was *reconcile.Current, c reconcile.Change) int {
 	found, n := -1, 0
 	for k, o := range was.Desired.Objects {

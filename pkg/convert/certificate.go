@@ -49,7 +49,12 @@ type CertifiedLoss struct {
 // Certify states what was proven.
 func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) *Certificate {
 	made := &Certificate{
-		APIVersion: config.APIVersion, Kind: config.CertificateKind, Of: c.kind.String(), Rules: rulesDigest(conf), Schemas: c.digests(), Seed: seed,
+		APIVersion: config.APIVersion,
+		Kind:       config.CertificateKind,
+		Of:         c.kind.String(),
+		Rules:      rulesDigest(conf),
+		Schemas:    c.digests(),
+		Seed:       seed,
 	}
 	for _, pair := range proof.Pairs {
 		made.Pairs = append(made.Pairs, CertifiedPair{

@@ -48,9 +48,14 @@ type attempt struct {
 	delay         time.Duration
 }
 
-// Consider begins a migration if the definition needs one and its turn has come. converts tells whether a version can be converted by what is
-// proven. It returns what keeps a migration from beginning.
-func (a *Auto) Consider(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, fieldManager string, converts func(version string) bool) error {
+// Consider begins a migration if the definition needs one and its turn has come. converts tells whether a version can
+// be converted by what is proven. It returns what keeps a migration from beginning.
+func (a *Auto) Consider(
+	ctx context.Context,
+	crd *apiextensionsv1.CustomResourceDefinition,
+	fieldManager string,
+	converts func(version string) bool,
+) error {
 	before := storedBefore(crd)
 	pending.WithLabelValues(crd.Name).Set(map[bool]float64{true: 1}[len(before) > 0])
 	unserved := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Served })
@@ -130,7 +135,13 @@ func (a *Auto) migrate(ctx context.Context, m *Migration, crd *apiextensionsv1.C
 	}
 	if r.Rewritten > 0 || len(p.Before) > 0 {
 		a.Log.Info("stored objects were migrated", "crd", m.CRD, "rewritten", r.Rewritten, "stored", p.Stored)
-		a.event(m, crd, corev1.EventTypeNormal, "Migrated", fmt.Sprintf("%d objects rewritten; status.storedVersions is [%s]", r.Rewritten, p.Stored))
+		a.event(
+			m,
+			crd,
+			corev1.EventTypeNormal,
+			"Migrated",
+			fmt.Sprintf("%d objects rewritten; status.storedVersions is [%s]", r.Rewritten, p.Stored),
+		)
 	}
 	return nil
 }
@@ -144,7 +155,11 @@ func refusedError(list []Refusal) error {
 	if more := len(list) - refusalsShown; more > 0 {
 		shown = append(shown, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Errorf("%d objects could not be rewritten, and status.storedVersions is unchanged: fix them: %s", len(list), strings.Join(shown, "; "))
+	return fmt.Errorf(
+		"%d objects could not be rewritten, and status.storedVersions is unchanged: fix them: %s",
+		len(list),
+		strings.Join(shown, "; "),
+	)
 }
 
 // finish notes how an attempt ended, and when the next one may begin.

@@ -39,7 +39,12 @@ func newAutomatic(t *testing.T, k *kind) *automatic {
 		t.Fatal(err)
 	}
 	a.leads.Store(true)
-	a.Auto = &migrate.Auto{Client: client, Leads: a.leads.Load, Recorder: func(string) events.EventRecorder { return a.events }, Log: testr.New(t)}
+	a.Auto = &migrate.Auto{
+		Client:   client,
+		Leads:    a.leads.Load,
+		Recorder: func(string) events.EventRecorder { return a.events },
+		Log:      testr.New(t),
+	}
 	return a
 }
 
@@ -160,7 +165,8 @@ func TestAutoRefused(t *testing.T) {
 	if n := len(fault.Times()); n == 0 || a.counter.Mutating() > 5 {
 		t.Errorf("%d refusals, %v", n, a.counter.Snapshot())
 	}
-	if text := a.event(); !strings.HasPrefix(text, "Warning MigrationFailed 1 objects could not be rewritten") || !strings.Contains(text, k.ns+"/t3") {
+	if text := a.event(); !strings.HasPrefix(text, "Warning MigrationFailed 1 objects could not be rewritten") ||
+		!strings.Contains(text, k.ns+"/t3") {
 		t.Errorf("the event is %q", text)
 	}
 	fault.Off()
@@ -229,7 +235,8 @@ func TestAutoNeedsAConversion(t *testing.T) {
 	k := define(t, "v1alpha1!", "v1")
 	k.change("v1", "v1alpha1", "v1!")
 	a := newAutomatic(t, k)
-	if err := a.consider(); err == nil || !strings.Contains(err.Error(), "v1alpha1, which the conversion does not have") || a.counter.Total() > 0 {
+	if err := a.consider(); err == nil || !strings.Contains(err.Error(), "v1alpha1, which the conversion does not have") ||
+		a.counter.Total() > 0 {
 		t.Errorf("%v: %v", err, a.counter.Snapshot())
 	}
 }

@@ -224,7 +224,7 @@ func (c *compiler) validation() {
 			c.programReads(fmt.Sprintf("validate[%d].messageExpression", i), reads(rules.PartMessageExpression))
 		}
 		c.p.validatorInputs = c.inputsOf(validator.Reads)
-		c.p.readsStatus = c.p.readsStatus || readsField(validator.Reads, "status")
+		c.p.readsStatus = c.p.readsStatus || readsStatus(validator.Reads)
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *compiler) forEach(d *Downstream, path string) {
 		return c.env.Items(d.Config.ForEach.Items, d.Name)
 	})
 	d.itemsInputs = c.programInputs(d.items)
-	c.p.readsStatus = c.p.readsStatus || (d.items != nil && readsField(d.items.Reads, "status"))
+	c.p.readsStatus = c.p.readsStatus || (d.items != nil && readsStatus(d.items.Reads))
 }
 
 func (c *compiler) when(d *Downstream, path string) {
@@ -90,7 +90,7 @@ func (c *compiler) when(d *Downstream, path string) {
 		return c.env.Bool(d.Config.When, rules.Upstream, d.Name)
 	})
 	d.whenInputs = c.programInputs(d.when)
-	c.p.readsStatus = c.p.readsStatus || (d.when != nil && readsField(d.when.Reads, "status"))
+	c.p.readsStatus = c.p.readsStatus || (d.when != nil && readsStatus(d.when.Reads))
 }
 
 // scope holds the config to what owner references can do, once the scope of both kinds is known: what they cannot

@@ -37,7 +37,7 @@ func (c *compiler) inputs() {
 			if reads := c.programInputs(s.objectName); len(reads) > 0 {
 				c.fail(path+".objectName", "name the object by self or params", "objectName reads an input, but inputs are located before any is read")
 			}
-			c.p.readsStatus = c.p.readsStatus || (s.objectName != nil && readsField(s.objectName.Reads, "status"))
+			c.p.readsStatus = c.p.readsStatus || (s.objectName != nil && readsStatus(s.objectName.Reads))
 		}
 		c.inputScope(s, path)
 	}
@@ -165,11 +165,11 @@ func (c *compiler) templateInputs(path string, t inputReader, at func(string) (s
 	return set
 }
 
-// readsField reports whether reads may reach a top-level field of self.
-func readsField(reads func(string) ([][]string, bool), name string) bool {
+// readsStatus reports whether reads may reach the status of self.
+func readsStatus(reads func(string) ([][]string, bool)) bool {
 	paths, whole := reads("self")
 	for _, path := range paths {
-		whole = whole || len(path) == 0 || path[0] == name
+		whole = whole || len(path) == 0 || path[0] == "status"
 	}
 	return whole
 }

@@ -86,7 +86,11 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		return
 	}
 	if name == "item" && !c.options.Items {
-		c.errorf(cmd.Pos, "add forEach with items, or read the upstream, as in .metadata.name", "there are no items: the downstream has no forEach")
+		c.errorf(
+			cmd.Pos,
+			"add forEach with items, or read the upstream, as in .metadata.name",
+			"there are no items: the downstream has no forEach",
+		)
 		return
 	}
 	if !isFunction(name) {

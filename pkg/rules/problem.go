@@ -168,7 +168,8 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 			problem.Fix = "select a field of an object by its name, as in self.spec.replicas; a character that an identifier" +
 				" cannot have is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
-			problem.Fix = "the part before the question mark must be a bool, and both results must have one type: write dyn(…) around one that differs"
+			problem.Fix = "the part before the question mark must be a bool, and both results must have one type: " +
+				"write dyn(…) around one that differs"
 		case len(call.Args()) == 2 && slices.ContainsFunc(call.Args(), isNull):
 			problem.Fix = "to test whether a field exists, write has(self.spec.field)"
 		case len(call.Args()) == 2:
