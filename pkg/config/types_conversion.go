@@ -80,6 +80,10 @@ type ConversionRule struct {
 	Value any `json:"value,omitempty"`
 	// Rules apply to each item, for forEach. Their paths begin at the item.
 	Rules []ConversionRule `json:"rules,omitempty"`
+	// ToHub are steps for each item on the way to the hub, for forEach. Their paths begin at the item, which is self in them.
+	ToHub []ConversionStep `json:"toHub,omitempty"`
+	// FromHub are steps for each item on the way from the hub, for forEach.
+	FromHub []ConversionStep `json:"fromHub,omitempty"`
 }
 
 // ConversionStep is one step of one direction: set with expression, or remove.

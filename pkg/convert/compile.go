@@ -119,8 +119,8 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 	made := &spoke{version: v}
 	spokeCover, hubCover := newCover(v.Structural), newCover(hub.Structural)
 	made.toHub, made.fromHub = c.rules(at+".rules", from.Rules, spokeCover, hubCover)
-	made.toHub = append(made.toHub, c.steps(at+".toHub", from.ToHub, v, spokeCover, hubCover)...)
-	made.fromHub = append(made.fromHub, c.steps(at+".fromHub", from.FromHub, hub, hubCover, spokeCover)...)
+	made.toHub = append(made.toHub, c.steps(at+".toHub", from.ToHub, spokeCover, hubCover)...)
+	made.fromHub = append(made.fromHub, c.steps(at+".fromHub", from.FromHub, hubCover, spokeCover)...)
 	for i, lost := range from.Lost {
 		where := fmt.Sprintf("%s.lost[%d]", at, i)
 		p, ok := c.path(where+".path", lost.Path)
@@ -208,6 +208,7 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 		return nil, nil
 	}
 	for name, text := range forms {
+		c.misplaced(at, name, r)
 		from, ok := c.place(at+"."+name, text, spoke.item)
 		to, okTo := c.place(at+".to", cmp.Or(r.To, text), spoke.item)
 		if !ok || !okTo {
@@ -232,7 +233,7 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 			return c.each(at, there, back, r, spoke, s, h)
 		}
 		if len(r.Values) > 0 {
-			spoke.entries[from.String()].renamed = true
+			spoke.entries[from.String()].changed = true
 			c.literals(r.Values)
 			there.change, back.change = c.values(at+".values", r.Values)
 		}
@@ -241,7 +242,28 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 	return nil, nil
 }
 
-// pair takes the places of a rule, and returns their schemas.
+// misplaced finds keys of a rule that say nothing in its form.
+func (c *compiler) misplaced(at, form string, r *config.ConversionRule) {
+	for _, key := range []struct {
+		name, form string
+		set        bool
+	}{
+		{"values", "move", len(r.Values) > 0},
+		{"value", "default", r.Value != nil},
+		{"rules", "forEach", len(r.Rules) > 0},
+		{"toHub", "forEach", len(r.ToHub) > 0},
+		{"fromHub", "forEach", len(r.FromHub) > 0},
+	} {
+		if key.set && key.form != form {
+			c.problem(at+"."+key.name, "it belongs to %s, and this rule is %s: remove it", key.form, form)
+		}
+	}
+	if form == "default" && r.To != "" {
+		c.problem(at+".to", "default names one field: remove to")
+	}
+}
+
+// pair takes the places of a rule, and returns their schemas; one is nil after a problem.
 func (c *compiler) pair(at, name string, from, to fieldpath.Path, spoke, hub *cover) (s, h *structuralschema.Structural) {
 	if s = kinds.Field(spoke.schema, from); s == nil {
 		c.problem(at+"."+name, "the spoke does not have %s", from)
@@ -252,10 +274,15 @@ func (c *compiler) pair(at, name string, from, to fieldpath.Path, spoke, hub *co
 	if s == nil || h == nil {
 		return s, h
 	}
+	ok := true
 	for side, taken := range map[string]error{name: spoke.pair(from, to, name), "to": hub.pair(to, from, name)} {
 		if taken != nil {
+			ok = false
 			c.problem(at+"."+side, "%v", taken)
 		}
+	}
+	if !ok {
+		return nil, nil
 	}
 	return s, h
 }
@@ -305,17 +332,20 @@ func (c *compiler) each(
 	}
 	items := [2]*cover{newCover(spokeItem), newCover(hubItem)}
 	items[0].item, items[1].item = true, true
-	spoke.entries[there.from.String()].items = &items
+	entry := spoke.entries[there.from.String()]
+	entry.items, entry.changed = &items, len(r.ToHub)+len(r.FromHub) > 0
 	toHubs, fromHubs := c.rules(at+".rules", r.Rules, items[0], items[1])
+	toHubs = append(toHubs, c.steps(at+".toHub", r.ToHub, items[0], items[1])...)
+	fromHubs = append(fromHubs, c.steps(at+".fromHub", r.FromHub, items[1], items[0])...)
 	return &each{there, toHubs}, &each{back, fromHubs}
 }
 
-// steps compiles the steps of one direction.
-func (c *compiler) steps(at string, list []config.ConversionStep, source *kinds.Version, from, to *cover) []operation {
+// steps compiles the steps of one direction. In them self is what from covers: an object, or an item.
+func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cover) []operation {
 	if len(list) == 0 {
 		return nil
 	}
-	env, err := rules.NewEnv(rules.EnvOptions{Version: c.options.Version, Self: source.Schema})
+	env, err := rules.NewEnv(rules.EnvOptions{Version: c.options.Version, Self: kinds.OpenAPI(from.schema), SelfItem: from.item})
 	if err != nil {
 		c.problem(at, "%v", err)
 		return nil
@@ -332,14 +362,14 @@ func (c *compiler) steps(at string, list []config.ConversionStep, source *kinds.
 			continue
 		}
 		for n, text := range step.Remove {
-			if p, ok := c.place(fmt.Sprintf("%s.remove[%d]", where, n), text, false); ok {
+			if p, ok := c.place(fmt.Sprintf("%s.remove[%d]", where, n), text, from.item); ok {
 				made = append(made, &removal{p})
 			}
 		}
 		if step.Set == "" {
 			continue
 		}
-		p, ok := c.place(where+".set", step.Set, false)
+		p, ok := c.place(where+".set", step.Set, from.item)
 		program, err := env.Any(step.Expression, rules.Upstream, "")
 		var wrong *rules.CompileError
 		if errors.As(err, &wrong) {

@@ -30,8 +30,8 @@ type covered struct {
 	other fieldpath.Path // of a pair, the path on the other side
 	// items are the covers of both sides' items, for forEach.
 	items *[2]*cover
-	// renamed: values change on the way.
-	renamed bool
+	// changed: values change on the way, as the rule says.
+	changed bool
 }
 
 const (
@@ -168,7 +168,7 @@ func (c *comparison) covered(other *cover, side int, e *covered, mine *structura
 	if side == 1 {
 		return // the spoke's side has done it
 	}
-	c.exact = c.exact && !e.renamed // another text may be the new name already
+	c.exact = c.exact && !e.changed // another text may be the new name already
 	theirs := kinds.Field(other.schema, e.other)
 	where := slices.Concat(above, e.path)
 	switch e.by {

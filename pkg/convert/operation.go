@@ -18,12 +18,13 @@ type pass struct {
 	ctx    context.Context //nolint:containedctx // a pass lives as long as the call
 	budget *rules.Budget
 	source *kinds.Version
+	whole  map[string]any // the object, as it is while operations read
 }
 
-// isPartial tells an object that lacks what its version requires. A server-side apply has the API server convert what is left of an
+// isPartial tells that the object lacks what its version requires. A server-side apply has the API server convert what is left of an
 // object without the fields of one manager.
-func (p *pass) isPartial(obj map[string]any) bool {
-	whole := runtime.DeepCopyJSON(obj)
+func (p *pass) isPartial() bool {
+	whole := runtime.DeepCopyJSON(p.whole)
 	p.source.Coerce(whole)
 	return len(p.source.Validate(p.ctx, whole)) > 0
 }
@@ -43,20 +44,38 @@ type operation interface {
 
 // carryOut applies operations to an object, in place.
 func carryOut(operations []operation, obj map[string]any, p *pass) error {
-	values := make([]any, len(operations))
-	found := make([]bool, len(operations))
+	p.whole = obj
+	values, err := readAll(operations, obj, p)
+	if err != nil {
+		return err
+	}
+	return writeAll(operations, obj, values, p)
+}
+
+// result is what an operation has read; found is false where there is nothing to write.
+type result struct {
+	value any
+	found bool
+}
+
+func readAll(operations []operation, obj map[string]any, p *pass) ([]result, error) {
+	results := make([]result, len(operations))
 	for i, o := range operations {
 		var err error
-		if values[i], found[i], err = o.read(obj, p); err != nil {
-			return err
+		if results[i].value, results[i].found, err = o.read(obj, p); err != nil {
+			return nil, err
 		}
 	}
+	return results, nil
+}
+
+func writeAll(operations []operation, obj map[string]any, results []result, p *pass) error {
 	for _, o := range operations {
 		o.clear(obj)
 	}
 	for i, o := range operations {
-		if found[i] {
-			if err := o.write(obj, values[i], p); err != nil {
+		if results[i].found {
+			if err := o.write(obj, results[i].value, p); err != nil {
 				return err
 			}
 		}
@@ -168,7 +187,7 @@ func (c *computed) touches(field string) bool {
 
 func (c *computed) read(obj map[string]any, p *pass) (any, bool, error) {
 	value, err := c.program.Eval(rules.Vars{Self: obj}, p.budget)
-	if failure := (*rules.EvalError)(nil); errors.As(err, &failure) && failure.LacksField() && p.isPartial(obj) {
+	if failure := (*rules.EvalError)(nil); errors.As(err, &failure) && failure.LacksField() && p.isPartial() {
 		return nil, false, nil
 	}
 	if err != nil {
@@ -189,24 +208,58 @@ type each struct {
 	operations []operation
 }
 
-func (e *each) write(obj map[string]any, value any, p *pass) error {
+// eachRead is what each has read: the list or map, and for each object in it what the operations have read.
+type eachRead struct {
+	items any
+	read  []itemRead
+}
+
+type itemRead struct {
+	key     any // an index, or the key of a map
+	object  map[string]any
+	results []result
+}
+
+func (e *each) read(obj map[string]any, p *pass) (any, bool, error) {
+	value, ok, err := e.transfer.read(obj, p)
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	read := objectsIn(value)
+	for i := range read {
+		if read[i].results, err = readAll(e.operations, read[i].object, p); err != nil {
+			return nil, false, fmt.Errorf("%s[%v]: %w", e.from, read[i].key, err)
+		}
+	}
+	return eachRead{value, read}, true, nil
+}
+
+// objectsIn lists the objects in a list or a map.
+func objectsIn(value any) []itemRead {
+	var found []itemRead
 	switch items := value.(type) {
 	case []any:
 		for i := range items {
 			if item, ok := items[i].(map[string]any); ok {
-				if err := carryOut(e.operations, item, p); err != nil {
-					return fmt.Errorf("%s[%d]: %w", e.from, i, err)
-				}
+				found = append(found, itemRead{key: i, object: item})
 			}
 		}
 	case map[string]any:
 		for key := range items {
 			if item, ok := items[key].(map[string]any); ok {
-				if err := carryOut(e.operations, item, p); err != nil {
-					return fmt.Errorf("%s[%q]: %w", e.from, key, err)
-				}
+				found = append(found, itemRead{key: key, object: item})
 			}
 		}
 	}
-	return e.transfer.write(obj, value, p)
+	return found
+}
+
+func (e *each) write(obj map[string]any, value any, p *pass) error {
+	all, _ := value.(eachRead)
+	for _, item := range all.read {
+		if err := writeAll(e.operations, item.object, item.results, p); err != nil {
+			return fmt.Errorf("%s[%v]: %w", e.from, item.key, err)
+		}
+	}
+	return e.transfer.write(obj, all.items, p)
 }

@@ -111,6 +111,26 @@ func TestProve(t *testing.T) {
 		{name: "a loss that is acknowledged", spoke: `{a: {type: string}, b: {type: string}}`, hub: `{a: {type: string}}`,
 			rules: "    lost: [{path: .spec.b, reason: nobody uses it}]"},
 		{name: "another type", spoke: `{a: {type: string}}`, hub: `{a: {type: integer}}`, problem: ".spec.a is a string in v1beta1 and an integer in v1"},
+		{name: "expressions for the items of a list", spoke: listOf(`hp: {type: string, pattern: "^[a-z]{1,9}:[1-9][0-9]{0,3}$"}`, "hp"),
+			hub: listOf(`h: {type: string, pattern: "^[a-z]{1,9}$"}, p: {type: integer, minimum: 1, maximum: 9999}`, "h, p"),
+			rules: `    rules: [{forEach: .spec.l, toHub: [{set: .h, expression: "self.hp.split(':')[0]"}, {set: .p, expression: "int(self.hp.split(':')[1])"}],
+                fromHub: [{set: .hp, expression: "self.h + ':' + string(self.p)"}]}]`},
+		{name: "they read the item as it was", spoke: listOf("a: {type: string}, b: {type: string}", "a, b"),
+			hub: listOf("a: {type: string}, b: {type: string}", "a, b"),
+			rules: `    rules: [{forEach: .spec.l, rules: [{move: .a, to: .b}], toHub: [{set: .a, expression: self.b}],
+                fromHub: [{set: .b, expression: self.a}]}]`},
+		{name: "in the items of a list in an item", spoke: listOf("k: {type: array, items: {type: object, required: [a], properties: {a: {type: integer}}}}", ""),
+			hub: listOf("k: {type: array, items: {type: object, required: [a], properties: {a: {type: integer}}}}", ""),
+			rules: `    rules: [{forEach: .spec.l, rules: [{forEach: .k, toHub: [{set: .a, expression: "self.a > 100 ? 0 : self.a"}],
+                fromHub: [{set: .a, expression: self.a}]}]}]`, counter: ".spec.l is "},
+		{name: "an item that lacks what is read", spoke: listOf("a: {type: string}", ""), hub: listOf("a: {type: string}", ""),
+			rules: `    rules: [{forEach: .spec.l, toHub: [{set: .a, expression: self.a}]}]`, counter: ".spec.l[0]: set .a: "},
+		{name: "an expression about another field than the item's", spoke: listOf("a: {type: string}", ""), hub: listOf("a: {type: string}", ""),
+			rules: `    rules: [{forEach: .spec.l, toHub: [{set: .a, expression: "self.spec.l[0].a"}]}]`, problem: "rules[0].toHub[0].expression: 1:6: self has no field spec: it has a"},
+		{name: "a forEach in what another rule moves", spoke: listOf("a: {type: string}", ""), hub: listOf("a: {type: string}", ""),
+			rules: `    rules: [{move: .spec.l}, {forEach: .spec.l, rules: [{move: .a}]}]`, problem: ".spec.l is in another rule already"},
+		{name: "keys of another form", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
+			rules: "    rules: [{move: .spec.a, toHub: [{remove: [.b]}]}]", problem: "rules[0].toHub: it belongs to forEach, and this rule is move: remove it"},
 		{name: "a path that is not there", spoke: `{a: {type: string}}`, hub: `{b: {type: string}}`, rules: "    rules: [{move: .spec.c, to: .spec.b}]", problem: "the spoke does not have .spec.c"},
 		{name: "an expression about a field that is not there", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
 			rules: "    toHub: [{set: .spec.a, expression: self.spec.b}]", problem: "self.spec has no field b"},
@@ -154,6 +174,11 @@ func TestProve(t *testing.T) {
 			}
 		})
 	}
+}
+
+// listOf is a spec with the list l of objects.
+func listOf(properties, required string) string {
+	return fmt.Sprintf("{l: {type: array, items: {type: object, required: [%s], properties: {%s}}}}", required, properties)
 }
 
 // steps set .spec.a by an expression in each direction.

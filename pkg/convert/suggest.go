@@ -18,16 +18,16 @@ import (
 // values that are lists of one item on the other side, enums whose words differ, and types that can be converted. What it cannot tell is
 // left out: Compile finds it. guesses are the paths of the spoke whose rule a person should look at, with the reason.
 func Suggest(spoke, hub *kinds.Version) (draft config.Spoke, guesses map[string]string) {
-	d := &drafter{guesses: map[string]string{}}
-	draft = config.Spoke{Version: spoke.Name}
-	draft.Rules = d.rules(spoke.Structural, hub.Structural, nil, false)
-	draft.ToHub, draft.FromHub = d.toHub, d.fromHub
-	return draft, d.guesses
+	guesses = map[string]string{}
+	d := &drafter{guesses: guesses}
+	rules := d.rules(spoke.Structural, hub.Structural, nil, false)
+	return config.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
 }
 
+// drafter drafts rules and steps for an object, or for an item of a list or map.
 type drafter struct {
 	toHub, fromHub []config.ConversionStep
-	guesses        map[string]string
+	guesses        map[string]string // of all drafters of a spoke
 }
 
 // field is one that the other side does not have at that path.
@@ -53,7 +53,7 @@ func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path,
 			case mine == nil:
 				right = append(right, field{p, theirs})
 			case !sameKind(mine, theirs):
-				d.retype(p, mine, theirs, item)
+				d.retype(p, mine, theirs, above)
 			case len(mine.Properties)+len(theirs.Properties) > 0:
 				walk(mine, theirs, p)
 			default:
@@ -68,10 +68,12 @@ func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path,
 // sameField drafts a rule for a field that both have at one path, with one type.
 func (d *drafter) sameField(p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) []config.ConversionRule {
 	if s, h := itemOf(mine), itemOf(theirs); s != nil && h != nil {
-		if inner := d.rules(s, h, slices.Concat(above, p), true); len(inner) > 0 {
-			return []config.ConversionRule{{ForEach: p.String(), Rules: inner}}
+		inner := &drafter{guesses: d.guesses}
+		rules := inner.rules(s, h, slices.Concat(above, p), true)
+		if len(rules)+len(inner.toHub) == 0 {
+			return nil
 		}
-		return nil
+		return []config.ConversionRule{{ForEach: p.String(), Rules: rules, ToHub: inner.toHub, FromHub: inner.fromHub}}
 	}
 	if values := d.words(mine, theirs, slices.Concat(above, p)); values != nil {
 		return []config.ConversionRule{{Move: p.String(), Values: values}}
@@ -130,16 +132,16 @@ func enumOf(s *structuralschema.Structural) []string {
 // conversions are CEL functions from one type to another.
 var conversions = map[string]string{"string": "string", "integer": "int", "number": "double", "boolean": "bool"}
 
-// retype drafts expressions for a field whose type differs. In items of lists there are none.
-func (d *drafter) retype(p fieldpath.Path, mine, theirs *structuralschema.Structural, item bool) {
+// retype drafts expressions for a field whose type differs.
+func (d *drafter) retype(p fieldpath.Path, mine, theirs *structuralschema.Structural, above fieldpath.Path) {
 	to, from := conversions[theirs.Type], conversions[mine.Type]
-	if item || to == "" || from == "" {
+	if to == "" || from == "" {
 		return
 	}
 	self := "self" + p.String()
 	d.toHub = append(d.toHub, config.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", to, self)})
 	d.fromHub = append(d.fromHub, config.ConversionStep{Set: p.String(), Expression: fmt.Sprintf("%s(%s)", from, self)})
-	d.guesses[p.String()] = fmt.Sprintf("its type changes from %s to %s, and it may be missing", mine.Type, theirs.Type)
+	d.guesses[slices.Concat(above, p).String()] = fmt.Sprintf("its type changes from %s to %s, and it may be missing", mine.Type, theirs.Type)
 }
 
 // match is a pair of fields that may be one.

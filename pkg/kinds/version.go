@@ -47,13 +47,16 @@ func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error)
 	return versions, nil
 }
 
+// OpenAPI is a schema in the form of OpenAPI. The result shares nothing with it: pruning changes defaults in place.
+func OpenAPI(s *structuralschema.Structural) *spec.Schema { return tidy(s.DeepCopy().ToKubeOpenAPI()) }
+
 func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, error) {
 	internal, s, err := structuralOf(v)
 	if err != nil {
 		return nil, err
 	}
 	read := &Version{Name: v.Name, Structural: s, Served: v.Served, HasStatus: v.Subresources != nil && v.Subresources.Status != nil,
-		Schema: tidy(s.DeepCopy().ToKubeOpenAPI())} // of a copy: pruning changes the defaults in place
+		Schema: OpenAPI(s)}
 	if err := defaulting.PruneDefaults(s); err != nil {
 		return nil, err
 	}

@@ -66,6 +66,8 @@ type EnvOptions struct {
 	Version *version.Version
 	// Self is the schema of the upstream; nil: unknown.
 	Self *spec.Schema
+	// SelfItem: self is no upstream, but an item of a list or map in one, which has no apiVersion, kind and metadata of its own.
+	SelfItem bool
 	// Downstreams has an entry for each downstream; a nil schema: unknown. In the scope Status other names are errors.
 	Downstreams map[string]*spec.Schema
 	// ForEach are the downstreams with several objects: in the scope Status each is a map of them by name.
@@ -99,7 +101,7 @@ var oldest = version.MajorMinor(1, 28)
 func NewEnv(o EnvOptions) (*Env, error) {
 	e := &Env{
 		version:     o.Version,
-		self:        newNode(o.Self, true),
+		self:        newNode(o.Self, !o.SelfItem),
 		downstreams: make(map[string]*node, len(o.Downstreams)),
 		apart:       make(map[string]*node, len(o.Apart)),
 		items:       map[string]*node{},
