@@ -172,14 +172,14 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 			continue
 		}
 		if len(crd.Spec.Versions) == 1 { // the conversion is for versions that are gone, or still to come
-			served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, CRD: crd})
+			served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, CRD: crd})
 			continue
 		}
 		c, found := s.compile(ctx, f, crd)
 		for _, e := range found {
 			errs = append(errs, e)
 		}
-		served = append(served, webhook.Served{Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd,
+		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd,
 			Migrate: f.Migrate == config.MigrateAuto})
 	}
 	return served, errors.Join(errs...)

@@ -54,7 +54,7 @@ func TestReconcileRefuses(t *testing.T) {
 	}{
 		{"the config has no key", []string{"-c", operatorFile, "widget", "one"}, "has no conventions.reconcile.annotation"},
 		{"a downstream", []string{"-c", config, "cm", "one"}, "ConfigMap is not an upstream of these configs"},
-		{"another kind", []string{"-c", config, "pod", "one"}, `no config has a kind "pod": there are ConfigMap, Widget.tools.example.com`},
+		{"another kind", []string{"-c", config, "pod", "one"}, `no config has a kind "pod"; the kinds are ConfigMap, Widget.tools.example.com`},
 		{"no such object", []string{"-c", config, "widget", "none"}, `widgets.tools.example.com "none" not found`},
 		{"no name", []string{"-c", config, "widget"}, "KIND and NAME are needed"},
 	} {

@@ -19,6 +19,7 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
@@ -97,11 +98,13 @@ func (o *runOptions) serveConversions(
 	}
 	auto := &migrate.Auto{
 		Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"),
-		Recorder: func(manager string) events.EventRecorder { return mgr.GetEventRecorder(manager) },
+		Recorder: func(name string) events.EventRecorder {
+			return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
+		},
 	}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
-			return auto.Consider(ctx, s.CRD, s.FieldManager, s.Converter.Has)
+			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager, Converts: s.Converter.Has})
 		},
 		Interval: interval,
 		Find:     source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),

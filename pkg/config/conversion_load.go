@@ -108,7 +108,9 @@ func readConversion(f *File) (*ConversionFile, Errors) {
 		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve, Migrate: read.Migrate}, Name: read.Metadata.Name,
 		FieldManager: read.FieldManager, For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
-	v.required("metadata.name", c.Name, "name the conversion")
+	if v.required("metadata.name", c.Name, "name the conversion") {
+		v.form(dnsLabel, "metadata.name", c.Name, c.Name)
+	}
 	v.required("for.group", c.For.Group, "set the group of the kind, such as stable.example.com")
 	v.required("for.kind", c.For.Kind, "set the kind, such as CronTab")
 	v.required("fieldManager", c.FieldManager, "set the field manager that writes spec.conversion, such as crontabs.example.com")

@@ -178,7 +178,7 @@ func (m *marked) deployment(why string, ok func(u *unstructured.Unstructured) bo
 func (m *marked) refused(err error) bool {
 	m.t.Helper()
 	if err != nil && (!apierrors.IsInvalid(err) ||
-		!strings.Contains(err.Error(), "only by operator "+m.name)) {
+		!strings.Contains(err.Error(), "only operator "+m.name)) {
 		m.t.Errorf("not refused by the policy: %v", err)
 	}
 	return err != nil

@@ -89,7 +89,7 @@ func TestMarksBySubresources(t *testing.T) {
 		}},
 	} {
 		err := test.write(t.Context())
-		if refused := err != nil && strings.Contains(err.Error(), "only by operator "+name); refused != test.refused || err != nil &&
+		if refused := err != nil && strings.Contains(err.Error(), "only operator "+name); refused != test.refused || err != nil &&
 			!refused {
 			t.Errorf("%s: refused %v, want %v: %v", reason, refused, test.refused, err)
 		}
@@ -136,6 +136,6 @@ func enforceDoors(t *testing.T, ns, name string) {
 		u := testkit.Parse(t, probe)
 		_, err := testkit.Dynamic(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(ns).Create(t.Context(), u,
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil && strings.Contains(err.Error(), "only by operator "+name), fmt.Sprintf("the policy is not in force: %v", err)
+		return err != nil && strings.Contains(err.Error(), "only operator "+name), fmt.Sprintf("the policy is not in force: %v", err)
 	})
 }

@@ -31,8 +31,8 @@ type Auto struct {
 	Rate float32
 	// Leads tells whether this process may write.
 	Leads func() bool
-	// Recorder makes what records events about definitions, under a field manager.
-	Recorder func(fieldManager string) events.EventRecorder
+	// Recorder makes what records events about definitions, under the name of an operator or conversion.
+	Recorder func(name string) events.EventRecorder
 	Log      logr.Logger
 
 	mu       sync.Mutex
@@ -48,14 +48,20 @@ type attempt struct {
 	delay         time.Duration
 }
 
-// Consider begins a migration if the definition needs one and its turn has come. converts tells whether a version can
-// be converted by what is proven. It returns what keeps a migration from beginning.
-func (a *Auto) Consider(
-	ctx context.Context,
-	crd *apiextensionsv1.CustomResourceDefinition,
-	fieldManager string,
-	converts func(version string) bool,
-) error {
+// Candidate is a kind whose objects may have to be migrated.
+type Candidate struct {
+	CRD *apiextensionsv1.CustomResourceDefinition
+	// Name of the operator or conversion.
+	Name string
+	// FieldManager writes the objects.
+	FieldManager string
+	// Converts tells whether a version can be converted by what is proven.
+	Converts func(version string) bool
+}
+
+// Consider begins a migration if the definition needs one and its turn has come. It returns what keeps a migration from beginning.
+func (a *Auto) Consider(ctx context.Context, c Candidate) error {
+	crd := c.CRD
 	before := storedBefore(crd)
 	pending.WithLabelValues(crd.Name).Set(map[bool]float64{true: 1}[len(before) > 0])
 	unserved := slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Served })
@@ -63,7 +69,7 @@ func (a *Auto) Consider(
 		return nil
 	}
 	for _, version := range before {
-		if !converts(version) {
+		if !c.Converts(version) {
 			return fmt.Errorf("CustomResourceDefinition %s: objects may be stored as %s, which the conversion does not have: they are not migrated",
 				crd.Name, version)
 		}
@@ -72,10 +78,10 @@ func (a *Auto) Consider(
 		return nil
 	}
 	m := &Migration{
-		Client: a.Client, CRD: crd.Name, FieldManager: fieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads,
+		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads,
 		Progress: func(p Progress) { left.WithLabelValues(crd.Name).Set(float64(p.Left)) },
 	}
-	a.done.Go(func() { a.finish(m, crd, a.migrate(ctx, m, crd)) })
+	a.done.Go(func() { a.finish(c, a.migrate(ctx, m, c)) })
 	return nil
 }
 
@@ -116,7 +122,7 @@ func (a *Auto) begin(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return true
 }
 
-func (a *Auto) migrate(ctx context.Context, m *Migration, crd *apiextensionsv1.CustomResourceDefinition) error {
+func (a *Auto) migrate(ctx context.Context, m *Migration, c Candidate) error {
 	p, err := m.Plan(ctx)
 	if err != nil {
 		return err
@@ -135,13 +141,8 @@ func (a *Auto) migrate(ctx context.Context, m *Migration, crd *apiextensionsv1.C
 	}
 	if r.Rewritten > 0 || len(p.Before) > 0 {
 		a.Log.Info("stored objects were migrated", "crd", m.CRD, "rewritten", r.Rewritten, "stored", p.Stored)
-		a.event(
-			m,
-			crd,
-			corev1.EventTypeNormal,
-			"Migrated",
-			fmt.Sprintf("%d objects rewritten; status.storedVersions is [%s]", r.Rewritten, p.Stored),
-		)
+		a.event(c, corev1.EventTypeNormal, "Migrated",
+			fmt.Sprintf("%d objects rewritten; status.storedVersions is [%s]", r.Rewritten, p.Stored))
 	}
 	return nil
 }
@@ -163,9 +164,10 @@ func refusedError(list []Refusal) error {
 }
 
 // finish notes how an attempt ended, and when the next one may begin.
-func (a *Auto) finish(m *Migration, crd *apiextensionsv1.CustomResourceDefinition, err error) {
+func (a *Auto) finish(c Candidate, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	crd := c.CRD
 	t := a.attempts[crd.Name]
 	t.running = false
 	switch {
@@ -179,12 +181,12 @@ func (a *Auto) finish(m *Migration, crd *apiextensionsv1.CustomResourceDefinitio
 	t.delay = min(max(2*t.delay, minRetry), maxRetry)
 	t.next = time.Now().Add(t.delay)
 	a.Log.Error(err, "not all stored objects are migrated", "crd", crd.Name, "retry", t.delay.String())
-	a.event(m, crd, corev1.EventTypeWarning, "MigrationFailed", err.Error())
+	a.event(c, corev1.EventTypeWarning, "MigrationFailed", err.Error())
 }
 
 // event records an event about a definition, in the namespace default, where those of cluster-scoped objects are.
-func (a *Auto) event(m *Migration, crd *apiextensionsv1.CustomResourceDefinition, kind, reason, text string) {
-	about := crd.DeepCopy()
+func (a *Auto) event(c Candidate, kind, reason, text string) {
+	about := c.CRD.DeepCopy()
 	about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
-	a.Recorder(m.FieldManager).Eventf(about, nil, kind, reason, "Migrate", "%s", text)
+	a.Recorder(c.Name).Eventf(about, nil, kind, reason, "Migrate", "%s", text)
 }

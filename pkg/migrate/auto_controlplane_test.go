@@ -56,7 +56,9 @@ func (a *automatic) consider() error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
 		a.Fatal(err)
 	}
-	err := a.Consider(a.Context(), crd, "migrator", func(version string) bool { return version != "v1alpha1" })
+	err := a.Consider(a.Context(), migrate.Candidate{
+		CRD: crd, Name: "widgets", FieldManager: "migrator", Converts: func(version string) bool { return version != "v1alpha1" },
+	})
 	a.Wait()
 	return err
 }

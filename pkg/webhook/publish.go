@@ -25,6 +25,8 @@ var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 
 // Served is a conversion, with the definition as it is now.
 type Served struct {
+	// Name of the operator or conversion.
+	Name string
 	Kind schema.GroupKind
 	// Converter is nil where the conversion is not proven for that definition.
 	Converter *convert.Converter
