@@ -46,7 +46,7 @@ not have are dropped, and defaults are filled in.`,
 		"File with custom resources, a directory of them, or - for standard input; may be repeated")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")
 	cmd.Flags().StringVar(&o.to, "to", "", "Version to convert to, such as v1")
-	cmd.AddCommand(newConvertProve(streams), newConvertSuggest(streams))
+	cmd.AddCommand(newConvertProve(streams), newConvertSuggest(streams), newConvertRehub(streams))
 	return cmd
 }
 

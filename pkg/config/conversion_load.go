@@ -36,6 +36,17 @@ func (c *ConversionFile) Errorf(path, fix, format string, args ...any) *Error {
 	return c.file.Errorf(c.prefix+path, fix, format, args...)
 }
 
+// Rewritten is the document of kind Conversion with another conversion, or the key conversion of an operator with it.
+func (c *ConversionFile) Rewritten(made *Conversion) any {
+	if c.prefix != "" {
+		return map[string]any{conversionKey: made}
+	}
+	return ConversionDocument{
+		APIVersion: APIVersion, Kind: ConversionKind, Metadata: Metadata{Name: c.Name}, For: ConvertedKind(c.For),
+		FieldManager: c.FieldManager, Hub: made.Hub, Spokes: made.Spokes, Preserve: made.Preserve, Migrate: made.Migrate,
+	}
+}
+
 // Digest changes with the conversion and with its certificate.
 func (c *ConversionFile) Digest() string {
 	text, err := json.Marshal([]any{c.Conversion, c.FieldManager, c.Certificate})

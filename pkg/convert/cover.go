@@ -118,10 +118,11 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 		}
 		mine, theirs := kinds.Member(s, name), kinds.Member(o, name)
 		e, below := own.entry(p)
+		_, belowOther := other.entry(p)
 		switch {
 		case e != nil:
 			c.covered(other, side, e, mine, above)
-		case below:
+		case below, belowOther && theirs != nil && !own.isRead(p):
 			c.walk(own, other, side, p, mine, theirs, above)
 		case own.isRead(p):
 			c.exact = false

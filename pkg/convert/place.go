@@ -82,6 +82,21 @@ func (p place) isIn(path fieldpath.Path) bool {
 	return true
 }
 
+// isDeclared tells whether a schema has the field. Metadata are in every schema.
+func (p place) isDeclared(s *structuralschema.Structural) bool {
+	if p[0] == "metadata" {
+		return true
+	}
+	for _, step := range p {
+		if key, ok := step.(string); !ok {
+			s = s.Items
+		} else if s = kinds.Member(s, key); s == nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (p place) get(obj any) (value any, ok bool) {
 	last := p[len(p)-1]
 	switch at := p.parent(obj).(type) {

@@ -102,11 +102,14 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 			result.Refused++
 			return false, nil
 		}
+		if p.preserve != "" && p.generator.random.IntN(2) == 0 {
+			p.leaveData(ctx, obj)
+		}
 		if result.Objects++; chosen != nil {
 			result.Combinations++
 		}
 		if found := p.thereAndBack(ctx, obj); found != nil {
-			result.Counterexample = p.shrink(ctx, obj, found)
+			result.Counterexample = p.shrink(ctx, obj, found, p.thereAndBack)
 			return true, nil
 		}
 		return false, nil
@@ -167,13 +170,7 @@ func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 	}
 	p.head(obj, p.from.Name)
 	p.from.Coerce(obj)
-	if len(p.from.Validate(ctx, obj)) > 0 {
-		return nil, false
-	}
-	if p.preserve != "" && p.generator.random.IntN(2) == 0 {
-		p.leaveData(ctx, obj)
-	}
-	return obj, true
+	return obj, len(p.from.Validate(ctx, obj)) == 0
 }
 
 // leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited

@@ -11,8 +11,10 @@ import (
 // maxShrinks bounds how many smaller objects are tried.
 const maxShrinks = 5000
 
-// shrink makes a counterexample smaller as long as it stays one: without fields and items, with simpler values.
-func (p *prover) shrink(ctx context.Context, obj map[string]any, found *Counterexample) *Counterexample {
+// shrink makes a counterexample smaller as long as try finds that it is one: without fields and items, with simpler values.
+func (p *prover) shrink(
+	ctx context.Context, obj map[string]any, found *Counterexample, try func(context.Context, map[string]any) *Counterexample,
+) *Counterexample {
 	tries := 0
 	for smaller := true; smaller; {
 		smaller = false
@@ -29,7 +31,7 @@ func (p *prover) shrink(ctx context.Context, obj map[string]any, found *Countere
 			if equal(next, obj) || len(p.from.Validate(ctx, next)) > 0 {
 				continue
 			}
-			if again := p.thereAndBack(ctx, next); again != nil {
+			if again := try(ctx, next); again != nil {
 				obj, found, smaller = next, again, true
 				break
 			}

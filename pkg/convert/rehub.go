@@ -1,0 +1,279 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// Rehub writes a conversion, which must compile, with another one of its versions as the hub: the rules of that version are inverted, and
+// those of each other spoke are put in a row with them. problems name, by version, what cannot be said in rules: it is left out.
+func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*config.Conversion, []*Problem, error) {
+	schemas := map[string]*structuralschema.Structural{}
+	for _, v := range versions {
+		schemas[v.Name] = v.Structural
+	}
+	n := slices.IndexFunc(conf.Spokes, func(s config.Spoke) bool { return s.Version == hub })
+	if n < 0 {
+		return nil, nil, fmt.Errorf("%s is not one of its spokes", hub)
+	}
+	env, err := rules.NewEnv(rules.EnvOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	next := conf.Spokes[n]
+	made := *conf
+	made.Hub, made.Spokes = hub, nil
+	var problems []*Problem
+	for i, s := range conf.Spokes {
+		if i == n {
+			back := invertedRule(config.ConversionRule{Rules: next.Rules, ToHub: next.ToHub, FromHub: next.FromHub})
+			made.Spokes = append(made.Spokes, config.Spoke{
+				Version: conf.Hub, Rules: back.Rules, ToHub: back.ToHub, FromHub: back.FromHub, Lost: next.Lost,
+			})
+			continue
+		}
+		c := &composer{env: env}
+		spoke, err := c.spoke(s, next, schemas[s.Version], schemas[conf.Hub], schemas[hub])
+		if err != nil {
+			return nil, nil, err
+		}
+		made.Spokes = append(made.Spokes, spoke)
+		for _, text := range c.problems {
+			problems = append(problems, &Problem{fmt.Sprintf("spokes[%d]", len(made.Spokes)-1), s.Version + ": " + text})
+		}
+	}
+	return &made, problems, nil
+}
+
+// invertedRule swaps the sides of a rule, or of all that a spoke has.
+func invertedRule(r config.ConversionRule) config.ConversionRule {
+	back := config.ConversionRule{Default: r.Default, Value: r.Value, Values: inverted(r.Values), ToHub: r.FromHub, FromHub: r.ToHub}
+	for _, inner := range r.Rules {
+		back.Rules = append(back.Rules, invertedRule(inner))
+	}
+	form, from := formOfRule(&r)
+	if form == coverDefault {
+		return back
+	}
+	to := r.To
+	if to == "" || to == from {
+		to, from = from, ""
+	}
+	return withForm(back, opposite[form], to, from)
+}
+
+// withForm sets the form of a rule and its paths; to may be empty, for the same.
+func withForm(r config.ConversionRule, form, from, to string) config.ConversionRule {
+	switch form {
+	case formWrap:
+		r.Wrap = from
+	case formUnwrap:
+		r.Unwrap = from
+	case formForEach:
+		r.ForEach = from
+	default:
+		r.Move = from
+	}
+	if r.To = to; from == to {
+		r.To = ""
+	}
+	return r
+}
+
+// spoke puts the rules of a spoke and those of the next hub in a row. s, old and next are the schemas of the spoke, the hub that was, and
+// the next one.
+func (c *composer) spoke(from, through config.Spoke, s, old, next *structuralschema.Structural) (config.Spoke, error) {
+	made := config.Spoke{Version: from.Version}
+	toOld, fromOld, err := directions(&config.ConversionRule{Rules: from.Rules, ToHub: from.ToHub, FromHub: from.FromHub}, s, old)
+	if err != nil {
+		return made, err
+	}
+	toOldFromNext, toNext, err := directions(&config.ConversionRule{Rules: through.Rules, ToHub: through.ToHub, FromHub: through.FromHub}, next, old)
+	if err != nil {
+		return made, err
+	}
+	there, back := c.compose(toOld, toNext), c.compose(toOldFromNext, fromOld)
+	all := c.written(there, back, s, next)
+	made.Rules, made.ToHub, made.FromHub = all.Rules, all.ToHub, all.FromHub
+	for _, lost := range slices.Concat(from.Lost, through.Lost) {
+		if p, err := fieldpath.Parse(lost.Path); err == nil && (kinds.Field(s, p) == nil) != (kinds.Field(next, p) == nil) {
+			made.Lost = append(made.Lost, lost)
+		}
+	}
+	return made, nil
+}
+
+// written writes two directions as rules where they are each other's way back, as steps where not. s and h are the schemas of the spoke
+// and of the hub.
+func (c *composer) written(there, back direction, s, h *structuralschema.Structural) config.ConversionRule {
+	there.sets, back.sets = there.declared(h), back.declared(s)
+	var made config.ConversionRule
+	taken := map[int]bool{}       // of back.sets
+	done := [2][]fieldpath.Path{} // the fields of the spoke and of the hub that rules are about
+	for _, a := range there.sets {
+		i := slices.IndexFunc(back.sets, func(b assignment) bool { return a.isWayBack(b) })
+		switch {
+		case i >= 0:
+			taken[i] = true
+			done[0], done[1] = append(done[0], a.value.from), append(done[1], a.to)
+			if r, ok := c.rule(a, back.sets[i], s, h); ok {
+				made.Rules = append(made.Rules, r)
+			}
+		case a.isDefault(back):
+			done[1] = append(done[1], a.to)
+			made.Rules = append(made.Rules, config.ConversionRule{Default: a.to.String(), Value: a.value.constant})
+		default:
+			made.ToHub = append(made.ToHub, c.step(a)...)
+		}
+	}
+	for i, b := range back.sets {
+		switch {
+		case taken[i]:
+		case b.isDefault(there):
+			done[0] = append(done[0], b.to)
+			made.Rules = append(made.Rules, config.ConversionRule{Default: b.to.String(), Value: b.value.constant})
+		default:
+			made.FromHub = append(made.FromHub, c.step(b)...)
+		}
+	}
+	made.ToHub = append(made.ToHub, there.removals(h, done[0])...)
+	made.FromHub = append(made.FromHub, back.removals(s, done[1])...)
+	return made
+}
+
+// declared are the assignments to fields that a schema has: others were for the hub in between.
+func (d direction) declared(target *structuralschema.Structural) []assignment {
+	return slices.DeleteFunc(slices.Clone(d.sets), func(a assignment) bool {
+		return a.to[0].Field != "metadata" && kinds.Field(target, a.to) == nil
+	})
+}
+
+// isWayBack tells whether an assignment undoes another one.
+func (a assignment) isWayBack(b assignment) bool {
+	v, w := a.value, b.value
+	return v.from != nil && w.from != nil && v.from.Equal(b.to) && w.from.Equal(a.to) && (v.items == nil) == (w.items == nil) &&
+		w.change.form == opposite[v.change.form] && maps.Equal(w.change.values, inverted(v.change.values))
+}
+
+// isDefault tells whether an assignment gives a constant to a field that the way back removes.
+func (a assignment) isDefault(back direction) bool {
+	isConstant := a.value.from == nil && a.value.expr == ""
+	return isConstant && slices.ContainsFunc(back.clears, func(p fieldpath.Path) bool { return p.Equal(a.to) })
+}
+
+// rule is that of an assignment and its way back. ok is false where they change nothing.
+func (c *composer) rule(a, b assignment, s, h *structuralschema.Structural) (r config.ConversionRule, ok bool) {
+	form := a.value.change.form
+	if a.value.items != nil {
+		form = formForEach
+		r = c.written(*a.value.items, *b.value.items, itemOf(kinds.Field(s, a.value.from)), itemOf(kinds.Field(h, a.to)))
+	}
+	r.Values = a.value.change.values
+	changes := form != formMove || len(r.Values) > 0 || !a.value.from.Equal(a.to)
+	return withForm(r, form, a.value.from.String(), a.to.String()), changes
+}
+
+// step sets what an assignment does.
+func (c *composer) step(a assignment) []config.ConversionStep {
+	if a.value.items != nil {
+		c.problem("%s: its items are converted, and nothing converts them back", a.to)
+		return nil
+	}
+	text := a.value.expr
+	if text == "" {
+		var err error
+		if text, err = a.value.text(); err != nil {
+			c.problem("%s: %v", a.to, err)
+			return nil
+		}
+	}
+	return []config.ConversionStep{{Set: a.to.String(), Expression: text}}
+}
+
+// removals are steps for the fields that are cleared, that rules are not about, and that the target would keep: it has fields of that name.
+func (d direction) removals(target *structuralschema.Structural, done []fieldpath.Path) []config.ConversionStep {
+	var paths []string
+	for _, p := range d.clears {
+		isSet := slices.ContainsFunc(d.sets, func(a assignment) bool { return p.HasPrefix(a.to) })
+		isDone := slices.ContainsFunc(done, func(other fieldpath.Path) bool { return p.HasPrefix(other) })
+		if text := p.String(); !isSet && !isDone && kinds.Field(target, p) != nil && !slices.Contains(paths, text) {
+			paths = append(paths, text)
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	return []config.ConversionStep{{Remove: paths}}
+}
+
+// Compare makes objects of every version and converts each to every other one, by the rules of c and by those of another converter of the
+// same versions. It returns the first for which they differ; nil for none. What does not count: losses that either acknowledges, and fields
+// that get there only with the other one, since the hub of c does not have them.
+func (c *Converter) Compare(ctx context.Context, other *Converter, o ProofOptions) (*Counterexample, error) {
+	names := append(c.Versions(), c.hub.Name)
+	for _, from := range names {
+		for _, to := range names {
+			p := &prover{Converter: c, from: c.version(from), via: c.version(to), generator: c.generator(o.Seed)}
+			compare := func(ctx context.Context, obj map[string]any) *Counterexample { return p.compare(ctx, other, obj) }
+			for range o.Objects {
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				obj, ok := p.make(ctx)
+				if !ok || from == to {
+					continue
+				}
+				if found := compare(ctx, obj); found != nil {
+					return p.shrink(ctx, obj, found, compare), nil
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// compare converts an object by two converters; nil where they agree, or where the prover's own cannot.
+func (p *prover) compare(ctx context.Context, other *Converter, obj map[string]any) *Counterexample {
+	mine, theirs := runtime.DeepCopyJSON(obj), runtime.DeepCopyJSON(obj)
+	if p.Convert(ctx, mine, p.via.Name) != nil {
+		return nil
+	}
+	found := &Counterexample{Object: obj, There: mine}
+	if err := other.Convert(ctx, theirs, p.via.Name); err != nil {
+		found.Problem = err.Error()
+		return found
+	}
+	found.Back = theirs
+	p.via.Coerce(mine)
+	p.via.Coerce(theirs)
+	for _, f := range differences(p.withoutData(mine), p.withoutData(theirs), p.via.Structural) {
+		isGained := f.IsAbsent && !f.Path.isDeclared(p.hub.Structural)
+		if isGained || p.losesOnTheWay(f.Path) || (&prover{Converter: other, from: p.from, via: p.via}).losesOnTheWay(f.Path) {
+			continue
+		}
+		found.Problem = fmt.Sprintf("converting from %s to %s: %s is %s now, and would be %s",
+			p.from.Name, p.via.Name, f.Path, shown(f.Is, f.IsAbsent), shown(f.Was, f.WasAbsent))
+		return found
+	}
+	return nil
+}
+
+// losesOnTheWay tells whether the loss of a field is acknowledged, for one of the versions on the way.
+func (p *prover) losesOnTheWay(path place) bool {
+	for _, v := range []*kinds.Version{p.from, p.via} {
+		if s := p.spokes[v.Name]; s != nil && slices.ContainsFunc(s.lost, path.isIn) {
+			return true
+		}
+	}
+	return false
+}

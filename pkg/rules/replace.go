@@ -1,0 +1,169 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// FieldRead is a place of an expression that reads a field of self.
+type FieldRead struct {
+	// Path are the real names of the fields, not escaped; empty: all of self.
+	Path []string
+	// Has: has(self.a.b) asks whether the field is there.
+	Has bool
+	// Optional: self.a.?b gives an optional.
+	Optional bool
+
+	start, end int // in runes
+}
+
+// ReplaceReads returns an expression with something else in the place of every read of self: replace returns an expression for it. All
+// other text stays as it is written. The error is that of replace, or says what cannot be read.
+func (e *Env) ReplaceReads(expr string, replace func(FieldRead) (string, error)) (string, error) {
+	s, err := e.scope(Upstream, "")
+	if err != nil {
+		return "", err
+	}
+	parsed, issues := s.env.Parse(expr)
+	if issues.Err() != nil {
+		return "", syntaxError(expr, issues.Errors()[0])
+	}
+	f := &readFinder{text: []rune(expr), tree: parsed.NativeRep(), found: map[int]FieldRead{}}
+	ast.PostOrderVisit(f.tree.Expr(), ast.NewExprVisitor(f.visit))
+	if f.err != nil {
+		return "", f.err
+	}
+	reads := make([]FieldRead, 0, len(f.found))
+	for _, read := range f.found {
+		reads = append(reads, read)
+	}
+	slices.SortFunc(reads, func(a, b FieldRead) int { return a.start - b.start })
+	var b strings.Builder
+	at := 0
+	for _, read := range reads {
+		text, err := replace(read)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(string(f.text[at:read.start]) + text)
+		at = read.end
+	}
+	return b.String() + string(f.text[at:]), nil
+}
+
+// readFinder finds the reads by where self stands: the parser tells no ends.
+type readFinder struct {
+	text  []rune
+	tree  *ast.AST
+	found map[int]FieldRead // the longest, by where its self begins
+	err   error
+}
+
+func (f *readFinder) visit(e ast.Expr) {
+	if e.Kind() == ast.ComprehensionKind {
+		if c := e.AsComprehension(); slices.Contains([]string{c.IterVar(), c.IterVar2()}, varSelf) {
+			f.err = fmt.Errorf("a variable of a macro is called %s: give it another name", varSelf)
+		}
+	}
+	read, self, ok := f.chain(e)
+	if !ok {
+		return
+	}
+	if known, ok := f.found[self]; ok && len(known.Path) >= len(read.Path) {
+		return
+	}
+	read.start = self
+	if read.end, ok = f.endOf(self, len(read.Path)); !ok {
+		f.err = fmt.Errorf("%s cannot be told from what follows it: write it as self.a.b", string(f.text[self:]))
+		return
+	}
+	if read.Has {
+		read.start, read.end = f.around(read.start, read.end)
+	}
+	f.found[self] = read
+}
+
+// chain follows selections down to self, which stands at that rune.
+func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
+	operand, name := e, ""
+	switch e.Kind() {
+	case ast.IdentKind:
+		if e.AsIdent() != varSelf {
+			return read, 0, false
+		}
+		at, ok := f.tree.SourceInfo().GetOffsetRange(e.ID())
+		return read, int(at.Start), ok
+	case ast.SelectKind:
+		operand, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() != operators.OptSelect || !isText(call.Args()[1]) {
+			return read, 0, false
+		}
+		operand, name = call.Args()[0], call.Args()[1].AsLiteral().Value().(string)
+	default:
+		return read, 0, false
+	}
+	if read, self, ok = f.chain(operand); !ok {
+		return read, 0, false
+	}
+	if real, escaped := apiservercel.Unescape(name); escaped {
+		name = real
+	}
+	read.Path = append(read.Path, name)
+	read.Has = e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()
+	read.Optional = read.Optional || e.Kind() == ast.CallKind
+	return read, self, true
+}
+
+// endOf is where self with that many selections ends.
+func (f *readFinder) endOf(self, fields int) (end int, ok bool) {
+	at := self + len(varSelf)
+	for range fields {
+		at = f.past(at, " \t\n.?")
+		begun := at
+		for at < len(f.text) && (f.text[at] == '_' || f.text[at] == '`' || isLetterOrDigit(f.text[at])) {
+			at++
+		}
+		if at == begun {
+			return 0, false
+		}
+	}
+	return at, true
+}
+
+func isLetterOrDigit(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}
+
+func (f *readFinder) past(at int, runes string) int {
+	for at < len(f.text) && strings.ContainsRune(runes, f.text[at]) {
+		at++
+	}
+	return at
+}
+
+// around is the has(…) around what it asks for.
+func (f *readFinder) around(start, end int) (from, to int) {
+	before := strings.TrimRight(string(f.text[:start]), " \t\n(")
+	return len([]rune(before)) - len("has"), f.past(end, " \t\n") + 1
+}
+
+// SelfField is an expression for a field of self; optional: one that gives an optional. ok is false where CEL has no way to write a name.
+func SelfField(path []string, optional bool) (text string, ok bool) {
+	var b strings.Builder
+	b.WriteString(varSelf)
+	for i, name := range path {
+		escaped, ok := apiservercel.Escape(name)
+		if !ok {
+			return "", false
+		}
+		b.WriteString("." + map[bool]string{true: "?"}[optional && i > 0] + escaped)
+	}
+	return b.String(), true
+}
