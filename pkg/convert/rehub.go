@@ -36,7 +36,7 @@ func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*con
 	var problems []*Problem
 	for i, s := range conf.Spokes {
 		if i == n {
-			back := invertedRule(config.ConversionRule{Rules: next.Rules, ToHub: next.ToHub, FromHub: next.FromHub})
+			back := invertedRule(*rulesOf(next))
 			made.Spokes = append(made.Spokes, config.Spoke{
 				Version: conf.Hub, Rules: back.Rules, ToHub: back.ToHub, FromHub: back.FromHub, Lost: next.Lost,
 			})
@@ -53,6 +53,11 @@ func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*con
 		}
 	}
 	return &made, problems, nil
+}
+
+// rulesOf is all that a spoke has, as a rule without a form.
+func rulesOf(s config.Spoke) *config.ConversionRule {
+	return &config.ConversionRule{Rules: s.Rules, ToHub: s.ToHub, FromHub: s.FromHub}
 }
 
 // invertedRule swaps the sides of a rule, or of all that a spoke has.
@@ -94,11 +99,11 @@ func withForm(r config.ConversionRule, form, from, to string) config.ConversionR
 // the next one.
 func (c *composer) spoke(from, through config.Spoke, s, old, next *structuralschema.Structural) (config.Spoke, error) {
 	made := config.Spoke{Version: from.Version}
-	toOld, fromOld, err := directions(&config.ConversionRule{Rules: from.Rules, ToHub: from.ToHub, FromHub: from.FromHub}, s, old)
+	toOld, fromOld, err := directions(rulesOf(from), s, old)
 	if err != nil {
 		return made, err
 	}
-	toOldFromNext, toNext, err := directions(&config.ConversionRule{Rules: through.Rules, ToHub: through.ToHub, FromHub: through.FromHub}, next, old)
+	toOldFromNext, toNext, err := directions(rulesOf(through), next, old)
 	if err != nil {
 		return made, err
 	}
@@ -121,7 +126,7 @@ func (c *composer) written(there, back direction, s, h *structuralschema.Structu
 	taken := map[int]bool{}       // of back.sets
 	done := [2][]fieldpath.Path{} // the fields of the spoke and of the hub that rules are about
 	for _, a := range there.sets {
-		i := slices.IndexFunc(back.sets, func(b assignment) bool { return a.isWayBack(b) })
+		i := slices.IndexFunc(back.sets, a.isWayBack)
 		switch {
 		case i >= 0:
 			taken[i] = true

@@ -90,7 +90,8 @@ func (f *readFinder) visit(e ast.Expr) {
 
 // chain follows selections down to self, which stands at that rune.
 func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
-	operand, name := e, ""
+	var operand ast.Expr
+	var name string
 	switch e.Kind() {
 	case ast.IdentKind:
 		if e.AsIdent() != varSelf {
@@ -112,8 +113,8 @@ func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 	if read, self, ok = f.chain(operand); !ok {
 		return read, 0, false
 	}
-	if real, escaped := apiservercel.Unescape(name); escaped {
-		name = real
+	if unescaped, ok := apiservercel.Unescape(name); ok {
+		name = unescaped
 	}
 	read.Path = append(read.Path, name)
 	read.Has = e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()

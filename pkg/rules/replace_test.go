@@ -19,7 +19,8 @@ func TestReplaceReads(t *testing.T) {
 	for _, row := range []struct{ reason, expr, want, err string }{
 		{"one field", "self.spec.host", "<spec.host>", ""},
 		{"a method of it", "self.spec.host.split(':')[0]", "<spec.host>.split(':')[0]", ""},
-		{"several, on several lines", "self.spec\n  .host + ':' +\nstring( self . spec . port )", "<spec.host> + ':' +\nstring( <spec.port> )", ""},
+		{"several, on several lines", "self.spec\n  .host + ':' +\nstring( self . spec . port )",
+			"<spec.host> + ':' +\nstring( <spec.port> )", ""},
 		{"is it there", "has(self.spec.host) ? self.spec.host : 'é'", "<has spec.host> ? <spec.host> : 'é'", ""},
 		{"with room", "!has ( self.spec.host ) || true", "!<has spec.host> || true", ""},
 		{"after what is no ASCII", "'héé' + self.spec.a", "'héé' + <spec.a>", ""},
