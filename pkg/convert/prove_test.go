@@ -132,7 +132,7 @@ func TestProve(t *testing.T) {
 		{name: "a forEach in what another rule moves", spoke: listOf("a: {type: string}", ""), hub: listOf("a: {type: string}", ""),
 			rules: `    rules: [{move: .spec.l}, {forEach: .spec.l, rules: [{move: .a}]}]`, problem: ".spec.l is in another rule already"},
 		{name: "keys of another form", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
-			rules: "    rules: [{move: .spec.a, toHub: [{remove: [.b]}]}]",
+			rules:   "    rules: [{move: .spec.a, toHub: [{remove: [.b]}]}]",
 			problem: "rules[0].toHub: it belongs to forEach, and this rule is move: remove it"},
 		{name: "a path that is not there", spoke: `{a: {type: string}}`, hub: `{b: {type: string}}`, rules: "    rules: [{move: .spec.c, to: .spec.b}]", problem: "the spoke does not have .spec.c"},
 		{name: "an expression about a field that is not there", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
