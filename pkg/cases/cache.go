@@ -23,14 +23,28 @@ type cache struct {
 	cluster  *memcluster.Cluster
 }
 
-// upstream is the stored upstream of that name, if the watch selects it; nil if not.
-func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
+// stored is the stored object of that name; nil for none.
+func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
 	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
-		if u.GetNamespace() == ref.Namespace && u.GetName() == ref.Name && offline.Unselected(c.pipeline, u) == "" {
+		if u.GetNamespace() == ref.Namespace && u.GetName() == ref.Name {
 			return u
 		}
 	}
 	return nil
+}
+
+// upstream is the stored upstream of that name, if the watch selects it; nil if not.
+func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
+	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline, u) == "" {
+		return u
+	}
+	return nil
+}
+
+// Excludes implements reconcile.Cache.
+func (c *cache) Excludes(ref pipeline.Ref) bool {
+	u := c.stored(ref)
+	return u != nil && !c.pipeline.Match(u).IsMet()
 }
 
 // Upstream implements reconcile.Cache.

@@ -140,7 +140,7 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 		where = " in namespace " + either(p.Config.Watch.Namespaces)
 	}
 	selected := ""
-	if w := p.Config.Watch; w.LabelSelector != nil || w.NamespaceSelector != nil {
+	if w := p.Config.Watch; w.LabelSelector != nil || w.NamespaceSelector != nil || len(w.MatchConditions) > 0 {
 		selected = " that its watch selects"
 	}
 	note("operator %s: no %s%s%s", p.Name, p.Upstream.GVK.Kind, where, selected)

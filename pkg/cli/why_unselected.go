@@ -31,7 +31,7 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 	case err != nil:
 		return err
 	}
-	reasons := e.passedOver(ctx, e.files[n], upstream)
+	reasons := e.passedOver(ctx, e.files[n], upstream, p.Match(upstream))
 	if len(reasons) == 0 {
 		reasons = []string{"this operator created it, and never uses its own objects as upstreams"}
 	}
@@ -43,7 +43,9 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 
 // passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
 // its place in the config; none where it satisfies all.
-func (e *explanation) passedOver(ctx context.Context, f *config.File, upstream *unstructured.Unstructured) []string {
+func (e *explanation) passedOver(
+	ctx context.Context, f *config.File, upstream *unstructured.Unstructured, m pipeline.Match,
+) []string {
 	var reasons []string
 	watch, ns := f.Watch, upstream.GetNamespace()
 	place := func(path string) string {
@@ -55,6 +57,12 @@ func (e *explanation) passedOver(ctx context.Context, f *config.File, upstream *
 	}
 	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
 		reasons = append(reasons, fmt.Sprintf("it has %s; %s requires %s", r.found, place("watch.labelSelector"), r.wanted))
+	}
+	if m.Err != nil {
+		reasons = append(reasons, fmt.Sprintf("whether it is an upstream is not known: %v", m.Err))
+	} else if m.Unmet != "" {
+		i := slices.IndexFunc(watch.MatchConditions, func(c config.MatchCondition) bool { return c.Name == m.Unmet })
+		reasons = append(reasons, fmt.Sprintf("it does not meet the match condition %s, %s", m.Unmet, place(fmt.Sprintf("watch.matchConditions[%d]", i))))
 	}
 	if ns == "" || watch.NamespaceSelector == nil {
 		return reasons
@@ -106,7 +114,7 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 // deselected tells why an upstream that has downstreams is not selected any more.
 func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
 	i := slices.IndexFunc(e.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
-	reasons := e.passedOver(ctx, e.files[i], f.Upstream)
+	reasons := e.passedOver(ctx, e.files[i], f.Upstream, f.Match)
 	for _, reason := range reasons {
 		line("the config does not select it: %s", reason)
 	}

@@ -31,8 +31,8 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 
 // What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs and parameters may be
 // for it.
-const needless = `guard|events|requires|resyncPeriod|retry|validate|status\.fields|conventions\.(pause|reconcile)|` +
-	`downstreams\[\d+\]\.(template|templateFile|when|ready|drift|adoptionPolicy|adopt|updatePolicy)`
+const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
+	`downstreams\[\d+\]\.(template|templateFile|when|forEach|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
@@ -45,6 +45,9 @@ func (f *File) cut() *File {
 	d := defaults()
 	op.Validate, op.Guard, op.Retry, op.ResyncPeriod = nil, nil, d.Retry, d.ResyncPeriod
 	op.Conventions.Pause, op.Conventions.Reconcile = nil, nil
+	if f.hasProblemIn("watch.matchConditions") {
+		op.Watch.MatchConditions = nil
+	}
 	op.Downstreams = slices.Clone(op.Downstreams)
 	for i := range op.Downstreams {
 		have := &op.Downstreams[i]
@@ -52,7 +55,10 @@ func (f *File) cut() *File {
 			TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
 	}
 	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
-		op.Inputs, op.Parameters = nil, nil
+		op.Inputs = nil
+		if f.hasProblemIn("parameters") {
+			op.Parameters = nil
+		}
 		op.Conventions.Labels, op.Conventions.Annotations = maps.Clone(op.Conventions.Labels), maps.Clone(op.Conventions.Annotations)
 		for key, text := range op.Conventions.Labels {
 			if left, right := op.Delimiters[0], op.Delimiters[1]; strings.Contains(text, left) {
@@ -64,6 +70,14 @@ func (f *File) cut() *File {
 		}
 	}
 	return &cut
+}
+
+// hasProblemIn tells whether there are errors below a key.
+func (f *File) hasProblemIn(key string) bool {
+	return slices.ContainsFunc(f.problems, func(e *Error) bool {
+		rest, ok := strings.CutPrefix(e.Path, key)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
 }
 
 // MayHold reports whether upstreams may have a finalizer of this config: it names one, or which one cannot be told.

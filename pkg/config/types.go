@@ -106,6 +106,16 @@ type Watch struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// NamespaceSelector selects upstreams by the labels of their namespace.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// MatchConditions select upstreams by anything in them: each must be true.
+	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
+}
+
+// MatchCondition is a condition that an object must meet to be an upstream, as in a ValidatingAdmissionPolicy.
+type MatchCondition struct {
+	// Name of the condition, unique among those of the watch.
+	Name string `json:"name"`
+	// Expression is a CEL expression over self, whose result is a bool.
+	Expression string `json:"expression" holds:"cel"`
 }
 
 // Input is a related object that templates and rules may read.

@@ -118,6 +118,23 @@ func (v *validator) watch() {
 	v.namespaces("watch.namespaces", v.Watch.Namespaces)
 	v.selector("labelSelector", v.Watch.LabelSelector)
 	v.selector("namespaceSelector", v.Watch.NamespaceSelector)
+	v.matchConditions()
+}
+
+func (v *validator) matchConditions() {
+	first := map[string]int{}
+	for i, c := range v.Watch.MatchConditions {
+		at := fmt.Sprintf("watch.matchConditions[%d]", i)
+		v.required(at+".expression", c.Expression, "write a CEL expression that is true for an upstream")
+		if !v.required(at+".name", c.Name, "name the condition") {
+			continue
+		}
+		if j, twice := first[c.Name]; twice {
+			v.add(at+".name", "rename one of them", "%q is already the name of item %d", c.Name, j)
+		}
+		first[c.Name] = i
+		v.form(qualifiedName, at+".name", c.Name, c.Name)
+	}
 }
 
 func (v *validator) selector(key string, s *metav1.LabelSelector) {

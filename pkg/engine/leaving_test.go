@@ -18,10 +18,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// chosen is a config that selects by a label, and makes its ConfigMaps in another namespace: only the finalizer cleans up. What
+// chosen is a config that selects by a label, one way or the other, and makes its ConfigMaps in another namespace: only the finalizer cleans up. What
 // authors do is not guard's.
-func chosen(ns, other, name string) string {
-	return elsewhere(watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}"), other, ns) + "guard: {maxDeleted: 0%, minimum: 0}\n"
+func chosen(selection, ns, other, name string) string {
+	return elsewhere(watched(fill(widgetConfig, ns, name), selection), other, ns) + "guard: {maxDeleted: 0%, minimum: 0}\n"
 }
 
 func applyChosen(t *testing.T, ns, other string, names ...string) {
@@ -55,112 +55,118 @@ func cleanedUp(t *testing.T, ns, other, name string) {
 // downstreams go. What is deleted meanwhile goes at once.
 func TestLabelLostWithABrokenConfig(t *testing.T) {
 	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	good := chosen(ns, other, name)
-	first := start(t, testkit.Config(), good).ready()
-	applyChosen(t, ns, other, "loses", "goes", "stays", "bare", "first")
-	first.halt()
-	r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
-	notReady(t, r, "ConfigRefused", cleansUp)
-	testkit.Delete(t, widgets, ns, "first") // once it is gone, the watches are known to show what happens
-	waitGone(t, widgets, ns, "first")
-	testkit.Delete(t, configMaps, other, "bare") // but for its finalizer, nothing leads to it
-	for _, object := range []string{"loses", "goes", "bare"} {
-		unchoose(t, ns, object)
-	}
-	never(t, func() (bool, string) {
-		for _, object := range []string{"loses", "goes", "stays"} {
-			if testkit.Find(t, configMaps, other, object) == nil || len(testkit.Get(t, widgets, ns, object).GetFinalizers()) == 0 {
-				return true, object + " was cleaned up after"
-			}
+	bySelection(t, func(t *testing.T, selection string) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		good := chosen(selection, ns, other, name)
+		first := start(t, testkit.Config(), good).ready()
+		applyChosen(t, ns, other, "loses", "goes", "stays", "bare", "first")
+		first.halt()
+		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
+		notReady(t, r, "ConfigRefused", cleansUp)
+		testkit.Delete(t, widgets, ns, "first") // once it is gone, the watches are known to show what happens
+		waitGone(t, widgets, ns, "first")
+		testkit.Delete(t, configMaps, other, "bare") // but for its finalizer, nothing leads to it
+		for _, object := range []string{"loses", "goes", "bare"} {
+			unchoose(t, ns, object)
 		}
-		return false, ""
+		never(t, func() (bool, string) {
+			for _, object := range []string{"loses", "goes", "stays"} {
+				if testkit.Find(t, configMaps, other, object) == nil || len(testkit.Get(t, widgets, ns, object).GetFinalizers()) == 0 {
+					return true, object + " was cleaned up after"
+				}
+			}
+			return false, ""
+		})
+		testkit.Delete(t, widgets, ns, "goes")
+		waitGone(t, widgets, ns, "goes")
+		waitGone(t, configMaps, other, "goes")
+		r.write("a.yaml", good)
+		r.reload()
+		r.ready()
+		cleanedUp(t, ns, other, "loses")
+		cleanedUp(t, ns, other, "bare")
+		waitData(t, other, "stays", "key", "value")
+		waitCondition(t, widgets, ns, "stays", "Ready", "True")
 	})
-	testkit.Delete(t, widgets, ns, "goes")
-	waitGone(t, widgets, ns, "goes")
-	waitGone(t, configMaps, other, "goes")
-	r.write("a.yaml", good)
-	r.reload()
-	r.ready()
-	cleanedUp(t, ns, other, "loses")
-	cleanedUp(t, ns, other, "bare")
-	waitData(t, other, "stays", "key", "value")
-	waitCondition(t, widgets, ns, "stays", "Ready", "True")
 }
 
 // A label that is lost while no process runs looks like a changed selector: what there is stays, and is told. A deletion is
 // none of that. Once the label is set and removed again, it goes.
 func TestLabelLostWhileNothingRuns(t *testing.T) {
 	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := chosen(ns, other, name)
-	first := start(t, testkit.Config(), conf).ready()
-	applyChosen(t, ns, other, "loses", "goes", "later")
-	first.halt()
-	unchoose(t, ns, "loses")
-	unchoose(t, ns, "later")
-	unchoose(t, ns, "goes")
-	testkit.Delete(t, widgets, ns, "goes")
-	startWith(t, testkit.Config(), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
-	waitGone(t, widgets, ns, "goes")
-	waitGone(t, configMaps, other, "goes")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_shared_upstreams", name) == 2, "it is not told"
+	bySelection(t, func(t *testing.T, selection string) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := chosen(selection, ns, other, name)
+		first := start(t, testkit.Config(), conf).ready()
+		applyChosen(t, ns, other, "loses", "goes", "later")
+		first.halt()
+		unchoose(t, ns, "loses")
+		unchoose(t, ns, "later")
+		unchoose(t, ns, "goes")
+		testkit.Delete(t, widgets, ns, "goes")
+		startWith(t, testkit.Config(), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
+		waitGone(t, widgets, ns, "goes")
+		waitGone(t, configMaps, other, "goes")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_shared_upstreams", name) == 2, "it is not told"
+		})
+		surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, "loses", "leftover loses")
+		waitData(t, other, "loses", "key", "value")
+		if len(testkit.Get(t, widgets, ns, "loses").GetFinalizers()) != 1 {
+			t.Error("the finalizer is off what is left")
+		}
+		testkit.Patch(t, widgets, ns, "loses", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
+		waitCondition(t, widgets, ns, "loses", "Ready", "True")
+		unchoose(t, ns, "loses")
+		cleanedUp(t, ns, other, "loses")
+		testkit.Delete(t, widgets, ns, "later") // no watch tells of it: a resync finds it
+		waitGone(t, widgets, ns, "later")
+		waitGone(t, configMaps, other, "later")
 	})
-	surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, "loses", "leftover loses")
-	waitData(t, other, "loses", "key", "value")
-	if len(testkit.Get(t, widgets, ns, "loses").GetFinalizers()) != 1 {
-		t.Error("the finalizer is off what is left")
-	}
-	testkit.Patch(t, widgets, ns, "loses", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
-	waitCondition(t, widgets, ns, "loses", "Ready", "True")
-	unchoose(t, ns, "loses")
-	cleanedUp(t, ns, other, "loses")
-	testkit.Delete(t, widgets, ns, "later") // no watch tells of it: a resync finds it
-	waitGone(t, widgets, ns, "later")
-	waitGone(t, configMaps, other, "later")
 }
 
 // A standby keeps nothing of upstreams that are gone, or that the leader has cleaned up after; and it cleans up itself after one
 // that the leader did not live to clean up after.
 func TestStandbyKeepsNothing(t *testing.T) {
 	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := chosen(ns, other, name)
-	leader := start(t, testkit.Config(), conf).ready()
-	elected := make(chan struct{})
-	standby := startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) {
-		o.Elected, o.HadOtherLeader = elected, func() bool { return true }
-	}, conf).ready()
-	objects := []string{"a", "b", "c", "d", "e", "f"}
-	applyChosen(t, ns, other, objects...)
-	for i, object := range objects {
-		if i%2 == 0 {
-			unchoose(t, ns, object)
-			cleanedUp(t, ns, other, object)
+	bySelection(t, func(t *testing.T, selection string) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := chosen(selection, ns, other, name)
+		leader := start(t, testkit.Config(), conf).ready()
+		elected := make(chan struct{})
+		standby := startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) {
+			o.Elected, o.HadOtherLeader = elected, func() bool { return true }
+		}, conf).ready()
+		objects := []string{"a", "b", "c", "d", "e", "f"}
+		applyChosen(t, ns, other, objects...)
+		for i, object := range objects {
+			if i%2 == 0 {
+				unchoose(t, ns, object)
+				cleanedUp(t, ns, other, object)
+			}
+			testkit.Delete(t, widgets, ns, object)
+			waitGone(t, widgets, ns, object)
 		}
-		testkit.Delete(t, widgets, ns, object)
-		waitGone(t, widgets, ns, object)
-	}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n, text := standby.Kept(name)
-		return n == 0, text
-	})
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n, text := standby.Kept(name)
+			return n == 0, text
+		})
 
-	applyChosen(t, ns, other, "loses", "bare")
-	leader.halt()
-	testkit.Delete(t, configMaps, other, "bare")
-	unchoose(t, ns, "loses")
-	unchoose(t, ns, "bare")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n, text := standby.Kept(name)
-		return n >= 2, text
+		applyChosen(t, ns, other, "loses", "bare")
+		leader.halt()
+		testkit.Delete(t, configMaps, other, "bare")
+		unchoose(t, ns, "loses")
+		unchoose(t, ns, "bare")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n, text := standby.Kept(name)
+			return n >= 2, text
+		})
+		close(elected)
+		cleanedUp(t, ns, other, "loses")
+		cleanedUp(t, ns, other, "bare")
+		testkit.Delete(t, widgets, ns, "loses")
+		testkit.Delete(t, widgets, ns, "bare")
 	})
-	close(elected)
-	cleanedUp(t, ns, other, "loses")
-	cleanedUp(t, ns, other, "bare")
-	testkit.Delete(t, widgets, ns, "loses")
-	testkit.Delete(t, widgets, ns, "bare")
 }
 
 // A session that only deletes, of a config that has run before, hears of a kind that comes back.

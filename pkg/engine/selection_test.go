@@ -14,6 +14,19 @@ func watched(conf, selector string) string {
 	return strings.Replace(conf, "kind: Widget, ", "kind: Widget, "+selector+", ", 1)
 }
 
+// bySelection runs a test with a label selector, and with a match condition that asks for the same label: both let an upstream go alike.
+func bySelection(t *testing.T, test func(t *testing.T, selection string)) {
+	for name, selection := range map[string]string{
+		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
+		"condition": `matchConditions: [{name: served, expression: "self.metadata.?labels.served.orValue('no') == 'yes'"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, selection)
+		})
+	}
+}
+
 // A namespace that gets or loses the label has its upstreams served or let go.
 func TestNamespaceSelector(t *testing.T) {
 	t.Parallel()
@@ -53,31 +66,33 @@ func TestNamespaceSelectorLate(t *testing.T) {
 // A label that comes back before its loss is looked at takes nothing away.
 func TestLabelLostAndBack(t *testing.T) {
 	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), conf).ready()
-	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
-	cm := waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	// The read fails until the label is back; the watch does not show it yet.
-	unread := faults.Answer(500, testkit.On("GET", "widgets"))
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) { return unread.Hits() > 0, "not read" })
-	deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
-	faults.Cut(testkit.On("WATCH", "widgets"))
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
-	looks := metric(t, "corollary_reconcile_seconds", name)
-	unread.Off()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_reconcile_seconds", name) >= looks+1, "not looked at"
+	bySelection(t, func(t *testing.T, selection string) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := watched(fill(widgetConfig, ns, name), selection)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config()), conf).ready()
+		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
+		cm := waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		// The read fails until the label is back; the watch does not show it yet.
+		unread := faults.Answer(500, testkit.On("GET", "widgets"))
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return unread.Hits() > 0, "not read" })
+		deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
+		faults.Cut(testkit.On("WATCH", "widgets"))
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
+		looks := metric(t, "corollary_reconcile_seconds", name)
+		unread.Off()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_reconcile_seconds", name) >= looks+1, "not looked at"
+		})
+		unlisted.Off()
+		deaf.Off()
+		waitData(t, ns, "a", "key", "value")
+		if u := testkit.Get(t, configMaps, ns, "a"); u.GetUID() != cm.GetUID() {
+			t.Error("the ConfigMap was deleted and made again")
+		}
 	})
-	unlisted.Off()
-	deaf.Off()
-	waitData(t, ns, "a", "key", "value")
-	if u := testkit.Get(t, configMaps, ns, "a"); u.GetUID() != cm.GetUID() {
-		t.Error("the ConfigMap was deleted and made again")
-	}
 }
 
 // A mark that names an upstream outside of the watched namespaces makes nobody look there.

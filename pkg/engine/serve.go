@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -228,8 +227,7 @@ func (s *session) inheritLeaving(last *session) {
 		return
 	}
 	s.reconciler.InheritLeaving(last.reconciler)
-	watch := s.pipeline.Config.Watch
-	if watch.LabelSelector == nil || !reflect.DeepEqual(last.pipeline.Config.Watch, watch) || len(last.cache.Unsynced()) > 0 {
+	if !s.pipeline.HidesUpstreams() || !s.pipeline.SelectsLike(last.pipeline) || len(last.cache.Unsynced()) > 0 {
 		return
 	}
 	s.cache.NoteLeftSince(last.cache, s.reconciler)

@@ -43,10 +43,19 @@ func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) 
 	if len(list) == 0 {
 		return a, nil
 	}
+	conditions, why := set.conditions()
+	if why != "" {
+		a.note("the rules are left out: the match condition %s", why)
+		return a, nil
+	}
+	if len(p.Config.Watch.MatchConditions) > 0 {
+		a.note("a write is refused if a match condition cannot be evaluated for the object: write conditions that hold for any object of " +
+			"the kind, with has(…)")
+	}
 	kind := a.kind(&p.Upstream)
 	spec := admissionv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{onWrites(kind, kind.GVR.Resource)}},
-		MatchConditions:  set.conditions(),
+		MatchConditions:  conditions,
 		Validations:      list,
 	}
 	if spec.Variables, err = set.variables(); err != nil {
@@ -61,6 +70,7 @@ type ruleSet struct {
 	pipeline   *pipeline.Pipeline
 	validator  *rules.Validator
 	translator *rules.Translator
+	env        *rules.Env
 	list       []rule
 	// used are those that have got there.
 	used []int
@@ -80,7 +90,7 @@ func rulesOf(p *pipeline.Pipeline, d rules.Dialect) (*ruleSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
 	}
-	set := &ruleSet{pipeline: p}
+	set := &ruleSet{pipeline: p, env: env}
 	var given []rules.Validation
 	for _, r := range p.Config.Validate {
 		given = append(given, rules.Validation{Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression,
@@ -178,12 +188,41 @@ func (s *ruleSet) variables() ([]admissionv1.Variable, error) {
 	return []admissionv1.Variable{{Name: "params", Expression: text}}, nil
 }
 
-// conditions let through what is being deleted, and updates that leave alone what the rules read. What a label makes one of
+// watched is CEL that holds where the config's watch selects an object, which is object or oldObject; empty if it selects everything.
+// why names a match condition that has no counterpart.
+func (s *ruleSet) watched(object string) (text, why string) {
+	watch := s.pipeline.Config.Watch
+	var all []string
+	if labels := selects(watch.LabelSelector, object); labels != "" {
+		all = append(all, labels)
+	}
+	if len(watch.MatchConditions) == 0 {
+		return strings.Join(all, ""), ""
+	}
+	translator, err := s.env.Translator(rules.Dialect{Self: object, Plain: true, Values: s.pipeline.Params()})
+	if err != nil {
+		return "", err.Error()
+	}
+	for _, c := range watch.MatchConditions {
+		text, err := translator.Bool(c.Expression)
+		if err != nil {
+			return "", c.Name + ": " + reasonOf(err)
+		}
+		all = append(all, "("+text+")")
+	}
+	return strings.Join(all, " && "), ""
+}
+
+// conditions let through what is being deleted, and updates that leave alone what the rules read. What an update makes one of
 // those that the config watches is new to the rules, and what is none of them any more is none of theirs.
-func (s *ruleSet) conditions() []admissionv1.MatchCondition {
+func (s *ruleSet) conditions() (_ []admissionv1.MatchCondition, why string) {
 	list := []admissionv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}}
-	selector := s.pipeline.Config.Watch.LabelSelector
-	if now := selects(selector, "object"); now != "" {
+	now, why := s.watched("object")
+	before, _ := s.watched("oldObject")
+	if why != "" {
+		return nil, why
+	}
+	if now != "" {
 		list = append(list, admissionv1.MatchCondition{Name: "watched", Expression: now})
 	}
 	changed := []string{`request.operation == "CREATE"`}
@@ -196,14 +235,14 @@ func (s *ruleSet) conditions() []admissionv1.MatchCondition {
 			}
 		}
 		if whole {
-			return list
+			return list, ""
 		}
 	}
-	if before := selects(selector, "oldObject"); before != "" {
+	if before != "" {
 		changed = append(changed, "!("+before+")")
 	}
 	slices.Sort(changed[1:])
-	return append(list, admissionv1.MatchCondition{Name: "changes-what-rules-read", Expression: strings.Join(changed, " || ")})
+	return append(list, admissionv1.MatchCondition{Name: "changes-what-rules-read", Expression: strings.Join(changed, " || ")}), ""
 }
 
 // unchangeable are the fields of metadata that no update changes, and the one that follows the spec.

@@ -120,12 +120,12 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 }
 
 // upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
-// one that lost its label still stands, and what is recorded of deletion.before.
+// one that is not selected any more still stands, and what is recorded of deletion.before.
 func (r *operatorRights) upstreams() {
 	const why = "the upstreams"
 	places, main := r.upstreamPlaces(), resourceOf(r.up)
 	r.grantTo(places, of(main, why), "list", "watch")
-	if *r.Status.Enabled || r.Watch.LabelSelector != nil || r.Deletion.Before != nil && !r.observing {
+	if *r.Status.Enabled || r.Watch.LabelSelector != nil || len(r.Watch.MatchConditions) > 0 || r.Deletion.Before != nil && !r.observing {
 		r.grantTo(places, of(main, why), "get")
 	}
 	if !r.observing && len(r.Conventions.Finalizers()) > 0 {

@@ -48,18 +48,42 @@ func (c *Cache) Unsynced() []string {
 }
 
 // Upstreams lists the upstreams.
-func (c *Cache) Upstreams() []pipeline.Ref { return c.upstreams.keys() }
+func (c *Cache) Upstreams() []pipeline.Ref {
+	var refs []pipeline.Ref
+	for p := range c.packed() {
+		refs = append(refs, p.ref())
+	}
+	return refs
+}
+
+// packed are the upstreams that the watches show, less those that do not meet watch.matchConditions.
+func (c *Cache) packed() iter.Seq[*packed] {
+	return func(yield func(*packed) bool) {
+		for _, sub := range c.upstreams {
+			for _, obj := range sub.indexer().List() {
+				if p, ok := obj.(*packed); ok && p.match.IsMet() && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// upstream is one of them; nil for none.
+func (c *Cache) upstream(ref pipeline.Ref) *packed {
+	p, ok := c.upstreams.get(ref).(*packed)
+	if !ok || !p.match.IsMet() {
+		return nil
+	}
+	return p
+}
 
 // WrittenVersions counts the upstreams by the versions of their kind in which managers wrote them: the given number of versions
 // with the most upstreams, and the others together as OtherVersions. Whoever writes an upstream can forge managedFields.
 func (c *Cache) WrittenVersions(atMost int) map[string]int {
 	alike := map[unique.Handle[writers]]int{}
-	for _, sub := range c.upstreams {
-		for _, obj := range sub.indexer().List() {
-			if p, ok := obj.(*packed); ok {
-				alike[p.writers]++
-			}
-		}
+	for p := range c.packed() {
+		alike[p.writers]++
 	}
 	counts := map[string]int{}
 	for by, n := range alike {
@@ -149,21 +173,17 @@ func (c *Cache) Candidates(r *reconcile.Reconciler) []pipeline.Ref {
 // NoteLeftSince reports to a reconciler the upstreams in another cache, which selects as this one does, that are not in this
 // one.
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
-	for _, sub := range before.upstreams {
-		for _, obj := range sub.indexer().List() {
-			if p, ok := obj.(*packed); ok {
-				if ref := (pipeline.Ref{Namespace: p.Namespace, Name: p.Name}); c.UpstreamUID(ref) == "" {
-					r.NoteLeft(ref, p.UID)
-				}
-			}
+	for p := range before.packed() {
+		if now, ok := c.upstreams.get(p.ref()).(*packed); !ok || now.match.Unmet != "" {
+			r.NoteLeft(p.ref(), p.UID)
 		}
 	}
 }
 
 // Upstream implements Cache.
 func (c *Cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
-	p, ok := c.upstreams.get(ref).(*packed)
-	if !ok {
+	p := c.upstream(ref)
+	if p == nil {
 		return nil, nil
 	}
 	return p.unpack()
@@ -171,16 +191,22 @@ func (c *Cache) Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error) {
 
 // UpstreamUID implements Cache.
 func (c *Cache) UpstreamUID(ref pipeline.Ref) types.UID {
-	if p, ok := c.upstreams.get(ref).(*packed); ok {
+	if p := c.upstream(ref); p != nil {
 		return p.UID
 	}
 	return ""
 }
 
+// Excludes implements Cache.
+func (c *Cache) Excludes(ref pipeline.Ref) bool {
+	p, ok := c.upstreams.get(ref).(*packed)
+	return ok && !p.match.IsMet()
+}
+
 // HasApplied implements Cache.
 func (c *Cache) HasApplied(ref pipeline.Ref, manager string) bool {
-	p, ok := c.upstreams.get(ref).(*packed)
-	return ok && p.appliedBy(manager)
+	p := c.upstream(ref)
+	return p != nil && p.appliedBy(manager)
 }
 
 // Watches implements Cache.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (w *Factory) prepare(key Key, transform cache.TransformFunc) (*sharedWatch,
 	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
 	mine := w.connections.clientsOf(key.Identity)
 	client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
-	if key.View == packedView {
+	if strings.HasPrefix(key.View, packedView) {
 		client, example = mine.packed, &packed{}
 	}
 	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared, func() { w.abandon(key) }), example,

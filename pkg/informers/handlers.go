@@ -59,9 +59,8 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 				return
 			}
 			f.onUpstream(p)
-			ref := pipeline.Ref{Namespace: p.Namespace, Name: p.Name}
-			if !f.Reconciler.IsEcho(ref, p.UID, p.ResourceVersion) {
-				f.Queue.Add(PriorityNow, 0, ref)
+			if !f.Reconciler.IsEcho(p.ref(), p.UID, p.ResourceVersion) {
+				f.Queue.Add(PriorityNow, 0, p.ref())
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -73,6 +72,48 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			f.Queue.Add(PriorityNow, 0, refsOf(obj)...)
 		},
 	}
+}
+
+// matching passes on the events of upstreams that meet watch.matchConditions. One that meets them no longer is as one that lost the label
+// of the watch.
+func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEventHandler {
+	if !f.Reconciler.Pipeline.HasMatchConditions() {
+		return upstreams
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if p, ok := obj.(*packed); !ok || f.isShown(p) {
+				upstreams.OnAdd(obj, initial)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			was, ok := before.(*packed)
+			is, isPacked := after.(*packed)
+			switch {
+			case !ok || !isPacked || f.isShown(is):
+				upstreams.OnUpdate(before, after)
+			case is.match.Unmet != "" && was.match.Unmet == "":
+				f.noteLeft(was)
+				f.Queue.Add(PriorityNow, 0, was.ref())
+			}
+		},
+		DeleteFunc: func(obj any) {
+			p, ok := unwrapTombstone(obj).(*packed)
+			if !ok || p.match.Unmet == "" || f.Reconciler.IsLeaving(p.ref()) {
+				upstreams.OnDelete(obj)
+			}
+		},
+	}
+}
+
+// isShown tells whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
+// is carried out.
+func (f Feed) isShown(p *packed) bool {
+	if p.match.Err != nil && len(p.Finalizers) == 0 {
+		f.Reconciler.NoteUnknown(p.ref(), p.match.Err)
+		return false
+	}
+	return p.match.Unmet == ""
 }
 
 // downstreams queues the upstreams in an object's owner marks, before and after the change: whoever lost a mark must be
@@ -215,6 +256,6 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 // noteLeft reports that the watch no longer shows an upstream.
 func (f Feed) noteLeft(obj any) {
 	if p, ok := unwrapTombstone(obj).(*packed); ok {
-		f.Reconciler.NoteLeft(pipeline.Ref{Namespace: p.Namespace, Name: p.Name}, p.UID)
+		f.Reconciler.NoteLeft(p.ref(), p.UID)
 	}
 }

@@ -30,8 +30,9 @@ func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	}
 	w.upstreams = stores{}
 	for _, ns := range namespacesOf(watch.Namespaces, w.pipeline.Upstream.Namespaced) {
-		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(), View: packedView}
-		sub, err := w.factory.subscribe(key, pack, w.feed.upstreams(), w.feed.OnWatchResult)
+		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
+			View: packedViewOf(w.pipeline)}
+		sub, err := w.factory.subscribe(key, packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package informers
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
@@ -23,14 +27,51 @@ type packed struct {
 	text              []byte
 	// writers is what managedFields say, which text does not contain. Most upstreams share one.
 	writers unique.Handle[writers]
+	// match is what watch.matchConditions say. Of an object that does not meet them, nothing else is kept.
+	match pipeline.Match
 }
 
 // writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.
 // Each name ends with nameEnd.
 type writers struct{ appliers, versions string }
 
-// packedView is the view of upstreams.
+// packedView is the view of upstreams, with the conditions of those that are not all.
 const packedView = "packed"
+
+// packedViewOf is the view of a pipeline's upstreams.
+func packedViewOf(p *pipeline.Pipeline) string {
+	if !p.HasMatchConditions() {
+		return packedView
+	}
+	text, err := json.Marshal([]any{p.Config.Watch.MatchConditions, p.Params()})
+	if err != nil {
+		panic("writing conditions as JSON: " + err.Error()) // they came from JSON: cannot happen
+	}
+	return packedView + " " + string(text)
+}
+
+// packMatching is pack for the upstreams of a pipeline.
+func packMatching(p *pipeline.Pipeline) cache.TransformFunc {
+	if !p.HasMatchConditions() {
+		return pack
+	}
+	return func(obj any) (any, error) {
+		made, err := pack(obj)
+		found, ok := made.(*packed)
+		if err != nil || !ok {
+			return made, err
+		}
+		whole, err := found.unpack()
+		if err != nil {
+			return nil, err
+		}
+		made = found
+		if match := p.Match(whole); !match.IsMet() {
+			made = &packed{ObjectMeta: found.ObjectMeta, match: match}
+		}
+		return made, nil
+	}
+}
 
 // pack is the transform of packedView. Watches bring packed objects; lists, which an informer falls back to, do not.
 func pack(obj any) (any, error) {
@@ -94,6 +135,8 @@ func valuesOf(key string, text []byte) iter.Seq2[[]byte, []byte] {
 		}
 	}
 }
+
+func (p *packed) ref() pipeline.Ref { return pipeline.Ref{Namespace: p.Namespace, Name: p.Name} }
 
 // appliedBy reports whether the manager has an Apply entry.
 func (p *packed) appliedBy(manager string) bool {

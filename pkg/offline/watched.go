@@ -34,7 +34,12 @@ func Unselected(p *pipeline.Pipeline, u *unstructured.Unstructured) string {
 	if len(watch.Namespaces) > 0 && u.GetNamespace() != "" && !slices.Contains(watch.Namespaces, u.GetNamespace()) {
 		return fmt.Sprintf("operator %s watches namespaces %s", p.Name, strings.Join(watch.Namespaces, ", "))
 	}
-	if watch.LabelSelector == nil {
+	switch match := p.Match(u); {
+	case match.Err != nil:
+		return fmt.Sprintf("operator %s: %v", p.Name, match.Err)
+	case match.Unmet != "":
+		return fmt.Sprintf("operator %s: the upstream does not meet the match condition %s", p.Name, match.Unmet)
+	case watch.LabelSelector == nil:
 		return ""
 	}
 	// The loader has checked the selector.

@@ -48,6 +48,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	}
 	c.parameters()
 	c.inputs()
+	c.matchConditions()
 	c.validation()
 	for i := range f.Operator.Downstreams {
 		c.downstream(i)

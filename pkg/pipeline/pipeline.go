@@ -45,6 +45,7 @@ type Pipeline struct {
 	Refusals []config.Error
 
 	params          map[string]any
+	matchConditions []matchCondition
 	validator       *rules.Validator
 	validatorInputs inputSet
 	quietRules      []bool // of the validator: their errors may quote a value of a Secret

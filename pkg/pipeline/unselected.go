@@ -10,7 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// decideUnselected is about an upstream that lost the label (or whose namespace did): all its downstreams are unwanted.
+// decideUnselected is about an upstream that lost the label (or whose namespace did), or that does not meet a match condition any more: all
+// its downstreams are unwanted.
 func (p *Pipeline) decideUnselected(in Input) Decision {
 	if in.Desired == nil {
 		in.Desired = p.failed(nil)
@@ -34,6 +35,9 @@ func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Dec
 		return report
 	}
 	messages := []string{"the upstream or its namespace lacks the labels that the config selects by"}
+	if unmet := p.Match(upstream).Unmet; unmet != "" {
+		messages[0] = "the upstream does not meet the match condition " + unmet
+	}
 	for _, o := range out.Leftovers {
 		text := p.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " will be removed"
 		if fail := failed[o.Downstream]; fail != nil {

@@ -17,6 +17,8 @@ type Finding struct {
 	Upstream *unstructured.Unstructured
 	// Selected is false if the upstream exists and the config does not select it.
 	Selected bool
+	// Match is what watch.matchConditions say of it.
+	Match pipeline.Match
 	// Inputs are the inputs that it reads.
 	Inputs pipeline.Inputs
 	// Desired is the desired state; nil if the upstream is being deleted.

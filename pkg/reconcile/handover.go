@@ -80,7 +80,7 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision)
 		return 0, err
 	case Newer(r.upstream.GetResourceVersion(), up.GetResourceVersion()): // the cluster was set back: the watch is about to notice
 		return startOverAfter, nil
-	case r.Selector.Matches(labelsOf(r.upstream)) && !r.Selector.Matches(labelsOf(up)): // the watch is about to say so
+	case r.isWatched(r.upstream) && !r.isWatched(up): // the watch is about to say so
 		return startOverAfter, nil
 	}
 	r.record.newest = !lost

@@ -54,7 +54,8 @@ func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOpt
 	defer r.memory.forget(ref)
 	t := &dryRun{reconciliation: l, options: o, answers: apply.NewDryRun(), changes: map[int]*Change{}, leftovers: map[types.UID]*Change{},
 		after: map[int]*drift.Live{}, before: map[types.UID]*unstructured.Unstructured{},
-		finding: &Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected}}
+		finding: &Finding{Operator: r.Name, Ref: ref, Upstream: l.upstream, Selected: l.selected,
+			Match: r.Pipeline.Match(l.upstream)}}
 	l.client = o.Client(t.answers)
 	if l.upstream.GetDeletionTimestamp() != nil {
 		return t.finding, t.previewDeletion(ctx)

@@ -204,24 +204,34 @@ func (r *reconciliation) skipBackingOff() {
 	}
 }
 
-// beginUncached is about an upstream that is not in the cache. If the config selects by labels, it may exist without them: only
-// reading it tells, and then its downstreams are unwanted. If it has them (again), it is on its way into the cache. Marks can
+// beginUncached is about an upstream that is not in the cache. If the config selects by labels or match conditions, it may exist without
+// meeting them: only reading it tells, and then its downstreams are unwanted. If it meets them (again), it is on its way into the cache. Marks can
 // name any namespace; upstreams in one that is not watched are somebody else's.
 func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
-	if r.Pipeline.Config.Watch.LabelSelector == nil || !r.Cache.Watches(ref.Namespace) {
+	mayExist := r.Pipeline.Config.Watch.LabelSelector != nil || r.Cache.Excludes(ref)
+	switch {
+	case !r.Cache.Watches(ref.Namespace):
 		r.forget(ref)
+		return nil, nil
+	case !mayExist:
+		r.forgetGone(ref)
 		return nil, nil
 	}
 	up, err := r.Client.Get(ctx, r.UpstreamTarget(ref))
+	var match pipeline.Match
+	if err == nil {
+		match = r.Pipeline.Match(up)
+	}
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		r.cascades.forget(r.deselected.forget(ref))
-		r.shared.forget(r.Name, ref.String())
-		r.forget(ref)
+		r.forgetGone(ref)
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case r.Selector.Matches(labelsOf(up)):
+	case match.Err != nil && up.GetDeletionTimestamp() == nil: // nobody knows whether it is an upstream: it is left as it is
+		r.NoteUnknown(ref, match.Err)
+		return nil, nil
+	case match.IsMet() && r.Selector.Matches(labelsOf(up)):
 		r.deselected.forget(ref)
 		r.forget(ref)
 		return nil, nil
@@ -237,6 +247,13 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 	}
 	l.updateDesired(ctx) // a deletion may read the inputs, with deletion.before
 	return l, nil
+}
+
+// forgetGone is forget for an upstream that does not exist.
+func (r *Reconciler) forgetGone(ref pipeline.Ref) {
+	r.cascades.forget(r.deselected.forget(ref))
+	r.shared.forget(r.Name, ref.String())
+	r.forget(ref)
 }
 
 func (r *Reconciler) forget(ref pipeline.Ref) {
@@ -258,6 +275,11 @@ func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
 	r.Log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	retry := r.Pipeline.Config.Retry
 	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())
+}
+
+// isWatched tells whether the watch of the upstreams shows an object like this.
+func (r *Reconciler) isWatched(obj *unstructured.Unstructured) bool {
+	return r.Selector.Matches(labelsOf(obj)) && r.Pipeline.Match(obj).IsMet()
 }
 
 func (r *Reconciler) namespaceSelected(namespace string) bool {

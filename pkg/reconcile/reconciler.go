@@ -71,6 +71,8 @@ type Cache interface {
 	Upstream(ref pipeline.Ref) (*unstructured.Unstructured, error)
 	// UpstreamUID is its uid; empty if there is none.
 	UpstreamUID(ref pipeline.Ref) types.UID
+	// Excludes reports whether there is an object of that name that watch.matchConditions exclude: it is no upstream.
+	Excludes(ref pipeline.Ref) bool
 	// HasApplied reports whether a field manager has applied it, or its status.
 	HasApplied(ref pipeline.Ref, manager string) bool
 	// Watches reports whether upstreams of a namespace are watched; "" is for cluster-scoped ones.

@@ -7,7 +7,22 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// NoteLeft records that the watch no longer shows the upstream of that uid, which may exist without the labels of the watch.
+// reasonMatchConditionFailed: a match condition could not be evaluated.
+const reasonMatchConditionFailed = "MatchConditionFailed"
+
+// NoteUnknown tells that a match condition of an upstream could not be evaluated: nothing is done about it.
+func (r *Reconciler) NoteUnknown(ref pipeline.Ref, err error) {
+	CountFailure(r.Name, "", reasonMatchConditionFailed)
+	r.Log.Info("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
+		"message", err.Error())
+	r.deselected.forget(ref)
+	r.forget(ref)
+}
+
+// IsLeaving reports whether an upstream was seen leaving and has not been cleaned up after.
+func (r *Reconciler) IsLeaving(ref pipeline.Ref) bool { return r.deselected.some(ref) }
+
+// NoteLeft records that the watch no longer shows the upstream of that uid, which may exist without what the watch selects by.
 func (r *Reconciler) NoteLeft(ref pipeline.Ref, uid types.UID) { r.deselected.upstream(ref, uid) }
 
 // Leaving lists the upstreams that were seen leaving and have not been cleaned up after.
