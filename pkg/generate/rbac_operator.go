@@ -48,11 +48,11 @@ func (d *derivation) election() {
 func (d *derivation) conversions() error {
 	var names, migrated []string
 	for _, c := range d.Conversions {
-		k, err := d.kind(schema.GroupVersion{Group: c.For.Group, Version: c.Hub}.String(), c.For.Kind)
+		gr, note, err := Converted(d.Kinds, c)
 		if err != nil {
 			return fmt.Errorf("deriving the rights of conversion %s: %w", c.Name, err)
 		}
-		gr := k.GVR.GroupResource()
+		d.note(note)
 		if names = append(names, gr.String()); c.Migrate == config.MigrateAuto {
 			const why = "to migrate stored objects"
 			migrated = append(migrated, gr.String())
