@@ -207,18 +207,11 @@ func (r *operatorRights) input(in *config.Input) error {
 	if err != nil {
 		return err
 	}
-	within := r.Watch.Namespaces
-	switch {
-	case in.Namespace != "":
-		within = []string{in.Namespace}
-	case !r.up.Namespaced:
-		within = nil // of a Namespace, the own one is itself
-	}
 	what := of(resourceOf(k), "input "+in.Name)
 	if in.FixedName != "" {
 		what.names = []string{in.FixedName}
 	}
-	r.grantTo(placesOf(within, k.Namespaced), what, "list", "watch")
+	r.grantTo(placesOf(in.In(r.Watch.Namespaces, r.up.Namespaced), k.Namespaced), what, "list", "watch")
 	if in.Missing == config.MissingAllow {
 		r.askWhetherGone(k)
 	}

@@ -264,6 +264,7 @@ var indexers = cache.Indexers{
 		return ownersOf(live), nil
 	},
 	byBeforeOwner: beforeOwners,
+	byListing:     listingsOf,
 }
 
 // ownersOf lists the uids in an object's owner references and owner annotation.
