@@ -130,13 +130,9 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 	} else if p.Config.Watch.LabelSelector != nil && !selector.Matches(labels.Set(u.GetLabels())) {
 		return
 	}
-	in := p.InputsAt(p.InputRefs(ctx, u), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
-		found, err := w.resource(s.Kind.GVK, at.Namespace).Get(ctx, at.Name, getOptions)
-		if err != nil {
-			return nil
-		}
-		return found.Object
-	})
+	in := p.InputsAt(p.InputRefs(ctx, u), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
+		return w.list(ctx, s.Kind.GVK)
+	}))
 	desired := p.Desired(ctx, u, in)
 	for k, d := range desired.Objects {
 		if d.Err != nil {

@@ -132,20 +132,36 @@ func (c *cache) Input(i int, at pipeline.Ref) reconcile.Input {
 	source := c.pipeline.Inputs[i]
 	for _, u := range c.cluster.Objects(source.Kind.GVR) {
 		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
-			return input{u.GetUID(), source.View.Cut(u.Object)}
+			return newInput(source, u)
 		}
 	}
 	return nil
 }
 
-// input is what is read of an input.
-type input struct {
-	uid  types.UID
-	read map[string]any
+// Inputs implements reconcile.Cache.
+func (c *cache) Inputs(i int, _ *pipeline.Listing) (list []reconcile.Input) {
+	source := c.pipeline.Inputs[i]
+	for _, u := range c.cluster.Objects(source.Kind.GVR) {
+		if source.Shows(u) {
+			list = append(list, newInput(source, u))
+		}
+	}
+	return list
 }
 
-// GetUID implements reconcile.Input.
-func (i input) GetUID() types.UID { return i.uid }
+// input is what is read of an input.
+type input struct {
+	*unstructured.Unstructured
+	match pipeline.Match
+	read  map[string]any
+}
+
+func newInput(source *pipeline.InputSource, u *unstructured.Unstructured) input {
+	return input{u, source.View.Match(u.Object), source.View.Cut(u.Object)}
+}
+
+// Match implements pipeline.Object.
+func (i input) Match() pipeline.Match { return i.match }
 
 // Digest implements reconcile.Input.
 func (i input) Digest() drift.Sum { return drift.Digest(i.read) }

@@ -112,12 +112,9 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 
 // inputs are what is read of an upstream's inputs.
 func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) pipeline.Inputs {
-	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
-		if found, ok := w.reconciler.Cache.Input(s.Index, at).(input); ok {
-			return found.read
-		}
-		return nil
-	})
+	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
+		return w.cluster.Objects(s.Kind.GVR)
+	}))
 }
 
 func (w *caseRun) downstreamNames(word string) string {

@@ -30,7 +30,7 @@ func newGenerate(streams IO) *cobra.Command {
 		return usagef("%s", unknownCommand(cmd, args))
 	}
 	cmd.AddCommand(newGenerateRBAC(streams), newGeneratePolicy(streams), newGenerateValidations(streams), newGenerateStatus(streams),
-		newGenerateArgoCD(streams), newGenerateFlux(streams), newGenerateChart(streams), newGenerateOLM(streams))
+		newGenerateConversion(streams), newGenerateArgoCD(streams), newGenerateFlux(streams), newGenerateChart(streams), newGenerateOLM(streams))
 	return cmd
 }
 

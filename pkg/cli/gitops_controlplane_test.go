@@ -3,12 +3,17 @@
 package cli_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/internal/tools"
@@ -40,6 +45,15 @@ func (g *gitOps) write(description string) {
 	}
 }
 
+func (g *gitOps) manifestText() []byte {
+	g.t.Helper()
+	text, err := os.ReadFile(g.manifest)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return text
+}
+
 func (g *gitOps) tool(name string, args ...string) error {
 	g.t.Helper()
 	cmd := exec.Command(tools.Path(g.t, name), args...)
@@ -55,11 +69,7 @@ func (g *gitOps) tool(name string, args ...string) error {
 
 func (g *gitOps) chart() string {
 	g.t.Helper()
-	dir := g.t.TempDir()
-	text, err := os.ReadFile(g.manifest)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	dir, text := g.t.TempDir(), g.manifestText()
 	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o700); err != nil {
 		g.t.Fatal(err)
 	}
@@ -137,11 +147,7 @@ func TestGitOpsTakesOver(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	served := g.serve(t, address, address)
 	g.eventuallyPublished(t, address)
-	text, err := os.ReadFile(g.manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(g.manifest, append(text, "  conversion: {strategy: None}\n"...), 0o600); err != nil {
+	if err := os.WriteFile(g.manifest, append(g.manifestText(), "  conversion: {strategy: None}\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	apply := func() error {
@@ -172,4 +178,71 @@ func (g *gitOps) unpublish() error {
 	g.t.Helper()
 	patch := `[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`
 	return g.tool("kubectl", "patch", "crd", "crontabs."+g.group, "--type=json", "-p", patch)
+}
+
+// What generate crd-conversion prints is what run applies, whatever tool a repository applies it with.
+func TestGenerateConversion(t *testing.T) {
+	t.Parallel()
+	g := newGitOps(t)
+	address := testkit.FreeAddress(t)
+	served := g.serve(t, address, address)
+	g.eventuallyPublished(t, address)
+	served.interrupt(t)
+	served.wait(t)
+	applied := g.conversion()
+
+	ca, patch := filepath.Join(t.TempDir(), "ca.crt"), filepath.Join(t.TempDir(), "patch.yaml")
+	secret := testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, g.ns, "webhook")
+	trust, _, _ := unstructured.NestedString(secret.Object, "data", "ca.crt")
+	text, err := base64.StdEncoding.DecodeString(trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out := run(t, "generate", "crd-conversion", "-c", g.dir, "--crds", g.manifest, "--webhook-url", "https://"+address, "--ca-file", ca)
+	if code == 0 {
+		t.Errorf("a file that is missing is no error: %s", out)
+	}
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out = run(t, "generate", "crd-conversion", "-c", g.dir, "--crds", g.manifest, "--webhook-url", "https://"+address, "--ca-file", ca)
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	if err := os.WriteFile(patch, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kustomization := "resources: [crd.yaml]\npatches: [{path: patch.yaml}]\n"
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"kustomization.yaml": []byte(kustomization), "patch.yaml": []byte(out),
+		"crd.yaml": g.manifestText()} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"patch", "crd", "crontabs." + g.group, "--type", "merge", "--patch-file", patch},
+		{"apply", "--server-side", "--force-conflicts", "-f", patch},
+		{"apply", "-k", dir},
+	} {
+		if err := g.unpublish(); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.tool("kubectl", args...); err != nil {
+			t.Fatal(err)
+		}
+		if now := g.conversion(); !reflect.DeepEqual(now, applied) {
+			t.Errorf("kubectl %s: %v, and run applies %v", args[0], now, applied)
+		}
+	}
+}
+
+// conversion is spec.conversion of the definition.
+func (g *gitOps) conversion() map[string]any {
+	g.t.Helper()
+	c, _, err := unstructured.NestedMap(testkit.Get(g.t, definitions, "", "crontabs."+g.group).Object, "spec", "conversion")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c
 }

@@ -24,42 +24,50 @@ import (
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
+// endpointFlags say where API servers find the webhook.
+type endpointFlags struct {
+	service, url string
+}
+
+func (f *endpointFlags) bindFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.service, "webhook-service", "", "NAMESPACE/NAME:PORT of the Service by which API servers reach the webhook")
+	flags.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which API servers reach the webhook, instead of a Service")
+}
+
 // webhookFlags say where conversions are served.
 type webhookFlags struct {
-	bind, service, url, secret string
+	endpointFlags
+	bind, secret string
 }
 
 func (f *webhookFlags) bindFlags(flags *pflag.FlagSet) {
+	f.endpointFlags.bindFlags(flags)
 	flags.StringVar(&f.bind, "webhook-bind-address", ":9443", "Address on which conversions are served; unused without any")
-	flags.StringVar(&f.service, "webhook-service", "", "NAMESPACE/NAME:PORT of the Service by which API servers reach that address")
-	flags.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which API servers reach that address, instead of a Service")
 	flags.StringVar(&f.secret, "webhook-secret", "", "NAMESPACE/NAME of the Secret that holds the certificate; it is made and kept up to date")
 }
 
 // endpoint reads the flags.
-func (f *webhookFlags) endpoint() (webhook.Endpoint, types.NamespacedName, error) {
+func (f *endpointFlags) endpoint() (webhook.Endpoint, error) {
 	var e webhook.Endpoint
 	switch {
 	case (f.service == "") == (f.url == ""):
-		return e, types.NamespacedName{}, usagef(
-			"conversions are served: exactly one of --webhook-service and --webhook-url must say where API servers find them",
-		)
+		return e, usagef("exactly one of --webhook-service and --webhook-url must say where API servers find the webhook that converts")
 	case f.url != "":
 		e.URL = strings.TrimSuffix(f.url, "/")
 	default:
 		at, port, _ := strings.Cut(f.service, ":")
 		name, err := namespacedName("--webhook-service", at)
 		if err != nil {
-			return e, name, err
+			return e, err
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return e, name, usagef("--webhook-service is %q: it must be NAMESPACE/NAME:PORT", f.service)
+			return e, usagef("--webhook-service is %q: it must be NAMESPACE/NAME:PORT", f.service)
 		}
 		e.Namespace, e.Name, e.Port = name.Namespace, name.Name, int32(n)
 	}
-	secret, err := namespacedName("--webhook-secret", f.secret)
-	return e, secret, err
+	_, err := e.Hosts()
+	return e, err
 }
 
 func namespacedName(flag, text string) (types.NamespacedName, error) {
@@ -77,7 +85,11 @@ func (o *runOptions) serveConversions(
 	if loaded := source.loaded.Load(); len(loaded.files)+len(loaded.errs) == 0 && o.webhook.service+o.webhook.url+o.webhook.secret == "" {
 		return nil
 	}
-	endpoint, secret, err := o.webhook.endpoint()
+	endpoint, err := o.webhook.endpoint()
+	if err != nil {
+		return err
+	}
+	secret, err := namespacedName("--webhook-secret", o.webhook.secret)
 	if err != nil {
 		return err
 	}

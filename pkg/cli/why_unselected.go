@@ -44,7 +44,7 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 // passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
 // its place in the config; none where it satisfies all.
 func (e *explanation) passedOver(
-	ctx context.Context, f *config.File, upstream *unstructured.Unstructured, m pipeline.Match,
+	ctx context.Context, f *config.File, upstream *unstructured.Unstructured, m pipeline.MatchResult,
 ) []string {
 	var reasons []string
 	watch, ns := f.Watch, upstream.GetNamespace()
@@ -62,7 +62,8 @@ func (e *explanation) passedOver(
 		reasons = append(reasons, fmt.Sprintf("whether it is an upstream is not known: %v", m.Err))
 	} else if m.Unmet != "" {
 		i := slices.IndexFunc(watch.MatchConditions, func(c config.MatchCondition) bool { return c.Name == m.Unmet })
-		reasons = append(reasons, fmt.Sprintf("it does not meet the match condition %s, %s", m.Unmet, place(fmt.Sprintf("watch.matchConditions[%d]", i))))
+		at := place(fmt.Sprintf("watch.matchConditions[%d]", i))
+		reasons = append(reasons, fmt.Sprintf("it does not meet the match condition %s, %s", m.Unmet, at))
 	}
 	if ns == "" || watch.NamespaceSelector == nil {
 		return reasons

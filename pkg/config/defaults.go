@@ -31,7 +31,12 @@ func (f *File) fillDefaults() {
 		fill(&op.Validate[i].Reason, "FieldValueInvalid")
 	}
 	for i := range op.Inputs {
-		fill(&op.Inputs[i].Missing, MissingWait)
+		if list := op.Inputs[i].List; list == nil {
+			fill(&op.Inputs[i].Missing, MissingWait)
+		} else if list.MaxItems == nil {
+			thousand := 1000
+			list.MaxItems = &thousand
+		}
 	}
 	for i := range op.Downstreams {
 		d := &op.Downstreams[i]

@@ -28,21 +28,22 @@ const maxName = 253
 
 // forms are the values of the tag form: what a text, a list's items or a map's keys look like.
 var forms = map[string]jsonschema.Schema{
-	"apiVersion":   {Pattern: apiVersionPattern},
-	"atLeast":      {Pattern: atLeastPattern},
-	"condition":    {Pattern: conditionType},
-	"configMapKey": {Pattern: `^[-._a-zA-Z0-9]+$`, MaxLength: number(maxName)},
-	"delimiter":    {Pattern: `^\S+$`},
-	"dnsLabel":     {Pattern: dnsLabelPattern},
-	"finalizer":    {Pattern: finalizerPattern},
-	"key":          {Pattern: keyPattern},
-	"kind":         {Pattern: kindPattern},
-	"manager":      {MinLength: number(1), MaxLength: number(maxManager)},
-	"member":       {Pattern: memberName},
-	"objectName":   {Pattern: subdomainPattern, MaxLength: number(maxName)},
-	"path":         {Pattern: pathPattern},
-	"share":        {Pattern: sharePattern},
-	"statusPath":   {Pattern: statusPathPattern},
+	"apiVersion":     {Pattern: apiVersionPattern},
+	"atLeast":        {Pattern: atLeastPattern},
+	"condition":      {Pattern: conditionType},
+	"configMapKey":   {Pattern: `^[-._a-zA-Z0-9]+$`, MaxLength: number(maxName)},
+	"delimiter":      {Pattern: `^\S+$`},
+	"dnsLabel":       {Pattern: dnsLabelPattern},
+	"namespaceOrAll": {Pattern: `^\*$|` + dnsLabelPattern},
+	"finalizer":      {Pattern: finalizerPattern},
+	"key":            {Pattern: keyPattern},
+	"kind":           {Pattern: kindPattern},
+	"manager":        {MinLength: number(1), MaxLength: number(maxManager)},
+	"member":         {Pattern: memberName},
+	"objectName":     {Pattern: subdomainPattern, MaxLength: number(maxName)},
+	"path":           {Pattern: pathPattern},
+	"share":          {Pattern: sharePattern},
+	"statusPath":     {Pattern: statusPathPattern},
 }
 
 // constrain adds to the schema of a config type what its tags say, and what fields of it demand of one another.
@@ -140,9 +141,13 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 	reflect.TypeFor[ConversionStep](): func(s *jsonschema.Schema) { s.OneOf = oneOf("set", "remove") },
 	reflect.TypeFor[Downstream]():     func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
 	reflect.TypeFor[Before]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	reflect.TypeFor[Input]():          func(s *jsonschema.Schema) { s.OneOf = oneOf("objectName", "fixedName") },
-	reflect.TypeFor[Previous]():       func(s *jsonschema.Schema) { s.MinProperties = number(1) },
-	reflect.TypeFor[PreviousHash]():   func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
+	reflect.TypeFor[Input](): func(s *jsonschema.Schema) {
+		s.OneOf = oneOf("objectName", "fixedName", "list")
+		single := &jsonschema.Schema{Not: &jsonschema.Schema{AnyOf: oneOf("namespace", "missing")}}
+		s.If, s.Then = &jsonschema.Schema{Required: []string{"list"}}, single
+	},
+	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
+	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
 	// What is missing in one of the config and the conventionsFile may be in the other.
 	reflect.TypeFor[Conventions](): func(s *jsonschema.Schema) { s.Required = nil },
 	reflect.TypeFor[Hash](): func(s *jsonschema.Schema) {

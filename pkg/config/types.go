@@ -126,6 +126,8 @@ type Input struct {
 	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the input.
 	Kind string `json:"kind" form:"kind"`
+	// List makes the input a list of objects instead of one, sorted by namespace and name.
+	List *InputList `json:"list,omitempty"`
 	// ObjectName is a CEL expression that gives the object's name from the upstream.
 	ObjectName string `json:"objectName,omitempty" holds:"cel"`
 	// FixedName is the object's name, if it is the same for all upstreams.
@@ -134,6 +136,19 @@ type Input struct {
 	Namespace string `json:"namespace,omitempty" form:"dnsLabel"`
 	// Missing is Wait (default: what reads a missing input waits for it), or Allow (it is null).
 	Missing MissingPolicy `json:"missing,omitempty"`
+}
+
+// InputList says which objects an input has that is a list.
+type InputList struct {
+	// LabelSelector selects objects by their labels; the API server applies it.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Matching is a CEL expression over object and self that is true for the objects that an upstream reads, such as
+	// object.spec.team == self.spec.team.
+	Matching string `json:"matching,omitempty" holds:"cel"`
+	// Namespaces of the objects: fixed text, which an upstream cannot change; "*" is all. Default: the upstream's namespace.
+	Namespaces []string `json:"namespaces,omitempty" form:"namespaceOrAll" min:"1" unique:"true"`
+	// MaxItems is how many objects there may be (default 1000); with more, what reads the input waits.
+	MaxItems *int `json:"maxItems,omitempty" min:"1" max:"10000"`
 }
 
 // Rule is a validation rule in the dialect of CRD x-kubernetes-validations.

@@ -116,8 +116,8 @@ func (v *validator) watch() {
 		v.add("watch.namespaces", "leave it out to watch all namespaces", "the list is empty, so nothing would be watched")
 	}
 	v.namespaces("watch.namespaces", v.Watch.Namespaces)
-	v.selector("labelSelector", v.Watch.LabelSelector)
-	v.selector("namespaceSelector", v.Watch.NamespaceSelector)
+	v.selector("watch.labelSelector", v.Watch.LabelSelector)
+	v.selector("watch.namespaceSelector", v.Watch.NamespaceSelector)
 	v.matchConditions()
 }
 
@@ -137,11 +137,11 @@ func (v *validator) matchConditions() {
 	}
 }
 
-func (v *validator) selector(key string, s *metav1.LabelSelector) {
+func (v *validator) selector(path string, s *metav1.LabelSelector) {
 	if s == nil {
 		return
 	}
-	at := kfield.NewPath("watch", key)
+	at := kfield.NewPath(path)
 	for _, err := range metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at) {
 		problem, _, _ := strings.Cut(err.Detail, " (e.g.")
 		switch bad := err.BadValue.(type) {

@@ -23,6 +23,10 @@ func (v *validator) inputs() {
 		at := fmt.Sprintf("inputs[%d]", i)
 		v.entryName("inputs", i, in.Name, "name the input: templates and CEL read it by this name", first)
 		v.object(at, in.APIVersion, in.Kind)
+		if in.List != nil {
+			v.inputList(at, in)
+			continue
+		}
 		v.inputName(at, in)
 		if in.Namespace != "" {
 			v.form(inputNamespace, at+".namespace", in.Namespace, in.Namespace)
@@ -50,14 +54,68 @@ func (v *validator) inputName(at string, in Input) {
 	)
 	group, _, _ := strings.Cut(in.APIVersion, "/")
 	switch {
-	case v.reported(at+expression) || v.reported(at+fixed):
+	case v.reported(at+expression) || v.reported(at+fixed) || v.reported(at+".list"):
 	case in.ObjectName != "" && in.FixedName != "":
 		v.add(at+fixed, "keep one of the two", "both objectName and fixedName are given")
 	case in.ObjectName == "" && in.FixedName == "":
-		v.add(at+expression, "write a CEL expression such as self.spec.settings, or give fixedName", "nothing names the object")
+		v.add(at+expression, "write a CEL expression such as self.spec.settings, or give fixedName, or list for several objects",
+			"nothing names the object")
 	case in.FixedName == "":
 		v.required(at+expression, in.ObjectName, "write a CEL expression such as self.spec.settings, or give fixedName")
 	case !slices.Contains(freeNames, group):
 		v.form(objectName, at+fixed, in.FixedName, in.FixedName)
 	}
+}
+
+// maxInputList bounds list.maxItems: all objects of a list are in memory when a template is rendered.
+const maxInputList = 10_000
+
+// inputList is about an input that is a list: none of the keys about one object says anything about it.
+func (v *validator) inputList(at string, in Input) {
+	for _, single := range []struct{ key, value, fix string }{
+		{"objectName", in.ObjectName, "leave it out; list.matching chooses among the objects"},
+		{"fixedName", in.FixedName, "leave it out; list.labelSelector and list.matching choose among the objects"},
+		{"namespace", in.Namespace, "write list.namespaces"},
+		{"missing", string(in.Missing), "leave it out; a list without objects is empty"},
+	} {
+		if single.value != "" {
+			v.add(at+"."+single.key, single.fix, "it is about a single object, and the input is a list")
+		}
+	}
+	at += ".list"
+	v.selector(at+".labelSelector", in.List.LabelSelector)
+	names := in.List.Namespaces
+	switch {
+	case names == nil:
+	case len(names) == 0:
+		v.add(at+".namespaces", `leave it out for the upstream's own, or write "*" for all`, "the list is empty, so nothing would be read")
+	case slices.Contains(names, AllNamespaces) && len(names) > 1:
+		v.add(at+".namespaces", `write only "*"`, "%q is all namespaces, and others are listed", AllNamespaces)
+	case names[0] != AllNamespaces:
+		v.namespaces(at+".namespaces", names)
+	}
+	if n := in.List.MaxItems; n != nil && (*n < 1 || *n > maxInputList) {
+		v.add(at+".maxItems", fmt.Sprintf("write 1 to %d", maxInputList), "%d is out of range", *n)
+	}
+}
+
+// AllNamespaces is what list.namespaces of an input has for all namespaces.
+const AllNamespaces = "*"
+
+// Everywhere reports whether the list has objects of all namespaces.
+func (l *InputList) Everywhere() bool { return slices.Contains(l.Namespaces, AllNamespaces) }
+
+// In returns the namespaces in which the objects of an input can be, if upstreams are watched in those given; none means all.
+func (in Input) In(watched []string, upstreamNamespaced bool) []string {
+	switch {
+	case in.Namespace != "":
+		return []string{in.Namespace}
+	case in.List != nil && in.List.Everywhere():
+		return nil
+	case in.List != nil && len(in.List.Namespaces) > 0:
+		return in.List.Namespaces
+	case !upstreamNamespaced: // of a Namespace, the own one is itself
+		return nil
+	}
+	return watched
 }

@@ -184,14 +184,27 @@ func (d *derivation) result() *RBAC {
 // kind finds the resource and the scope of a kind, and guesses those of one that nothing is known of as Kubernetes' own
 // tools do: the plural is regular, and it is namespaced and has a status.
 func (d *derivation) kind(apiVersion, name string) (*kinds.Kind, error) {
-	gvk := schema.FromAPIVersionAndKind(apiVersion, name)
-	k, err := d.Kinds.Kind(gvk)
-	if !errors.Is(err, kinds.ErrUnknown) {
-		return k, err
-	}
-	guess, note := guessed(gvk)
+	k, note, err := findKind(d.Kinds, schema.FromAPIVersionAndKind(apiVersion, name))
 	d.note(note)
-	return guess, nil
+	return k, err
+}
+
+// findKind is kind; note is the sentence about a guess, else empty.
+func findKind(source kinds.Source, gvk schema.GroupVersionKind) (k *kinds.Kind, note string, err error) {
+	if k, err = source.Kind(gvk); errors.Is(err, kinds.ErrUnknown) {
+		k, note = guessed(gvk)
+		return k, note, nil
+	}
+	return k, "", err
+}
+
+// Converted is the resource that a conversion is for, whose name is that of its CustomResourceDefinition. note says what was guessed.
+func Converted(source kinds.Source, c *config.ConversionFile) (gr schema.GroupResource, note string, err error) {
+	k, note, err := findKind(source, c.For.WithVersion(c.Hub))
+	if err != nil {
+		return schema.GroupResource{}, "", err
+	}
+	return k.GVR.GroupResource(), note, nil
 }
 
 // guessed is what a kind is taken for of which nothing is known, and the sentence that says so.
@@ -203,7 +216,7 @@ func guessed(gvk schema.GroupVersionKind) (k *kinds.Kind, note string) {
 }
 
 func (d *derivation) note(text string) {
-	if !slices.Contains(d.notes, text) {
+	if text != "" && !slices.Contains(d.notes, text) {
 		d.notes = append(d.notes, text)
 	}
 }

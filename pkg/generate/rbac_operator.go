@@ -48,11 +48,11 @@ func (d *derivation) election() {
 func (d *derivation) conversions() error {
 	var names, migrated []string
 	for _, c := range d.Conversions {
-		k, err := d.kind(schema.GroupVersion{Group: c.For.Group, Version: c.Hub}.String(), c.For.Kind)
+		gr, note, err := Converted(d.Kinds, c)
 		if err != nil {
 			return fmt.Errorf("deriving the rights of conversion %s: %w", c.Name, err)
 		}
-		gr := k.GVR.GroupResource()
+		d.note(note)
 		if names = append(names, gr.String()); c.Migrate == config.MigrateAuto {
 			const why = "to migrate stored objects"
 			migrated = append(migrated, gr.String())
@@ -207,18 +207,11 @@ func (r *operatorRights) input(in *config.Input) error {
 	if err != nil {
 		return err
 	}
-	within := r.Watch.Namespaces
-	switch {
-	case in.Namespace != "":
-		within = []string{in.Namespace}
-	case !r.up.Namespaced:
-		within = nil // of a Namespace, the own one is itself
-	}
 	what := of(resourceOf(k), "input "+in.Name)
 	if in.FixedName != "" {
 		what.names = []string{in.FixedName}
 	}
-	r.grantTo(placesOf(within, k.Namespaced), what, "list", "watch")
+	r.grantTo(placesOf(in.In(r.Watch.Namespaces, r.up.Namespaced), k.Namespaced), what, "list", "watch")
 	if in.Missing == config.MissingAllow {
 		r.askWhetherGone(k)
 	}

@@ -257,6 +257,31 @@ func (c *Cache) Input(i int, at pipeline.Ref) reconcile.Input {
 	return nil
 }
 
+// Inputs implements Cache.
+func (c *Cache) Inputs(i int, of *pipeline.Listing) (list []reconcile.Input) {
+	add := func(objects []any) {
+		for _, obj := range objects {
+			if found, ok := obj.(*input); ok {
+				list = append(list, found)
+			}
+		}
+	}
+	values := listings(of)
+	for namespace, sub := range c.inputs[i] {
+		if of.Namespace != "" && namespace != "" && namespace != of.Namespace {
+			continue
+		}
+		if values == nil {
+			add(sub.indexer().List())
+		}
+		for _, value := range values {
+			objects, _ := sub.indexer().ByIndex(byListing, value) // the only error is an index that does not exist
+			add(objects)
+		}
+	}
+	return list
+}
+
 // byBeforeOwner indexes objects of deletion.before by the names of their upstreams.
 const byBeforeOwner = "before"
 

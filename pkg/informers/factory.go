@@ -265,6 +265,7 @@ var indexers = cache.Indexers{
 		return ownersOf(live), nil
 	},
 	byBeforeOwner: beforeOwners,
+	byListing:     listingsOf,
 }
 
 // ownersOf lists the uids in an object's owner references and owner annotation.
@@ -322,17 +323,6 @@ func (s stores) indexed(index, value string) []*drift.Live {
 		}
 	}
 	return list
-}
-
-// keys lists every object.
-func (s stores) keys() []pipeline.Ref {
-	var refs []pipeline.Ref
-	for _, sub := range s {
-		for _, obj := range sub.indexer().List() {
-			refs = append(refs, refsOf(obj)...)
-		}
-	}
-	return refs
 }
 
 // watches reports whether a namespace is watched.

@@ -227,10 +227,17 @@ func refsOf(obj any) []pipeline.Ref {
 }
 
 // inputs queues the upstreams that read an input, behind what a person or another controller has just done to one of them: one
-// input may have many readers. Then guard counts them first; a single one is its author's business.
+// input may have many readers. Then guard counts them first; a single one is its author's business. Those that read a list are
+// queued if the object was in it before the change, or is after it.
 func (f Feed) inputs(i int) cache.ResourceEventHandler {
-	wake := func(obj any) {
-		refs := f.Reconciler.ReadersOf(i, refsOf(obj)...)
+	wake := func(states ...any) {
+		var seen []reconcile.Input
+		for _, state := range states {
+			if one, ok := unwrapTombstone(state).(*input); ok {
+				seen = append(seen, one)
+			}
+		}
+		refs := f.Reconciler.ReadersOf(i, seen)
 		if len(refs) > 1 {
 			f.Queue.Join(refs)
 		}
@@ -247,9 +254,9 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 			if a, is := after.(*input); ok && is && a.UID == b.UID && a.digest == b.digest {
 				return
 			}
-			wake(after)
+			wake(before, after)
 		},
-		DeleteFunc: wake,
+		DeleteFunc: func(obj any) { wake(obj) },
 	}
 }
 

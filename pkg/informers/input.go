@@ -20,6 +20,8 @@ type input struct {
 	metav1.ObjectMeta // name, namespace, uid and resourceVersion only
 	digest            drift.Sum
 	text              []byte
+	listed            bool // the input is a list
+	match             pipeline.Match
 }
 
 // GetObjectKind makes it a runtime.Object, as an informer requires.
@@ -40,10 +42,37 @@ func keepInput(view pipeline.InputView) cache.TransformFunc {
 		if err != nil {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
-		return &input{digest: drift.Digest(cut), text: compressed(text), ObjectMeta: metav1.ObjectMeta{
+		i := &input{digest: drift.Digest(cut), text: compressed(text), listed: view.Matching != nil, match: view.Match(u.Object)}
+		i.ObjectMeta = metav1.ObjectMeta{
 			Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		}}, nil
+		}
+		return i, nil
 	}
+}
+
+// Match implements pipeline.Object.
+func (i *input) Match() pipeline.Match { return i.match }
+
+// byListing indexes the objects of inputs that are lists: by namespace, by namespace and key, and by key.
+const byListing = "listing"
+
+func listingsOf(obj any) ([]string, error) {
+	i, ok := obj.(*input)
+	if !ok || !i.listed {
+		return nil, nil
+	}
+	return []string{i.Namespace, i.Namespace + "/" + i.match.Key, "/" + i.match.Key}, nil
+}
+
+// listings are the values of byListing under which the objects of a list are; none means all.
+func listings(of *pipeline.Listing) []string {
+	switch {
+	case of.Key != "":
+		return []string{of.Namespace + "/" + of.Key, of.Namespace + "/"} // without a key, only the expression tells
+	case of.Namespace != "":
+		return []string{of.Namespace}
+	}
+	return nil
 }
 
 // Digest implements Input.

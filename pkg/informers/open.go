@@ -107,21 +107,19 @@ func (w *watcher) openNamespaces() error {
 }
 
 // openInput joins the watches of an input: of one object if the config fixes name and namespace, else of those of that name, or
-// all, in the namespaces in which upstreams are watched.
+// all, in the namespaces in which upstreams are watched; of a list of those that its selector selects.
 func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 	w.inputs[i] = stores{}
 	if source.Kind.Missing != nil {
 		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
-	namespaces := w.pipeline.Config.Watch.Namespaces
-	switch {
-	case source.Config.Namespace != "":
-		namespaces = []string{source.Config.Namespace}
-	case !w.pipeline.Upstream.Namespaced: // of a Namespace, the own one is itself
-		namespaces = nil
+	selector, err := source.Selects()
+	if err != nil {
+		return err
 	}
+	namespaces := source.Config.In(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced)
 	for _, ns := range namespacesOf(namespaces, source.Kind.Namespaced) {
-		key := Key{Identity: w.as, GVR: source.Kind.GVR, Namespace: ns, View: "input " + source.View.ID()}
+		key := Key{Identity: w.as, GVR: source.Kind.GVR, Namespace: ns, Selector: selector.String(), View: "input " + source.View.ID()}
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}

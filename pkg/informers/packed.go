@@ -28,7 +28,7 @@ type packed struct {
 	// writers is what managedFields say, which text does not contain. Most upstreams share one.
 	writers unique.Handle[writers]
 	// match is what watch.matchConditions say. Of an object that does not meet them, nothing else is kept.
-	match pipeline.Match
+	match pipeline.MatchResult
 }
 
 // writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.

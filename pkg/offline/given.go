@@ -27,20 +27,21 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	u = &unstructured.Unstructured{Object: content}
-	if u.GetNamespace() != "" {
-		namespace = u.GetNamespace()
+	if u.GetNamespace() == "" && namespace != "" {
+		u.SetNamespace(namespace)
 	}
-	g[givenKey{u.GroupVersionKind().GroupKind(), pipeline.Ref{Namespace: namespace, Name: u.GetName()}}] = u
+	g[givenKey{u.GroupVersionKind().GroupKind(), pipeline.Ref{Namespace: u.GetNamespace(), Name: u.GetName()}}] = u
 	return nil
 }
 
 // InputsFor finds the inputs of an upstream among the given objects.
 func (g Given) InputsFor(ctx context.Context, p *pipeline.Pipeline, upstream *unstructured.Unstructured) pipeline.Inputs {
-	return p.InputsAt(p.InputRefs(ctx, upstream), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
-		u := g[givenKey{s.Kind.GVK.GroupKind(), at}]
-		if u == nil {
-			return nil
+	return p.InputsAt(p.InputRefs(ctx, upstream), pipeline.Whole(func(s *pipeline.InputSource) (list []*unstructured.Unstructured) {
+		for key, u := range g {
+			if key.kind == s.Kind.GVK.GroupKind() && s.Kind.Namespaced == (key.at.Namespace != "") {
+				list = append(list, u)
+			}
 		}
-		return s.View.Cut(u.Object)
-	})
+		return list
+	}))
 }

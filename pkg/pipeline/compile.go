@@ -199,7 +199,13 @@ func (c *compiler) newEnv(v *version.Version) (*rules.Env, error) {
 	if c.p.Before != nil {
 		apart[BeforeName] = c.p.Before.Object.Kind.Schema
 	}
-	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas, ForEach: several, Apart: apart})
+	lists := map[string]*spec.Schema{}
+	for _, s := range c.p.Inputs {
+		if s.Config.List != nil {
+			lists[s.Name] = s.Kind.Schema
+		}
+	}
+	return rules.NewEnv(rules.EnvOptions{Version: v, Self: c.p.Upstream.Schema, Downstreams: schemas, ForEach: several, Apart: apart, Lists: lists})
 }
 
 func (c *compiler) validation() {

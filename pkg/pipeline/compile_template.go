@@ -52,6 +52,11 @@ func templateErrors(err error) []*render.Error {
 
 func (c *compiler) renderOptions(name string) render.Options {
 	o := render.Options{Name: name}
+	for _, s := range c.p.Inputs {
+		if s.Config.List != nil {
+			o.Lists = append(o.Lists, s.Name)
+		}
+	}
 	if d := c.file.Operator.Delimiters; len(d) == 2 {
 		o.Left, o.Right = d[0], d[1]
 	}

@@ -86,12 +86,12 @@ func show(t *testing.T, p *pipeline.Pipeline, up, input *unstructured.Unstructur
 	t.Helper()
 	up.SetUID("00000000-0000-0000-0000-000000000001")
 	ctx := context.Background()
-	in := p.InputsAt(p.InputRefs(ctx, up), func(s *pipeline.InputSource, at pipeline.Ref) map[string]any {
-		if input == nil || (pipeline.Ref{Namespace: input.GetNamespace(), Name: input.GetName()}) != at {
+	in := p.InputsAt(p.InputRefs(ctx, up), pipeline.Whole(func(*pipeline.InputSource) []*unstructured.Unstructured {
+		if input == nil {
 			return nil
 		}
-		return s.View.Cut(input.Object)
-	})
+		return []*unstructured.Unstructured{input}
+	}))
 	w := p.Desired(ctx, up, in)
 	var out strings.Builder
 	for _, f := range w.Invalid {

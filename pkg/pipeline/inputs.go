@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,7 +28,8 @@ type InputSource struct {
 	View InputView
 
 	objectName  *rules.Program // nil where the name is fixed
-	hidesValues bool           // errors of objectName may quote a value of a Secret
+	matching    *rules.Program // of a list; nil: every object matches
+	hidesValues bool           // errors of these two may quote a value of a Secret
 }
 
 // InputView says what of an input is kept: what anything in the config reads of it. Equal views share a watch.
@@ -36,15 +38,25 @@ type InputView struct {
 	Paths [][]string
 	// Whole: all of the object is kept.
 	Whole bool
+	// Matching is what is kept apart for list.matching; nil where the input is not a list.
+	Matching *MatchingView
 }
 
 // ID is the same for equal views.
 func (v InputView) ID() string {
-	if v.Whole {
-		return "whole"
+	id := "whole"
+	if !v.Whole {
+		id = pathsID(v.Paths)
 	}
-	lines := make([]string, len(v.Paths))
-	for i, path := range v.Paths {
+	if m := v.Matching; m != nil {
+		id += "\x02" + pathsID(m.paths) + "\x02" + pathsID([][]string{m.key})
+	}
+	return id
+}
+
+func pathsID(paths [][]string) string {
+	lines := make([]string, len(paths))
+	for i, path := range paths {
 		lines[i] = strings.Join(path, "\x00")
 	}
 	slices.Sort(lines)
@@ -54,10 +66,15 @@ func (v InputView) ID() string {
 // Cut returns what of an input can be read, sharing its values with obj. The version and the managed fields are not
 // among it: they change without a change of what the object says.
 func (v InputView) Cut(obj map[string]any) map[string]any {
-	out := make(map[string]any, len(obj))
-	for key, value := range obj {
-		out[key] = value
+	if v.Whole {
+		return readable(obj)
 	}
+	return rules.Prune(readable(obj), v.Paths)
+}
+
+// readable is an object without what cannot be read of it.
+func readable(obj map[string]any) map[string]any {
+	out := maps.Clone(obj)
 	if meta, ok := obj["metadata"].(map[string]any); ok {
 		kept := make(map[string]any, len(meta))
 		for key, value := range meta {
@@ -67,10 +84,7 @@ func (v InputView) Cut(obj map[string]any) map[string]any {
 		}
 		out["metadata"] = kept
 	}
-	if v.Whole {
-		return out
-	}
-	return rules.Prune(out, v.Paths)
+	return out
 }
 
 // add takes in what one more reader reads.
@@ -84,6 +98,8 @@ type InputRef struct {
 	At Ref
 	// Err is why that cannot be told: the expression failed, or gave what is no name.
 	Err error
+	// List says which objects a list may have; nil for a single object.
+	List *Listing
 }
 
 // None tells that the upstream names no object: objectName gave an empty text.
@@ -133,6 +149,10 @@ func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstruc
 	budget := rules.NewBudget(ctx)
 	refs := make([]InputRef, len(p.Inputs))
 	for i, s := range p.Inputs {
+		if s.Config.List != nil {
+			refs[i].List = p.listingFor(s, upstream)
+			continue
+		}
 		name, err := s.nameFor(vars, budget)
 		if err != nil {
 			refs[i].Err = hideValues(s.hidesValues, redact.Errorf("input %s: %w", s.Name, err))
@@ -180,33 +200,50 @@ func (p *Pipeline) upstreamIsNamespace() bool {
 	return p.Config.Watch.APIVersion == "v1" && p.Config.Watch.Kind == "Namespace"
 }
 
-// InputsAt gathers the inputs at refs. find returns the object that stands there as View.Cut left it; nil if none does.
-func (p *Pipeline) InputsAt(refs []InputRef, find func(s *InputSource, at Ref) map[string]any) Inputs {
+// Objects is where inputs are found, each as View.Cut left it.
+type Objects interface {
+	// One returns the object at a place; nil if there is none.
+	One(s *InputSource, at Ref) map[string]any
+	// Listed returns the objects of a list, as Members gives them.
+	Listed(s *InputSource, of *Listing) ([]any, error)
+}
+
+// InputsAt gathers the inputs at refs.
+func (p *Pipeline) InputsAt(refs []InputRef, from Objects) Inputs {
 	if len(p.Inputs) == 0 {
 		return Inputs{}
 	}
 	in := Inputs{objects: make(map[string]any, len(refs)), problems: make([]error, len(refs))}
 	for i, s := range p.Inputs {
-		in.objects[s.Name] = nil
-		if in.problems[i] = refs[i].Err; refs[i].Err != nil {
-			continue
-		}
-		if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.IsNotDefined(err)) {
-			in.problems[i] = &waiting{fmt.Sprintf("input %s: %v", s.Name, err)}
-			continue
-		}
-		var obj map[string]any
-		if !refs[i].None() {
-			obj = find(s, refs[i].At)
-		}
-		switch {
-		case obj != nil:
-			in.objects[s.Name] = obj
-		case s.Config.Missing != config.MissingAllow:
-			in.problems[i] = &waiting{s.missing(refs[i])}
-		}
+		in.objects[s.Name], in.problems[i] = s.read(refs[i], from)
 	}
 	return in
+}
+
+// read returns an input; nil for one that is missing, with the reason if what reads it cannot do without.
+func (s *InputSource) read(ref InputRef, from Objects) (any, error) {
+	if ref.Err != nil {
+		return nil, ref.Err
+	}
+	if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.IsNotDefined(err)) {
+		return nil, &waiting{fmt.Sprintf("input %s: %v", s.Name, err)}
+	}
+	if ref.List != nil {
+		list, err := from.Listed(s, ref.List)
+		if err != nil {
+			return nil, err
+		}
+		return list, nil
+	}
+	if !ref.None() {
+		if obj := from.One(s, ref.At); obj != nil {
+			return obj, nil
+		}
+	}
+	if s.Config.Missing == config.MissingAllow {
+		return nil, nil
+	}
+	return nil, &waiting{s.missing(ref)}
 }
 
 func (s *InputSource) missing(ref InputRef) string {

@@ -18,8 +18,8 @@ type matchCondition struct {
 	hides   bool // its errors may quote a value of a Secret
 }
 
-// Match is what watch.matchConditions say of an object.
-type Match struct {
+// MatchResult is what watch.matchConditions say of an object.
+type MatchResult struct {
 	// Unmet is the name of a condition that is false; empty for none.
 	Unmet string
 	// Err tells that a condition could not be evaluated, and that none is false: whether the object is an upstream is not known.
@@ -27,19 +27,19 @@ type Match struct {
 }
 
 // IsMet tells that the object is an upstream.
-func (m Match) IsMet() bool { return m.Unmet == "" && m.Err == nil }
+func (m MatchResult) IsMet() bool { return m.Unmet == "" && m.Err == nil }
 
 // Match evaluates watch.matchConditions for an object. As in an admission policy, one that is false decides, whether others can be
 // evaluated or not.
-func (p *Pipeline) Match(obj *unstructured.Unstructured) Match {
-	var m Match
+func (p *Pipeline) Match(obj *unstructured.Unstructured) MatchResult {
+	var m MatchResult
 	vars, budget := p.vars(obj, Inputs{}), rules.NewBudget(context.Background())
 	for _, c := range p.matchConditions {
 		switch met, err := c.program.Eval(vars, budget); {
 		case err != nil && m.Err == nil:
 			m.Err = hideValues(c.hides, redact.Errorf("evaluating the match condition %s: %w", c.name, err))
 		case err == nil && met != true:
-			return Match{Unmet: c.name}
+			return MatchResult{Unmet: c.name}
 		}
 	}
 	return m

@@ -30,6 +30,9 @@ func (c *compiler) parameters() {
 func (c *compiler) inputs() {
 	for i, s := range c.p.Inputs {
 		path := fmt.Sprintf("inputs[%d]", i)
+		if s.Config.List != nil {
+			c.matching(s, path)
+		}
 		if s.Config.ObjectName != "" {
 			s.objectName = c.program(path+".objectName", func() (*rules.Program, error) {
 				return c.env.String(s.Config.ObjectName, rules.Upstream, "")
@@ -45,12 +48,16 @@ func (c *compiler) inputs() {
 
 // inputScope holds an input's namespace to the scope of the kinds, where both are known.
 func (c *compiler) inputScope(s *InputSource, path string) {
+	key, namespaces := ".namespace", s.Config.Namespace != ""
+	if list := s.Config.List; list != nil {
+		key, namespaces = ".list.namespaces", len(list.Namespaces) > 0
+	}
 	switch {
 	case s.Kind.GVR.Empty():
-	case !s.Kind.Namespaced && s.Config.Namespace != "":
-		c.fail(path+".namespace", "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
-	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && s.Config.Namespace == "" && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
-		c.fail(path, "add namespace: the namespace of the object", "a cluster-scoped %s has no namespace in which to look for a %s", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
+	case !s.Kind.Namespaced && namespaces:
+		c.fail(path+key, "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
+	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && !namespaces && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
+		c.fail(path, "add "+key[1:]+", which is fixed text", "a cluster-scoped %s has no namespace in which to look for a %s", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
 	}
 }
 

@@ -52,13 +52,19 @@ func (c *compiler) secrets() {
 			c.refuseSecret(fmt.Sprintf("validate[%d].messageExpression", i), "a condition")
 		}
 	}
-	for _, s := range c.p.Inputs {
-		s.hidesValues = c.programReadsSecret(s.objectName, nil)
-	}
+	c.secretInputs()
 	for i, f := range c.p.fields {
 		if c.programReadsSecret(f.program, nil) && !isBool(f.program) {
 			c.refuseSecret(fmt.Sprintf("status.fields[%d].value", i), "a status")
 		}
+	}
+}
+
+// secretInputs marks the inputs for which errors of expressions can quote a value.
+func (c *compiler) secretInputs() {
+	for _, s := range c.p.Inputs {
+		ofObject := s.matching != nil && isSecretKind(s.Kind.GVK) && reaches(s.matching.Reads, "object", "")
+		s.hidesValues = ofObject || c.programReadsSecret(s.objectName, nil) || c.programReadsSecret(s.matching, nil)
 	}
 }
 

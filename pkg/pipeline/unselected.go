@@ -17,8 +17,12 @@ func (p *Pipeline) decideUnselected(in Input) Decision {
 		in.Desired = p.failed(nil)
 	}
 	var out Decision
+	message := "the upstream is no longer selected"
+	if err := p.Match(in.Upstream).Err; err != nil {
+		message = "whether the upstream is selected is not known, so it is left as it is: " + err.Error()
+	}
 	for k, o := range in.Desired.Objects {
-		out.Outcomes = append(out.Outcomes, Outcome{Downstream: o.Downstream, Object: k, State: StateUnwanted, Message: "the upstream is no longer selected"})
+		out.Outcomes = append(out.Outcomes, Outcome{Downstream: o.Downstream, Object: k, State: StateUnwanted, Message: message})
 	}
 	p.decideLeftovers(in, &out)
 	if in.HasFinalizer && len(in.Leftovers) == 0 {

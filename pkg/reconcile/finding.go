@@ -18,7 +18,7 @@ type Finding struct {
 	// Selected is false if the upstream exists and the config does not select it.
 	Selected bool
 	// Match is what watch.matchConditions say of it.
-	Match pipeline.Match
+	Match pipeline.MatchResult
 	// Inputs are the inputs that it reads.
 	Inputs pipeline.Inputs
 	// Desired is the desired state; nil if the upstream is being deleted.

@@ -1,23 +1,35 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // readers are the upstreams that read each input, whether it exists or not.
 type readers struct {
 	mu sync.Mutex
-	by map[inputKey]map[pipeline.Ref]struct{}
+	by map[inputKey]map[pipeline.Ref]*pipeline.Listing
 }
 
+// inputKey is where an input is, or of a list the namespace and the key of its objects.
 type inputKey struct {
 	input int
 	at    pipeline.Ref
+	key   string
+}
+
+func keyOf(input int, ref pipeline.InputRef) (key inputKey, isRead bool) {
+	if l := ref.List; l != nil {
+		return inputKey{input, pipeline.Ref{Namespace: l.Namespace}, l.Key}, true
+	}
+	return inputKey{input: input, at: ref.At}, ref.At.Name != ""
 }
 
 // move replaces the inputs that an upstream read by those that it reads now.
@@ -25,42 +37,116 @@ func (r *readers) move(reader pipeline.Ref, from, to []pipeline.InputRef) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, ref := range from {
-		key := inputKey{i, ref.At}
-		if i < len(to) && to[i].At == ref.At {
-			continue
-		}
-		delete(r.by[key], reader)
-		if len(r.by[key]) == 0 {
+		key, _ := keyOf(i, ref)
+		if delete(r.by[key], reader); len(r.by[key]) == 0 {
 			delete(r.by, key)
 		}
 	}
 	for i, ref := range to {
-		if ref.At.Name == "" {
+		key, isRead := keyOf(i, ref)
+		if !isRead {
 			continue
 		}
 		if r.by == nil {
-			r.by = map[inputKey]map[pipeline.Ref]struct{}{}
+			r.by = map[inputKey]map[pipeline.Ref]*pipeline.Listing{}
 		}
-		key := inputKey{i, ref.At}
 		if r.by[key] == nil {
-			r.by[key] = map[pipeline.Ref]struct{}{}
+			r.by[key] = map[pipeline.Ref]*pipeline.Listing{}
 		}
-		r.by[key][reader] = struct{}{}
+		r.by[key][reader] = ref.List
 	}
 }
 
-// of lists the readers of an input's objects.
-func (r *readers) of(input int, objects []pipeline.Ref) []pipeline.Ref {
+// of lists the readers of an input's object.
+func (r *readers) of(input int, o Input) []pipeline.Ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	by := r.by[inputKey{input: input, at: pipeline.Ref{Namespace: o.GetNamespace(), Name: o.GetName()}}]
+	return slices.AppendSeq(make([]pipeline.Ref, 0, len(by)), maps.Keys(by))
+}
+
+// ofLists lists the readers of lists that may have one of the objects, by namespace and key.
+func (r *readers) ofLists(input int, objects []Input) map[pipeline.Ref]*pipeline.Listing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := map[pipeline.Ref]*pipeline.Listing{}
+	for _, o := range objects {
+		for _, namespace := range []string{"", o.GetNamespace()} {
+			at, key := pipeline.Ref{Namespace: namespace}, o.Match().Key
+			if key != "" {
+				maps.Copy(found, r.by[inputKey{input, at, key}])
+				maps.Copy(found, r.by[inputKey{input, at, ""}])
+				continue
+			}
+			for k, by := range r.by { // an object without the field may be in any list
+				if k.input == input && k.at == at {
+					maps.Copy(found, by)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// ReadersOf lists the upstreams that read an object of input i, whether it exists or not. states are the object before and after a
+// change; of a list the upstreams are those whose list has it in one of them.
+func (r *Reconciler) ReadersOf(i int, states []Input) []pipeline.Ref {
+	s := r.Pipeline.Inputs[i]
+	switch {
+	case len(states) == 0:
+		return nil
+	case s.Config.List == nil:
+		return r.readers.of(i, states[0])
+	}
+	matches := make([]pipeline.Match, len(states))
+	for k, state := range states {
+		matches[k] = state.Match()
+	}
+	// All readers share one budget: those for whom nothing is left find out for themselves.
+	budget := rules.NewBudget(context.Background())
 	var list []pipeline.Ref
-	for _, at := range objects {
-		list = slices.Grow(list, len(r.by[inputKey{input, at}]))
-		for reader := range r.by[inputKey{input, at}] {
+	for reader, l := range r.readers.ofLists(i, states) {
+		if s.Concerns(l, budget, matches) {
 			list = append(list, reader)
 		}
 	}
 	return list
+}
+
+// foundInput is an input in the caches.
+type foundInput struct {
+	one  Input   // nil for a missing one
+	list []Input // of a list
+	err  error   // why the list is unknown
+}
+
+// objects are the objects of the input.
+func (f foundInput) objects() []Input {
+	if f.one != nil {
+		return []Input{f.one}
+	}
+	return f.list
+}
+
+// digest is over what is read of those objects that count.
+func (f foundInput) digest(ref pipeline.InputRef, counts func(Input) bool) any {
+	if err := cmp.Or(ref.Err, f.err); err != nil {
+		return []any{err.Error()}
+	}
+	if f.one == nil && ref.List == nil {
+		return nil
+	}
+	var digests []any
+	for _, o := range f.objects() {
+		if counts(o) {
+			digest := o.Digest()
+			digests = append(digests, string(digest[:]))
+		}
+	}
+	if ref.List == nil && len(digests) == 1 {
+		return digests[0]
+	}
+	return map[string]any{"list": digests}
 }
 
 // findInputs reads the upstream's inputs from the caches. The upstream is registered as their reader first: any later change
@@ -77,16 +163,19 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 			rec.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
-	r.inputs = make([]Input, len(rec.inputs))
-	digests := make([]any, len(rec.inputs))
+	inputs, digests := make([]foundInput, len(rec.inputs)), make([]any, len(rec.inputs))
 	for i, ref := range rec.inputs {
-		if r.inputs[i] = r.Cache.Input(i, ref.At); r.inputs[i] != nil {
-			digest := r.inputs[i].Digest()
-			digests[i] = string(digest[:])
-		} else if ref.Err != nil {
-			digests[i] = []any{ref.Err.Error()}
+		switch {
+		case ref.List == nil:
+			inputs[i].one = r.Cache.Input(i, ref.At)
+		case r.inputs != nil && r.inputsOf == rec.inputsOf: // a change since then enqueues the upstream
+			inputs[i] = r.inputs[i]
+		default:
+			inputs[i].list, inputs[i].err = pipeline.Members(ctx, r.Pipeline.Inputs[i], ref.List, r.Cache.Inputs(i, ref.List))
 		}
+		digests[i] = inputs[i].digest(ref, func(Input) bool { return true })
 	}
+	r.inputs, r.inputsOf = inputs, rec.inputsOf
 	r.inputsDigest = drift.Digest(digests)
 	r.unpacked = nil
 }
@@ -94,20 +183,38 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 // inputsRead are the inputs as findInputs found them.
 func (r *reconciliation) inputsRead() pipeline.Inputs {
 	if r.unpacked == nil {
-		in := r.Pipeline.InputsAt(r.record.inputs, func(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
-			if r.inputs[s.Index] == nil {
-				return nil
-			}
-			obj, err := r.inputs[s.Index].Unpack()
-			if err != nil { // it was packed by this process: a mistake of this program
-				panic(err)
-			}
-			return obj
-		})
-		in = in.Sharing(r.acquireSlot)
+		in := r.Pipeline.InputsAt(r.record.inputs, foundObjects(r.inputs)).Sharing(r.acquireSlot)
 		r.unpacked = &in
 	}
 	return *r.unpacked
+}
+
+// foundObjects are the inputs as templates see them.
+type foundObjects []foundInput
+
+// One implements pipeline.Objects.
+func (f foundObjects) One(s *pipeline.InputSource, _ pipeline.Ref) map[string]any {
+	if f[s.Index].one == nil {
+		return nil
+	}
+	return unpack(f[s.Index].one)
+}
+
+// Listed implements pipeline.Objects.
+func (f foundObjects) Listed(s *pipeline.InputSource, _ *pipeline.Listing) ([]any, error) {
+	list := make([]any, len(f[s.Index].list))
+	for i, o := range f[s.Index].list {
+		list[i] = unpack(o)
+	}
+	return list, f[s.Index].err
+}
+
+func unpack(i Input) map[string]any {
+	obj, err := i.Unpack()
+	if err != nil { // it was packed by this process: a mistake of this program
+		panic(err)
+	}
+	return obj
 }
 
 // document is the whole document to send for downstream i; live is nil at creation.

@@ -43,9 +43,10 @@ type reconciliation struct {
 	// statusDelay is how long the status waits because our writes to it do not last; contestedBy says why.
 	statusDelay time.Duration
 	contestedBy string
-	// inputs are the inputs in the caches when the desired state was rendered, nil for a missing one; inputsDigest is the
-	// digest of what is read of them, unpacked what templates see, at its first use.
-	inputs       []Input
+	// inputs are the inputs in the caches when the desired state was rendered, of the upstream at version inputsOf; inputsDigest is
+	// the digest of what is read of them, unpacked what templates see, at its first use.
+	inputs       []foundInput
+	inputsOf     string
 	inputsDigest drift.Sum
 	unpacked     *pipeline.Inputs
 	// unwatched is true if the watch does not show the deletion.before object.
@@ -218,7 +219,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 		return nil, nil
 	}
 	up, err := r.Client.Get(ctx, r.UpstreamTarget(ref))
-	var match pipeline.Match
+	var match pipeline.MatchResult
 	if err == nil {
 		match = r.Pipeline.Match(up)
 	}

@@ -87,10 +87,13 @@ type Cache interface {
 	BeforeObjectsOf(name string) []*drift.Live
 	// Input is an object of input i; nil if there is none.
 	Input(i int, at pipeline.Ref) Input
+	// Inputs are at least those objects of input i, a list, that it may have.
+	Inputs(i int, of *pipeline.Listing) []Input
 }
 
 // Input is an input in a Cache: only what is read of it.
 type Input interface {
+	pipeline.Object
 	GetUID() types.UID
 	// Digest is the digest of what is read.
 	Digest() drift.Sum

@@ -39,14 +39,9 @@ func (r *reconciliation) othersDigest() drift.Sum {
 		status = r.Pipeline.OthersStatus(r.upstream)
 	}
 	digest := r.digest(status)
-	own, digests := r.ownInputs(), make([]any, len(r.record.inputs))
+	digests := make([]any, len(r.record.inputs))
 	for i, ref := range r.record.inputs {
-		if found := r.inputs[i]; found != nil && !slices.Contains(own, i) {
-			digest := found.Digest()
-			digests[i] = string(digest[:])
-		} else if ref.Err != nil {
-			digests[i] = ref.Err.Error()
-		}
+		digests[i] = r.inputs[i].digest(ref, func(o Input) bool { return !r.Pipeline.MayBeDownstream(i) || !r.isOwnInput(o) })
 	}
 	return drift.Digest([]any{string(digest[:]), digests})
 }
@@ -59,14 +54,17 @@ func (r *reconciliation) ownInputs() []int {
 			continue
 		}
 		at := r.record.inputs[i].At
-		is := func(t target) bool {
-			return found != nil && t.uid == found.GetUID() || found == nil && at.Name != "" && t.at == at
-		}
-		if r.record.anyTarget(is) || found != nil && r.record.isKnownGone(found.GetUID(), r.now) {
+		gone := found.one == nil && at.Name != "" && r.record.anyTarget(func(t target) bool { return t.at == at })
+		if gone || slices.ContainsFunc(found.objects(), r.isOwnInput) {
 			own = append(own, i)
 		}
 	}
 	return own
+}
+
+// isOwnInput reports whether an input is a downstream of this upstream, or was until just now.
+func (r *reconciliation) isOwnInput(found Input) bool {
+	return r.record.anyTarget(func(t target) bool { return t.uid == found.GetUID() }) || r.record.isKnownGone(found.GetUID(), r.now)
 }
 
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote

@@ -59,9 +59,6 @@ func (r *Reconciler) NoteDownstreamGone(ref pipeline.Ref, uid types.UID) {
 	}
 }
 
-// ReadersOf lists the upstreams that read an object of input i, whether it exists or not.
-func (r *Reconciler) ReadersOf(i int, at ...pipeline.Ref) []pipeline.Ref { return r.readers.of(i, at) }
-
 // RetryRefused forgets which values of status fields the API server refused, since the kind may have changed, and returns the
 // upstreams that had some, of a namespace or of all if it is empty.
 func (r *Reconciler) RetryRefused(namespace string) []pipeline.Ref {

@@ -1,6 +1,10 @@
 package render
 
-import "text/template/parse"
+import (
+	"maps"
+	"slices"
+	"text/template/parse"
+)
 
 // reads is what a template can read of its data.
 type reads struct {
@@ -37,7 +41,7 @@ func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
 func (t *Template) Inputs() []string { return sortedKeys(t.reads.inputs) }
 
 // InputReads tells what the template can read of an input: the fields that (input "NAME").field names, with everything
-// below them. whole means that it may read anything.
+// below them; of a list the fields that are read of its objects in a range over it. whole means that it may read anything.
 func (t *Template) InputReads(name string) (paths [][]string, whole bool) {
 	for _, path := range t.reads.inputs[name] {
 		whole = whole || len(path) == 0
@@ -95,8 +99,24 @@ func (a *analysis) root(name string) {
 	}
 }
 
-// scope says whether `.` and `$` are the upstream.
-type scope struct{ dot, dollar bool }
+// scope says whether `.` and `$` are the upstream, and what stands for an object of an input that is a list: `.`, and variables by
+// their names.
+type scope struct {
+	dot, dollar bool
+	dotOf       string
+	vars        map[string]string
+}
+
+// with is the scope in which a variable stands for an object of an input, or for nothing of the kind if that is empty.
+func (s scope) with(variable, input string) scope {
+	vars := maps.Clone(s.vars)
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	vars[variable] = input
+	s.vars = vars
+	return s
+}
 
 func (a *analysis) list(l *parse.ListNode, s scope) {
 	if l == nil {
@@ -109,9 +129,9 @@ func (a *analysis) list(l *parse.ListNode, s scope) {
 		case *parse.IfNode:
 			a.branch(&n.BranchNode, s, s)
 		case *parse.WithNode:
-			a.branch(&n.BranchNode, s, scope{dollar: s.dollar})
+			a.branch(&n.BranchNode, s, scope{dollar: s.dollar, vars: s.vars})
 		case *parse.RangeNode:
-			a.branch(&n.BranchNode, s, scope{dollar: s.dollar})
+			a.rangeOver(n, s)
 		case *parse.TemplateNode:
 			a.handOver(n.Name, n.Pipe, s)
 		}
@@ -123,6 +143,57 @@ func (a *analysis) branch(n *parse.BranchNode, s, inner scope) {
 	a.pipe(n.Pipe, s)
 	a.list(n.List, inner)
 	a.list(n.ElseList, s)
+}
+
+// rangeOver: of an input that is a list only those fields are read that the range reads of its objects.
+func (a *analysis) rangeOver(n *parse.RangeNode, s scope) {
+	name := a.listCall(n.Pipe)
+	inner := scope{dollar: s.dollar, dotOf: name, vars: s.vars}
+	if name == "" {
+		a.branch(&n.BranchNode, s, inner)
+		return
+	}
+	a.input(name, true, listed)
+	for i, v := range n.Pipe.Decl {
+		of := name
+		if i == 0 && len(n.Pipe.Decl) == 2 {
+			of = "" // the index
+		}
+		inner = inner.with(v.Ident[0], of)
+	}
+	a.list(n.List, inner)
+	a.list(n.ElseList, s)
+}
+
+// listed is a field that every object of a list has: the list is read, and of its objects nothing else.
+var listed = []string{"metadata", "name"}
+
+// listCall is the input that is a list and that a pipeline is: input "NAME", in any number of brackets.
+func (a *analysis) listCall(n parse.Node) string {
+	p, ok := n.(*parse.PipeNode)
+	if !ok || p == nil || p.IsAssign || len(p.Cmds) != 1 {
+		return ""
+	}
+	cmd := p.Cmds[0]
+	if len(cmd.Args) == 1 {
+		return a.listCall(cmd.Args[0])
+	}
+	if function(cmd) != "input" || len(cmd.Args) != 2 {
+		return ""
+	}
+	name, known := constString(cmd.Args[1])
+	if !known || !slices.Contains(a.options.Lists, name) {
+		return ""
+	}
+	return name
+}
+
+// listLength is the input that is a list of which a command is the length.
+func (a *analysis) listLength(cmd *parse.CommandNode) string {
+	if function(cmd) != "len" || len(cmd.Args) != 2 {
+		return ""
+	}
+	return a.listCall(cmd.Args[1])
 }
 
 // handOver is a call of a template. Handing it the upstream reads nothing by itself: what it does with it counts.
@@ -171,6 +242,10 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 	if len(args) == 1 && name == "input" {
 		a.input("", false, nil) // the name comes down the pipe
 	}
+	if list := a.listLength(cmd); list != "" {
+		a.input(list, true, listed)
+		return
+	}
 	if len(args) > 1 {
 		text, known := constString(args[1])
 		switch {
@@ -218,9 +293,12 @@ func (a *analysis) node(n parse.Node, s scope) {
 	switch n := n.(type) {
 	case *parse.DotNode:
 		a.readsStatus(s.dot, nil)
+		a.ofObject(s.dotOf, nil)
 	case *parse.FieldNode:
 		a.readsStatus(s.dot && n.Ident[0] == "status", n.Ident[1:])
+		a.ofObject(s.dotOf, n.Ident)
 	case *parse.VariableNode:
+		a.ofObject(s.vars[n.Ident[0]], n.Ident[1:])
 		if n.Ident[0] == "$" && s.dollar {
 			a.readsStatus(len(n.Ident) == 1 || n.Ident[1] == "status", n.Ident[min(2, len(n.Ident)):])
 		}
@@ -232,6 +310,13 @@ func (a *analysis) node(n parse.Node, s scope) {
 		a.node(n.Node, s)
 	case *parse.PipeNode:
 		a.pipe(n, s)
+	}
+}
+
+// ofObject notes fields that are read of an object of an input that is a list, if they are of one; none are the whole.
+func (a *analysis) ofObject(input string, fields []string) {
+	if input != "" {
+		a.input(input, true, fields)
 	}
 }
 

@@ -10,6 +10,8 @@ type Options struct {
 	Left, Right string
 	// Items tells that the template is executed for each item of a list: `item` can be used.
 	Items bool
+	// Lists are the inputs that are lists: of these InputReads tells what is read of their objects.
+	Lists []string
 	// Limits bound what one execution may use; zero fields take the default.
 	Limits Limits
 	// Sketch, if set, is called for the document of each path through the conditions that compiling tries: those that
@@ -60,7 +62,7 @@ type Data struct {
 	Upstream map[string]any
 	// Params is what `param NAME` gives.
 	Params map[string]any
-	// Inputs is what `input NAME` gives; a nil value is an input that is allowed to be missing.
+	// Inputs is what `input NAME` gives; a nil value is an input that is allowed to be missing, a []any one that is a list.
 	Inputs map[string]any
 	// Item is what `item` gives.
 	Item any

@@ -34,8 +34,11 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 		return nil, &CompileError{Line: 1, Column: 1, Problem: firstLine(err.Error())}
 	}
 	tree := checked.NativeRep()
-	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s.variables()), loops: hasLoop(tree),
+	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s), loops: hasLoop(tree),
 		result: resultOf(tree, tree.Expr()), literals: literalsOf(tree)}
+	if kind == Matching {
+		p.equal = equalPaths(tree)
+	}
 	if wants == wantItems {
 		p.items = s.itemsOf(tree, tree.Expr())
 	}

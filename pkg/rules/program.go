@@ -39,6 +39,8 @@ type Program struct {
 	// items is the schema of the items that the value has; nil unless items are wanted.
 	items *node
 
+	equal *Equality
+
 	literals   []any
 	constant   any
 	isConstant bool

@@ -53,9 +53,10 @@ func Prune(obj map[string]any, paths [][]string) map[string]any {
 }
 
 // findReads walks a checked expression.
-func findReads(checked *ast.AST, variables []string) map[string]readSet {
-	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string]int{}}
+func findReads(checked *ast.AST, s *scope) map[string]readSet {
+	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string][]*chain{}, lists: s.inputLists}
 	w.walk(checked.Expr())
+	variables := s.variables()
 	reads := make(map[string]readSet, len(variables))
 	for _, name := range variables {
 		reads[name] = minimal(w.found[name])
@@ -83,7 +84,9 @@ func minimal(paths [][]string) readSet {
 type readWalker struct {
 	checked *ast.AST
 	found   map[string][][]string
-	shadow  map[string]int // names that a comprehension around has taken
+	// shadow has the names that comprehensions around have taken: each for the objects of a list, or for nil.
+	shadow map[string][]*chain
+	lists  map[string]*node // the inputs that are lists
 }
 
 func (w *readWalker) walk(e ast.Expr) {
@@ -95,11 +98,14 @@ func (w *readWalker) walk(e ast.Expr) {
 	case ast.SelectKind:
 		w.walk(e.AsSelect().Operand())
 	case ast.CallKind:
+		operands := e.AsCall().Args()
 		if e.AsCall().IsMemberFunction() {
-			w.walk(e.AsCall().Target())
+			operands = append([]ast.Expr{e.AsCall().Target()}, operands...)
 		}
-		for _, arg := range e.AsCall().Args() {
-			w.walk(arg)
+		for _, operand := range operands {
+			if e.AsCall().FunctionName() != "size" || w.objects(operand) == nil {
+				w.walk(operand)
+			}
 		}
 	case ast.ListKind:
 		for _, item := range e.AsList().Elements() {
@@ -121,29 +127,33 @@ func (w *readWalker) walk(e ast.Expr) {
 
 // comprehension walks a macro's loop, in which its variables hide those of the same name outside.
 func (w *readWalker) comprehension(c ast.ComprehensionExpr) {
-	w.walk(c.IterRange())
+	object := w.objects(c.IterRange())
+	if object == nil {
+		w.walk(c.IterRange())
+	}
 	w.walk(c.AccuInit())
-	w.hidden([]string{c.AccuVar()}, func() {
+	w.hidden(c.AccuVar(), nil, func() {
 		w.walk(c.Result())
-		inner := []string{c.IterVar()}
-		if c.HasIterVar2() {
-			inner = append(inner, c.IterVar2())
-		}
-		w.hidden(inner, func() {
+		w.inLoop(c, object, func() {
 			w.walk(c.LoopCondition())
 			w.walk(c.LoopStep())
 		})
 	})
 }
 
-func (w *readWalker) hidden(names []string, walk func()) {
-	for _, name := range names {
-		w.shadow[name]++
+// inLoop walks what a comprehension evaluates for each item: its variable, of two the second, stands for the item.
+func (w *readWalker) inLoop(c ast.ComprehensionExpr, item *chain, walk func()) {
+	if !c.HasIterVar2() {
+		w.hidden(c.IterVar(), item, walk)
+		return
 	}
+	w.hidden(c.IterVar(), nil, func() { w.hidden(c.IterVar2(), item, walk) })
+}
+
+func (w *readWalker) hidden(name string, by *chain, walk func()) {
+	w.shadow[name] = append(w.shadow[name], by)
 	walk()
-	for _, name := range names {
-		w.shadow[name]--
-	}
+	w.shadow[name] = w.shadow[name][:len(w.shadow[name])-1]
 }
 
 // chain is a selection of fields below a variable.
@@ -152,6 +162,8 @@ type chain struct {
 	path []string
 	// closed: it cannot be told which field is selected next, so that the path means everything from where it ends.
 	closed bool
+	// object: it begins at an object of an input that is a list, not at the list.
+	object bool
 }
 
 // chain follows selections down to a variable; ok is false if e is no such selection.
@@ -159,7 +171,13 @@ func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		name, absolute := strings.CutPrefix(e.AsIdent(), ".") // .self is the variable even where self is hidden
-		return chain{root: name}, absolute || w.shadow[name] == 0
+		if by := w.shadow[name]; !absolute && len(by) > 0 {
+			if last := by[len(by)-1]; last != nil {
+				return *last, true
+			}
+			return chain{}, false
+		}
+		return chain{root: name}, true
 	case ast.SelectKind:
 		return w.extend(e.AsSelect().Operand(), e.AsSelect().FieldName())
 	case ast.CallKind:
@@ -168,6 +186,10 @@ func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
 		case operators.OptSelect, operators.Index, operators.OptIndex:
 			if len(call.Args()) == 2 && isText(call.Args()[1]) {
 				return w.extend(call.Args()[0], call.Args()[1].AsLiteral().Value().(string))
+			}
+			if list, ok := w.chain(call.Args()[0]); ok && w.isList(list) && call.Args()[1].Kind() == ast.LiteralKind {
+				list.object = true
+				return list, true
 			}
 		}
 	}
@@ -184,7 +206,7 @@ func (w *readWalker) extend(operand ast.Expr, name string) (c chain, ok bool) {
 		c.closed = true
 		return c, true
 	}
-	c.path = append(c.path, field)
+	c.path = append(slices.Clip(c.path), field)
 	return c, true
 }
 

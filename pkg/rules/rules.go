@@ -31,6 +31,8 @@ const (
 	// Status gives downstreams instead, all of them by name: downstreams.NAME, where a NAME that is no identifier is
 	// escaped as in CRDs (web-server is downstreams.web__dash__server).
 	Status
+	// Matching gives self, params and object, one of the objects that an input which is a list may have.
+	Matching
 )
 
 // Names of the variables.
@@ -41,6 +43,7 @@ const (
 	varParams      = "params"
 	varInputs      = "inputs"
 	varItem        = "item"
+	varObject      = "object"
 )
 
 // variables lists what a scope gives, in the order in which people read it.
@@ -54,6 +57,8 @@ func (s *scope) variables() []string {
 		list = append(list, varDownstream)
 	case Status:
 		list = append(list, varDownstreams)
+	case Matching:
+		return append(list, varObject, varParams)
 	}
 	return append(list, varParams, varInputs)
 }
@@ -74,6 +79,8 @@ type EnvOptions struct {
 	ForEach map[string]bool
 	// Apart is as Downstreams, for objects that are no downstreams: the scope Status does not have them.
 	Apart map[string]*spec.Schema
+	// Lists has an entry for each input that is a list: the schema of its objects; nil: unknown.
+	Lists map[string]*spec.Schema
 }
 
 // Env compiles expressions. Safe for concurrent use.
@@ -82,6 +89,7 @@ type Env struct {
 	self        *node
 	downstreams map[string]*node
 	apart       map[string]*node
+	inputLists  map[string]*node
 	lists       map[string]bool  // of downstreams: those with several objects
 	items       map[string]*node // by downstream
 
@@ -104,6 +112,7 @@ func NewEnv(o EnvOptions) (*Env, error) {
 		self:        newNode(o.Self, !o.SelfItem),
 		downstreams: make(map[string]*node, len(o.Downstreams)),
 		apart:       make(map[string]*node, len(o.Apart)),
+		inputLists:  make(map[string]*node, len(o.Lists)),
 		items:       map[string]*node{},
 		scopes:      map[scopeKey]*scope{},
 	}
@@ -120,13 +129,16 @@ func NewEnv(o EnvOptions) (*Env, error) {
 	for name, schema := range o.Apart {
 		e.apart[name] = newNode(schema, true)
 	}
+	for name, schema := range o.Lists {
+		e.inputLists[name] = newNode(schema, true)
+	}
 	_, err := e.scope(Upstream, "")
 	return e, err
 }
 
 // Bool compiles an expression whose result is a bool. The downstream is the name that the variable downstream stands
-// for in the scope Downstream; one that EnvOptions lacks is of unknown schema. If items were declared for it, the expression reads
-// item, too. The error is a *CompileError.
+// for in the scope Downstream, in the scope Matching the name of the input; one that EnvOptions lacks is of unknown schema. If items
+// were declared for it, the expression reads item, too. The error is a *CompileError.
 func (e *Env) Bool(expr string, s Scope, downstream string) (*Program, error) {
 	return e.compile(expr, s, downstream, wantBool)
 }

@@ -19,6 +19,8 @@ type scope struct {
 
 	self, downstream, downstreams *node // as the kind has them
 	item                          *node // nil without items
+	object                        *node // of the scope Matching
+	inputLists                    map[string]*node
 }
 
 // scope returns the scope, which is made on first use: declaring the types of a large schema takes a while.
@@ -32,7 +34,7 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	if s := e.scopes[key]; s != nil {
 		return s, nil
 	}
-	s := &scope{kind: kind, self: e.self, item: e.items[downstream]}
+	s := &scope{kind: kind, self: e.self, item: e.items[downstream], inputLists: e.inputLists}
 	switch kind {
 	case Downstream:
 		if s.downstream = e.downstreams[downstream]; s.downstream == nil {
@@ -50,6 +52,11 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 			s.downstreams.properties[name] = n
 		}
 		s.downstreams.seal()
+	case Matching:
+		s.item = nil
+		if s.object = e.inputLists[downstream]; s.object == nil {
+			s.object = unknown
+		}
 	}
 	if err := s.build(e.environment()); err != nil {
 		return nil, fmt.Errorf("declaring the variables of rules: %w", err)
@@ -87,10 +94,12 @@ func (s *scope) build(base *cel.Env) error {
 		variable(varDownstream, s.downstream)
 	case Status:
 		variable(varDownstreams, s.downstreams)
+	case Matching:
+		variable(varObject, s.object)
 	}
-	options = append(options,
-		cel.Variable(varParams, cel.MapType(cel.StringType, cel.DynType)),
-		cel.Variable(varInputs, cel.MapType(cel.StringType, cel.DynType)))
+	if options = append(options, cel.Variable(varParams, cel.MapType(cel.StringType, cel.DynType))); s.kind != Matching {
+		options = append(options, cel.Variable(varInputs, cel.MapType(cel.StringType, cel.DynType)))
+	}
 
 	p, typing, err := newProvider(base, declared)
 	if err != nil {
@@ -118,6 +127,8 @@ type Vars struct {
 	Inputs      map[string]any
 	// Item is the item of forEach, for expressions of a downstream with items.
 	Item any
+	// Object is the object of an input, for the scope Matching.
+	Object map[string]any
 }
 
 // activation resolves the variables of one evaluation.
@@ -139,7 +150,9 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case varParams:
 		return object(unknown, a.vars.Params), true
 	case varInputs:
-		return object(unknown, a.vars.Inputs), true
+		return object(unknown, a.vars.Inputs), a.scope.kind != Matching
+	case varObject:
+		return object(a.scope.object, a.vars.Object), a.scope.kind == Matching
 	case varDownstream:
 		return object(a.scope.downstream, a.vars.Downstream), a.scope.kind == Downstream
 	case varDownstreams:

@@ -105,12 +105,23 @@ func (b *bundle) data() map[string][]byte {
 }
 
 // trust is what a caBundle holds.
-func (b *bundle) trust() []byte {
+func (b *bundle) trust() []byte { return encode(b.trusted) }
+
+func encode(certificates []*x509.Certificate) []byte {
 	var text bytes.Buffer
-	for _, c := range b.trusted {
+	for _, c := range certificates {
 		_ = pem.Encode(&text, &pem.Block{Type: certutil.CertificateBlockType, Bytes: c.Raw}) // into memory
 	}
 	return text.Bytes()
+}
+
+// Trust is a caBundle of the certificates in a PEM text.
+func Trust(text []byte) ([]byte, error) {
+	certificates, err := certutil.ParseCertsPEM(text)
+	if err != nil {
+		return nil, err
+	}
+	return encode(certificates), nil
 }
 
 func (b *bundle) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(b.trusted, c.Equal) }

@@ -17,6 +17,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
@@ -45,18 +46,33 @@ func (e Endpoint) Hosts() ([]string, error) {
 	return []string{u.Hostname()}, nil
 }
 
-// conversion is the whole spec.conversion of a CustomResourceDefinition that is converted here.
-func (e Endpoint) conversion(trust []byte) map[string]any {
-	client := map[string]any{"caBundle": base64.StdEncoding.EncodeToString(trust)}
+// Conversion is the whole spec.conversion of a CustomResourceDefinition. A single version needs no webhook. Without trust, the stanza
+// has no caBundle: another writer fills it in, or the certificate is one that the API server's system trusts.
+func (e Endpoint) Conversion(single bool, trust []byte) map[string]any {
+	if single {
+		return map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
+	}
+	client := map[string]any{}
+	if len(trust) > 0 {
+		client["caBundle"] = base64.StdEncoding.EncodeToString(trust)
+	}
 	if e.URL != "" {
 		client["url"] = e.URL + Path
 	} else {
 		client["service"] = map[string]any{"namespace": e.Namespace, "name": e.Name, "path": Path, "port": int64(e.Port)}
 	}
 	return map[string]any{
-		"strategy": "Webhook",
+		"strategy": string(apiextensionsv1.WebhookConverter),
 		"webhook":  map[string]any{"conversionReviewVersions": []any{"v1"}, "clientConfig": client},
 	}
+}
+
+// Definition is what is applied to a CustomResourceDefinition: its spec.conversion, and nothing else.
+func Definition(name string, conversion map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": Definitions.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"conversion": conversion},
+	}}
 }
 
 // isIn tells whether a definition names the endpoint.

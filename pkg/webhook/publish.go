@@ -13,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -168,14 +167,8 @@ func trusted(served []Served) []byte {
 // publish brings one definition to what it should be, once the endpoint has answered a real review.
 func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	trust := p.Certificates.Trust()
-	wanted := p.Endpoint.conversion(trust)
-	if s.isSingle() {
-		wanted = map[string]any{"strategy": string(apiextensionsv1.NoneConverter)}
-	}
-	if same(s.CRD.Spec.Conversion, wanted) {
-		return nil
-	}
-	if !leads {
+	wanted := p.Endpoint.Conversion(s.isSingle(), trust)
+	if same(s.CRD.Spec.Conversion, wanted) || !leads {
 		return nil
 	}
 	for _, sample := range s.samples(ctx) {
@@ -183,11 +176,8 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 			return fmt.Errorf("CustomResourceDefinition %s: spec.conversion is left as it is: %w", s.CRD.Name, err)
 		}
 	}
-	apply := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": Definitions.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": s.CRD.Name},
-		"spec": map[string]any{"conversion": wanted},
-	}}
-	_, err := p.Client.Resource(Definitions).Apply(ctx, s.CRD.Name, apply, metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
+	_, err := p.Client.Resource(Definitions).Apply(ctx, s.CRD.Name, Definition(s.CRD.Name, wanted),
+		metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}

@@ -1,0 +1,303 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// listConfig collects ConfigMaps of the label monitor into one for each Widget: those whose data.team is its spec.name.
+const listConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NAME}
+watch: {apiVersion: test.example.com/v1, kind: Widget, namespaces: [NS]}
+inputs:
+  - name: monitors
+    apiVersion: v1
+    kind: ConfigMap
+    list:
+      labelSelector: {matchLabels: {monitor: NAME}}
+      matching: MATCHING
+      maxItems: 400
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata: {name: "{{ .metadata.name }}-all"}
+      data:
+        urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"
+        count: "{{ len (input "monitors") }}"
+conventions:
+  fieldManager: NAME
+  labels: {NAME.example.com/managed: "yes"}
+  hash: {annotation: NAME.example.com/hash}
+  owner: {annotation: NAME.example.com/owner}
+  finalizer: NAME.example.com/cleanup
+status:
+  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
+  downstreams: .status.downstreams
+  fields:
+    - {path: .status.summary, value: "inputs.monitors.map(m, m.metadata.name).join(' ')"}
+events: None
+retry: {minDelay: 1s, maxDelay: 10s}
+`
+
+// Whether the match is indexed or evaluated for each Widget makes no difference.
+var matchings = map[string]string{
+	"indexed":   "object.data.team == self.spec.name",
+	"evaluated": `"x" + object.data.team == "x" + self.spec.name`,
+}
+
+func listOf(ns, name, matching string) string {
+	return fill(strings.ReplaceAll(listConfig, "MATCHING", fmt.Sprintf("%q", matching)), ns, name)
+}
+
+// monitor is an object of the list.
+func monitor(operator, name, team, url string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, labels: {monitor: %s}}\ndata: {team: %q, url: %q, unread: x}\n",
+		name, operator, team, url)
+}
+
+// A list has the objects that match, sorted by name. It follows those that enter it, leave it or change, and a change wakes nobody else.
+func TestListInput(t *testing.T) {
+	for reason, matching := range matchings {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
+			testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
+			testkit.Apply(t, ns, monitor(name, "c", "blue", "3"))
+			testkit.Apply(t, other, monitor(name, "z", "red", "9"))
+			testkit.Apply(t, ns, monitor("nobody", "q", "red", "9"))
+			for _, team := range []string{"red", "blue", "green"} {
+				applyReader(t, ns, team, team)
+			}
+			start(t, counter.Wrap(testkit.Config()), listOf(ns, name, matching)).ready()
+			waitData(t, ns, "red-all", "urls", "a=1 b=2")
+			waitData(t, ns, "blue-all", "urls", "c=3")
+			waitData(t, ns, "green-all", "count", "0") // an empty list is one
+			waitCondition(t, widgets, ns, "green", "Ready", "True")
+			quiet(t, counter)
+
+			steps := []struct {
+				do     func()
+				data   map[string]string // of the Widgets that are concerned
+				reason string
+			}{
+				{func() { testkit.Apply(t, ns, monitor(name, "a", "red", "7")) }, map[string]string{"red": "a=7 b=2"}, "an object changes"},
+				{func() { testkit.Apply(t, ns, monitor(name, "aa", "red", "4")) }, map[string]string{"red": "a=7 aa=4 b=2"}, "one is created"},
+				{func() { testkit.Apply(t, ns, monitor(name, "b", "blue", "2")) },
+					map[string]string{"red": "a=7 aa=4", "blue": "b=2 c=3"}, "one goes from one list to another"},
+				{func() { testkit.Delete(t, configMaps, ns, "c") }, map[string]string{"blue": "b=2"}, "one is deleted"},
+				{func() { testkit.Apply(t, ns, monitor("nobody", "aa", "red", "4")) }, map[string]string{"red": "a=7"}, "one loses the label"},
+				{func() { testkit.Apply(t, ns, monitor(name, "q", "red", "5")) }, map[string]string{"red": "a=7 q=5"}, "one gets the label"},
+				{func() { applyReader(t, ns, "red", "blue") }, map[string]string{"red": "b=2"}, "the upstream asks for others"},
+			}
+			for _, step := range steps {
+				counter.Reset()
+				looks := metric(t, "corollary_reconcile_seconds", name)
+				step.do()
+				for upstream, urls := range step.data {
+					waitData(t, ns, upstream+"-all", "urls", urls)
+				}
+				quiet(t, counter)
+				for _, r := range counter.Requests() {
+					if base := strings.TrimSuffix(r.Name, "-all"); step.data[base] == "" && r.Mutating() {
+						t.Errorf("%s: %s %s concerns nobody", step.reason, r.Verb, r.Name)
+					}
+				}
+				if n := counter.Mutating(); n > 2*len(step.data) {
+					t.Errorf("%s: %v", step.reason, counter.Snapshot())
+				}
+				if n := metric(t, "corollary_reconcile_seconds", name) - looks; n > float64(4*len(step.data)) {
+					t.Errorf("%s: %v reconciles", step.reason, n)
+				}
+			}
+
+			counter.Reset()
+			testkit.Patch(t, configMaps, ns, "b", "somebody", `{"data":{"unread":"y"}}`)
+			testkit.Apply(t, ns, monitor(name, "q", "red", "6"))
+			quiet(t, counter)
+			if counter.Total() != 0 {
+				t.Errorf("a field that nobody reads, and an object in nobody's list: %v", counter.Snapshot())
+			}
+		})
+	}
+}
+
+// While a list is unknown, what was made of it stays: if it has too many objects, and if the expression fails for one of them.
+func TestListInputUnknown(t *testing.T) {
+	for reason, matching := range matchings {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
+			applyReader(t, ns, "red", "red")
+			start(t, testkit.Config(), strings.Replace(listOf(ns, name, matching), "maxItems: 400", "maxItems: 2", 1))
+			waitData(t, ns, "red-all", "urls", "a=1")
+
+			testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
+			waitData(t, ns, "red-all", "urls", "a=1 b=2")
+			testkit.Apply(t, ns, monitor(name, "c", "red", "3"))
+			eventuallyCondition(t, ns, "red", "False", "Waiting", "input monitors: the list has 3 objects, more than list.maxItems: 2")
+			waitData(t, ns, "red-all", "urls", "a=1 b=2")
+			testkit.Delete(t, configMaps, ns, "a")
+			waitData(t, ns, "red-all", "urls", "b=2 c=3")
+
+			testkit.Apply(t, ns, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d, labels: {monitor: %s}}\ndata: {url: x}\n", name))
+			eventuallyCondition(t, ns, "red", "False", "RenderFailed", "input monitors: evaluating list.matching for ConfigMap "+ns+"/d")
+			testkit.Apply(t, ns, monitor(name, "b", "red", "changed"))
+			eventuallyCondition(t, ns, "red", "False", "RenderFailed", "no such key: team")
+			waitData(t, ns, "red-all", "urls", "b=2 c=3")
+			testkit.Delete(t, configMaps, ns, "d")
+			waitData(t, ns, "red-all", "urls", "b=changed c=3")
+		})
+	}
+}
+
+// A watch that is refused or broken shows no empty list.
+func TestListInputForbidden(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	faults := testkit.NewFaults()
+	testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
+	applyReader(t, ns, "red", "red")
+	ofList := func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/configmaps") && strings.Contains(r.URL.RawQuery, "monitor%3D")
+	}
+	refused := faults.Answer(http.StatusForbidden, ofList)
+	r := start(t, faults.Wrap(testkit.Config()), listOf(ns, name, matchings["indexed"]))
+	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch is not opened" })
+	if testkit.Find(t, configMaps, ns, "red-all") != nil {
+		t.Fatal("made from a list that nobody could read")
+	}
+	refused.Off()
+	r.ready()
+	waitData(t, ns, "red-all", "urls", "a=1")
+
+	refused = faults.Answer(http.StatusForbidden, ofList)
+	faults.Cut(ofList)
+	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch was not interrupted" })
+	applyReader(t, ns, "late", "red") // is made from what was seen last
+	waitData(t, ns, "late-all", "urls", "a=1")
+	if urls := testkit.Get(t, configMaps, ns, "red-all"); !strings.Contains(fmt.Sprint(urls.Object["data"]), "urls:a=1") {
+		t.Errorf("the list shrank: %v", urls.Object["data"])
+	}
+	refused.Off()
+	testkit.Apply(t, ns, monitor(name, "a", "red", "2"))
+	waitData(t, ns, "red-all", "urls", "a=2")
+}
+
+// A list may have the objects of other namespaces: those that are named, or of all.
+func TestListInputNamespaces(t *testing.T) {
+	t.Parallel()
+	ns, one, two := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t)
+	for _, c := range []struct {
+		namespaces, want string
+	}{
+		{fmt.Sprintf("[%s, %s]", ns, one), "own=0 a=1"},
+		{`["*"]`, "own=0 a=1 a=2"},
+	} {
+		name := testkit.Unique(t)
+		for at, m := range map[string]string{ns: monitor(name, "own", "red", "0"), one: monitor(name, "a", "red", "1"), two: monitor(name, "a", "red", "2")} {
+			testkit.Apply(t, at, m)
+		}
+		applyReader(t, ns, "red", "red")
+		r := start(t, testkit.Config(), strings.Replace(listOf(ns, name, matchings["indexed"]), "maxItems: 400", "namespaces: "+c.namespaces, 1))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Find(t, configMaps, ns, "red-all")
+			if u == nil {
+				return false, "absent"
+			}
+			urls, _, _ := unstructured.NestedString(u.Object, "data", "urls")
+			have, want := strings.Fields(urls), strings.Fields(c.want)
+			return len(have) == len(want) && sameItems(have, want), urls
+		})
+		testkit.Delete(t, widgets, ns, "red")
+		waitGone(t, widgets, ns, "red")
+		r.halt()
+	}
+}
+
+func sameItems(a, b []string) bool {
+	counts := map[string]int{}
+	for i := range a {
+		counts[a[i]]++
+		counts[b[i]]--
+	}
+	for _, n := range counts {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Of a thousand objects a change of one costs the writes of the one upstream that has it, and nothing at rest.
+func TestListInputOfAThousand(t *testing.T) {
+	t.Parallel()
+	const teams, each = 20, 50
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	client := dynamic.NewForConfigOrDie(testkit.Config()).Resource(configMaps).Namespace(ns)
+	for i := range teams * each {
+		u := testkit.Parse(t, monitor(name, fmt.Sprintf("m%04d", i), fmt.Sprintf("team%d", i%teams), "1"))
+		if _, err := client.Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range teams {
+		applyReader(t, ns, fmt.Sprintf("w%d", i), fmt.Sprintf("team%d", i))
+	}
+	start(t, counter.Wrap(testkit.Config()), listOf(ns, name, matchings["indexed"])).ready()
+	for i := range teams {
+		waitData(t, ns, fmt.Sprintf("w%d-all", i), "count", fmt.Sprint(each))
+		waitCondition(t, widgets, ns, fmt.Sprintf("w%d", i), "Ready", "True")
+	}
+	quiet(t, counter)
+	counter.Reset()
+	renders := metric(t, "corollary_renders_total", name)
+	testkit.Apply(t, ns, monitor(name, "m0007", "team7", "changed"))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		urls, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "w7-all").Object, "data", "urls")
+		return strings.Contains(urls, "m0007=changed"), urls
+	})
+	quiet(t, counter)
+	if n := counter.Total(); n != 2 { // the object, and the hash in the status
+		t.Errorf("one of %d objects costs %v", teams*each, counter.Snapshot())
+	}
+	if n := metric(t, "corollary_renders_total", name) - renders; n != 1 {
+		t.Errorf("%v upstreams were rendered", n)
+	}
+}
+
+// A downstream with forEach has an object for each object of a list.
+func TestListInputForEach(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
+	testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
+	conf := strings.NewReplacer(`metadata: {name: "{{ .metadata.name }}-all"}`, `metadata: {name: "{{ .metadata.name }}-{{ item.metadata.name }}"}`,
+		"    template: |", "    forEach: {items: inputs.monitors}\n    template: |",
+		`urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"`, `value: {{ item.data.url | quote }}`,
+		`count: "{{ len (input "monitors") }}"`, "", "  downstreams: .status.downstreams\n", "").Replace(listOf(ns, name, matchings["indexed"]))
+	applyReader(t, ns, "red", "red")
+	start(t, testkit.Config(), conf)
+	waitWorkers(t, ns, name, "red-a=1", "red-b=2")
+	testkit.Apply(t, ns, monitor(name, "c", "red", "3"))
+	testkit.Apply(t, ns, monitor(name, "b", "blue", "2"))
+	waitWorkers(t, ns, name, "red-a=1", "red-c=3")
+}

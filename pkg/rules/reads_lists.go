@@ -1,0 +1,113 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// This file is about inputs that are lists: what is read of their objects, and which fields must be equal.
+
+// isList tells a chain that stands for an input that is a list.
+func (w *readWalker) isList(c chain) bool {
+	if c.root != varInputs || len(c.path) != 1 || c.object || c.closed {
+		return false
+	}
+	_, ok := w.lists[c.path[0]]
+	return ok
+}
+
+// objects returns what stands for an object of the list that an expression is: an input, or those of one that a filter keeps.
+// It walks what finding the list reads. It returns nil for any other expression, and walks nothing then.
+func (w *readWalker) objects(e ast.Expr) *chain {
+	if list, ok := w.chain(e); ok && w.isList(list) {
+		w.found[varInputs] = append(w.found[varInputs], append(slices.Clip(list.path), "metadata", "name")) // which every list has
+		list.object = true
+		return &list
+	}
+	if e.Kind() != ast.ComprehensionKind {
+		return nil
+	}
+	c := e.AsComprehension()
+	condition, ok := filterOf(c)
+	if !ok {
+		return nil
+	}
+	object := w.objects(c.IterRange())
+	if object != nil {
+		w.inLoop(c, object, func() { w.walk(condition) })
+	}
+	return object
+}
+
+// filterOf returns the condition of the macro filter, whose step is: condition ? result + [variable] : result.
+func filterOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
+	step := c.LoopStep()
+	if c.HasIterVar2() || step.Kind() != ast.CallKind || step.AsCall().FunctionName() != operators.Conditional {
+		return nil, false
+	}
+	args := step.AsCall().Args()
+	if args[1].Kind() != ast.CallKind || args[1].AsCall().FunctionName() != operators.Add || !isIdent(args[2], c.AccuVar()) {
+		return nil, false
+	}
+	sum := args[1].AsCall().Args()
+	if !isIdent(sum[0], c.AccuVar()) || sum[1].Kind() != ast.ListKind {
+		return nil, false
+	}
+	items := sum[1].AsList().Elements()
+	return args[0], len(items) == 1 && isIdent(items[0], c.IterVar())
+}
+
+func isIdent(e ast.Expr, name string) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == name }
+
+// Equality is a field of object and one of self that must be equal for an expression to be true.
+type Equality struct{ Object, Self []string }
+
+// Equality returns such a field of each if both are texts, wherever they are not absent; nil if the expression names none. It is
+// of the scope Matching.
+func (p *Program) Equality() *Equality { return p.equal }
+
+// equalPaths looks for a field of object == a field of self among what && joins.
+func equalPaths(tree *ast.AST) *Equality {
+	w := &readWalker{checked: tree, shadow: map[string][]*chain{}}
+	var find func(e ast.Expr) *Equality
+	find = func(e ast.Expr) *Equality {
+		if e.Kind() != ast.CallKind {
+			return nil
+		}
+		args := e.AsCall().Args()
+		switch e.AsCall().FunctionName() {
+		case operators.LogicalAnd:
+			for _, arg := range args {
+				if found := find(arg); found != nil {
+					return found
+				}
+			}
+		case operators.Equals:
+			a, ok := w.chain(args[0])
+			b, both := w.chain(args[1])
+			if !ok || !both || a.closed || b.closed || !mayBeText(tree, args[0]) || !mayBeText(tree, args[1]) {
+				return nil
+			}
+			if a.root == varSelf {
+				a, b = b, a
+			}
+			if a.root == varObject && b.root == varSelf {
+				return &Equality{Object: a.path, Self: b.path}
+			}
+		}
+		return nil
+	}
+	return find(tree.Expr())
+}
+
+// mayBeText tells what CEL compares as a text if JSON has a text there: a time or duration, say, is none.
+func mayBeText(tree *ast.AST, e ast.Expr) bool {
+	t := tree.GetType(e.ID())
+	if t != nil && isOptional(t) {
+		t = t.Parameters()[0]
+	}
+	return t != nil && (t.IsExactType(types.StringType) || t.IsExactType(types.DynType))
+}
