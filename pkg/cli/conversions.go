@@ -172,7 +172,8 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 			continue
 		}
 		if len(crd.Spec.Versions) == 1 { // the conversion is for versions that are gone, or still to come
-			served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, CRD: crd})
+			served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, CRD: crd,
+				Verify: f.Publish == config.PublishVerify})
 			continue
 		}
 		c, found := s.compile(ctx, f, crd)
@@ -180,7 +181,7 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 			errs = append(errs, e)
 		}
 		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd,
-			Migrate: f.Migrate == config.MigrateAuto})
+			Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
 	}
 	return served, errors.Join(errs...)
 }

@@ -32,7 +32,8 @@ func newGenerateConversion(streams IO) *cobra.Command {
 		Short: "Print the spec.conversion that CustomResourceDefinitions need",
 		Long: `Print spec.conversion for the CustomResourceDefinition of each conversion in the
 configs, exactly as "corollary run" applies it with the same flags, so that it can be
-committed to a repository.
+committed to a repository. With publish: Verify in the conversion, "corollary run"
+only compares it.
 
 Each document is a CustomResourceDefinition with nothing but spec.conversion. It is a
 patch for Kustomize and "kubectl patch --type merge". In a Helm chart, copy its

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -108,15 +110,20 @@ func (o *runOptions) serveConversions(
 	if o.reload > 0 {
 		interval = min(interval, o.reload)
 	}
+	recorder := func(name string) events.EventRecorder {
+		return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
+	}
 	auto := &migrate.Auto{
-		Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"),
-		Recorder: func(name string) events.EventRecorder {
-			return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
-		},
+		Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"), Recorder: recorder,
 	}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager, Converts: s.Converter.Has})
+		},
+		Differs: func(s webhook.Served, text string) {
+			about := s.CRD.DeepCopy()
+			about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+			recorder(s.Name).Eventf(about, nil, corev1.EventTypeWarning, "ConversionDiffers", "Verify", "%s", text)
 		},
 		Interval: interval,
 		Find:     source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),

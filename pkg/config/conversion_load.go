@@ -116,7 +116,8 @@ func readConversion(f *File) (*ConversionFile, Errors) {
 	var read ConversionDocument
 	v := &validator{File: f, errs: f.decode(&read)}
 	c := &ConversionFile{
-		Conversion: Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve, Migrate: read.Migrate}, Name: read.Metadata.Name,
+		Conversion:   Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve, Publish: read.Publish, Migrate: read.Migrate},
+		Name:         read.Metadata.Name,
 		FieldManager: read.FieldManager, For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
 	if v.required("metadata.name", c.Name, "name the conversion") {

@@ -38,6 +38,9 @@ type Propagation string
 // MissingPolicy says what an input that does not exist does.
 type MissingPolicy string
 
+// PublishPolicy says who writes spec.conversion.
+type PublishPolicy string
+
 // MigratePolicy says who migrates stored objects.
 type MigratePolicy string
 
@@ -113,6 +116,11 @@ const (
 	// MissingAllow makes it null.
 	MissingAllow MissingPolicy = "Allow"
 
+	// PublishAuto writes spec.conversion.
+	PublishAuto PublishPolicy = "Auto"
+	// PublishVerify compares it.
+	PublishVerify PublishPolicy = "Verify"
+
 	// MigrateManual leaves stored objects to corollary migrate.
 	MigrateManual MigratePolicy = "Manual"
 	// MigrateAuto rewrites them.
@@ -138,6 +146,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[Propagation]():        names(PropagationBackground, PropagationForeground),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
 	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
+	reflect.TypeFor[PublishPolicy]():      names(PublishAuto, PublishVerify),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
 }
 

@@ -9,6 +9,9 @@ type Conversion struct {
 	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
+	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: somebody else
+	// writes it, such as a GitOps repository, and it is only compared.
+	Publish PublishPolicy `json:"publish,omitempty"`
 	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
 	// before, or stops serving one, the leader rewrites the stored objects.
 	Migrate MigratePolicy `json:"migrate,omitempty"`
@@ -32,6 +35,9 @@ type ConversionDocument struct {
 	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
+	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: somebody else
+	// writes it, such as a GitOps repository, and it is only compared.
+	Publish PublishPolicy `json:"publish,omitempty"`
 	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
 	// before, or stops serving one, the leader rewrites the stored objects.
 	Migrate MigratePolicy `json:"migrate,omitempty"`

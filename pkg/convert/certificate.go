@@ -102,7 +102,7 @@ func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) e
 // rulesDigest is over what decides how objects are converted.
 func rulesDigest(conf *config.Conversion) string {
 	rules := *conf
-	rules.Migrate = ""
+	rules.Publish, rules.Migrate = "", ""
 	return digest(&rules)
 }
 

@@ -46,30 +46,42 @@ func (d *derivation) election() {
 
 // conversions is what the webhook takes: its certificate, and to put itself into the definitions.
 func (d *derivation) conversions() error {
-	var names, migrated []string
+	var written, read, migrated []string
 	for _, c := range d.Conversions {
 		gr, note, err := Converted(d.Kinds, c)
 		if err != nil {
 			return fmt.Errorf("deriving the rights of conversion %s: %w", c.Name, err)
 		}
 		d.note(note)
-		if names = append(names, gr.String()); c.Migrate == config.MigrateAuto {
+		if c.Publish == config.PublishVerify {
+			read = append(read, gr.String())
+		} else {
+			written = append(written, gr.String())
+		}
+		if c.Migrate == config.MigrateAuto {
 			const why = "to migrate stored objects"
 			migrated = append(migrated, gr.String())
 			d.allow(d.Process, "", everywhere, of(gr, why), "list", "get", "patch")
 			d.allow(d.Process, "", everywhere, of(schema.GroupResource{Group: gr.Group, Resource: gr.Resource + "/status"}, why), "patch")
 		}
 	}
+	beside := []string{metav1.NamespaceDefault}
 	if len(migrated) > 0 {
 		d.allow(d.Process, "", everywhere, of(storedVersions, "to name the stored version", migrated...), "patch")
-		d.allow(d.Process, "", []string{metav1.NamespaceDefault}, of(events, "events about migrations"), "create", "patch")
+		d.allow(d.Process, "", beside, of(events, "events about migrations"), "create", "patch")
 	}
-	if len(names) == 0 {
+	if len(d.Conversions) == 0 {
 		return nil
 	}
 	const why = "the certificate of the webhook that converts"
 	own := []string{d.Process.Namespace}
-	d.allow(d.Process, "", everywhere, of(definitions, "to publish the webhook that converts", names...), "get", "patch")
+	if len(written) > 0 {
+		d.allow(d.Process, "", everywhere, of(definitions, "to publish the webhook that converts", written...), "get", "patch")
+	}
+	if len(read) > 0 {
+		d.allow(d.Process, "", everywhere, of(definitions, "to compare spec.conversion", read...), "get")
+		d.allow(d.Process, "", beside, of(events, "events about spec.conversion that differs"), "create", "patch")
+	}
 	d.allow(d.Process, "", own, of(secrets, why), "create") // what does not exist has no name yet
 	d.allow(d.Process, "", own, of(secrets, why, d.Secret), "get", "update")
 	return nil

@@ -23,12 +23,13 @@ const (
 	keyNextPrivate     = "next.key"
 )
 
-// Times of the certificate's life. What is trusted is published overlap before it is served, and stays so long after: API servers and
-// other replicas have taken it in by then.
+// Times of the certificate's life; the last third is for its renewal. If caBundle is in a repository, somebody has to change it for each
+// certificate, so these live long: the key of a long-lived authority in the same Secret would protect no better. What is trusted is
+// published overlap before it is served, and stays so long after: API servers and other replicas have taken it in by then.
 const (
-	lifetime = 90 * 24 * time.Hour
-	renewal  = lifetime / 3
-	overlap  = 10 * time.Minute
+	lifetime        = 90 * 24 * time.Hour
+	lastingLifetime = 10 * 365 * 24 * time.Hour
+	overlap         = 10 * time.Minute
 )
 
 // bundle is what the Secret holds: a certificate to serve, the next one while they overlap, and who signed these.
@@ -41,11 +42,12 @@ type bundle struct {
 type pair struct {
 	certificate, private []byte
 	leaf, authority      *x509.Certificate
+	chain                []*x509.Certificate // what is sent with the leaf
 }
 
 // issue makes a pair whose authority signs nothing else: its key is not kept.
-func issue(hosts []string) (*pair, error) {
-	o := certutil.SelfSignedCertKeyOptions{Host: hosts[0], MaxAge: lifetime}
+func issue(hosts []string, life time.Duration) (*pair, error) {
+	o := certutil.SelfSignedCertKeyOptions{Host: hosts[0], MaxAge: life}
 	for _, host := range hosts[1:] {
 		if ip := net.ParseIP(host); ip != nil {
 			o.AlternateIPs = append(o.AlternateIPs, ip)
@@ -68,7 +70,7 @@ func readPair(certificate, private []byte) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{certificate: certificate, private: private, leaf: chain[0]}
+	p := &pair{certificate: certificate, private: private, leaf: chain[0], chain: chain[1:]}
 	if last := chain[len(chain)-1]; last.IsCA {
 		p.authority = last
 	}
@@ -81,6 +83,26 @@ func (p *pair) serves(hosts []string, now time.Time) bool {
 		return false
 	}
 	return !slices.ContainsFunc(hosts, func(host string) bool { return p.leaf.VerifyHostname(host) != nil })
+}
+
+// verify returns why an API server with that caBundle does not accept the certificate for all hosts; nil if it does. Without a
+// caBundle, an API server trusts what its system trusts: this machine stands for it.
+func (p *pair) verify(trust []byte, hosts []string, now time.Time) error {
+	o := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool()}
+	if len(trust) > 0 {
+		o.Roots = x509.NewCertPool()
+		o.Roots.AppendCertsFromPEM(trust)
+	}
+	for _, c := range p.chain {
+		o.Intermediates.AddCert(c)
+	}
+	for _, host := range hosts {
+		o.DNSName = host
+		if _, err := p.leaf.Verify(o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begun is when a pair was made: its validity begins an hour before.
@@ -127,19 +149,19 @@ func Trust(text []byte) ([]byte, error) {
 func (b *bundle) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(b.trusted, c.Equal) }
 
 // advance brings a bundle to what it should be at a time: a first certificate, the next one in good time, served once it has been
-// trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is to be done. published is
-// what every definition trusts now.
-func (b *bundle) advance(hosts []string, now time.Time, published []byte) (*bundle, error) {
+// trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is to be done. accepts tells
+// whether every definition trusts a certificate now.
+func (b *bundle) advance(hosts []string, life time.Duration, now time.Time, accepts func(*pair) bool) (*bundle, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host is named that the certificate is for")
 	}
 	switch {
 	case !b.current.serves(hosts, now):
-		return b.replace(hosts)
+		return b.replace(hosts, life)
 	case b.next != nil:
-		return b.advanceNext(hosts, now, published), nil
-	case b.current.leaf.NotAfter.Sub(now) < renewal:
-		next, err := issue(hosts)
+		return b.advanceNext(hosts, now, accepts), nil
+	case b.current.leaf.NotAfter.Sub(now) < life/3:
+		next, err := issue(hosts, life)
 		if err != nil {
 			return nil, err
 		}
@@ -151,21 +173,21 @@ func (b *bundle) advance(hosts []string, now time.Time, published []byte) (*bund
 }
 
 // advanceNext is advance where there is a next certificate already.
-func (b *bundle) advanceNext(hosts []string, now time.Time, published []byte) *bundle {
+func (b *bundle) advanceNext(hosts []string, now time.Time, accepts func(*pair) bool) *bundle {
 	switch {
 	case !b.next.serves(hosts, now):
 		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}
 	case !b.trusts(b.next.authority) || !b.trusts(b.current.authority):
 		return &bundle{current: b.current, next: b.next, trusted: []*x509.Certificate{b.current.authority, b.next.authority}}
-	case now.Sub(b.next.begun()) >= overlap && bytes.Equal(published, b.trust()):
+	case now.Sub(b.next.begun()) >= overlap && accepts(b.next):
 		return &bundle{current: b.next, trusted: []*x509.Certificate{b.next.authority, b.current.authority}}
 	}
 	return nil
 }
 
 // replace begins anew where nothing that is there can be served. Whoever is trusted stays so until the new one is.
-func (b *bundle) replace(hosts []string) (*bundle, error) {
-	made, err := issue(hosts)
+func (b *bundle) replace(hosts []string, life time.Duration) (*bundle, error) {
+	made, err := issue(hosts, life)
 	if err != nil {
 		return nil, err
 	}

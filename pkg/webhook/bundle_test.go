@@ -31,7 +31,7 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hosts := []string{"corollary.ops.svc", "127.0.0.1"}
-		b, err := (&bundle{}).advance(hosts, time.Now(), nil)
+		b, err := (&bundle{}).advance(hosts, lifetime, time.Now(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,8 @@ func TestRotation(t *testing.T) {
 			}
 			<-time.After(step) // of a virtual clock
 			published := past[max(0, len(past)-5)].trust
-			next, err := readBundle(b.data()).advance(hosts, time.Now(), published)
+			next, err := readBundle(b.data()).advance(hosts, lifetime, time.Now(),
+				func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +85,7 @@ func TestRotation(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	hosts := []string{"a.example.com"}
-	good, err := (&bundle{}).advance(hosts, time.Now(), nil)
+	good, err := (&bundle{}).advance(hosts, lifetime, time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestReplaced(t *testing.T) {
 			if row.now.IsZero() {
 				row.now = time.Now()
 			}
-			next, err := readBundle(data).advance(row.hosts, row.now, nil)
+			next, err := readBundle(data).advance(row.hosts, lifetime, row.now, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,8 +50,8 @@ func (c *Certificates) Trust() []byte {
 	return nil
 }
 
-// Read takes in what the Secret holds.
-func (c *Certificates) Read(ctx context.Context) error {
+// read takes in what the Secret holds.
+func (c *Certificates) read(ctx context.Context) error {
 	secret, err := c.Secrets.Secrets(c.At.Namespace).Get(ctx, c.At.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", c.At, err)
@@ -75,9 +75,9 @@ func (c *Certificates) take(secret *corev1.Secret) error {
 	return nil
 }
 
-// Keep brings the Secret to what it should be now; published is what all definitions trust. Of several processes that do this at
-// once one succeeds, and the others read what it wrote.
-func (c *Certificates) Keep(ctx context.Context, published []byte) error {
+// keep brings the Secret to what it should be now, with certificates that live so long; accepts tells whether all definitions trust one. Of
+// several processes that do this at once one succeeds, and the others read what it wrote.
+func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts func(*pair) bool) error {
 	secrets := c.Secrets.Secrets(c.At.Namespace)
 	secret, err := secrets.Get(ctx, c.At.Name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
@@ -87,7 +87,7 @@ func (c *Certificates) Keep(ctx context.Context, published []byte) error {
 	if missing {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.At.Namespace, Name: c.At.Name}, Type: corev1.SecretTypeTLS}
 	}
-	next, err := readBundle(secret.Data).advance(c.Hosts, time.Now(), published)
+	next, err := readBundle(secret.Data).advance(c.Hosts, life, time.Now(), accepts)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *Certificates) Keep(ctx context.Context, published []byte) error {
 		}
 		switch {
 		case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
-			return c.Read(ctx)
+			return c.read(ctx)
 		case err != nil:
 			return fmt.Errorf("writing Secret %s: %w", c.At, err)
 		}

@@ -8,7 +8,7 @@ import (
 var (
 	published = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_conversion_published",
-		Help: "1 if spec.conversion of the CustomResourceDefinition names this webhook, or 0 if it does not yet.",
+		Help: "1 if spec.conversion of the CustomResourceDefinition is as it should be, or 0 if it is not.",
 	}, []string{"crd"})
 	converted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_converted_objects_total",

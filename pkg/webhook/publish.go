@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,8 @@ type Served struct {
 	Converter *convert.Converter
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
+	// Verify: spec.conversion is somebody else's, and is only compared.
+	Verify bool
 	// Migrate: stored objects are migrated by this process.
 	Migrate bool
 	CRD     *apiextensionsv1.CustomResourceDefinition
@@ -59,6 +62,8 @@ type Publisher struct {
 	Certificates *Certificates
 	// Leads tells whether this process may write.
 	Leads func() bool
+	// Differs records an event about a definition whose spec.conversion somebody else writes, and that is not as it should be.
+	Differs func(s Served, text string)
 	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is published.
 	Migrate func(context.Context, Served) error
 	// Interval is how often everything is looked at.
@@ -68,6 +73,7 @@ type Publisher struct {
 	converters sync.Map               // by schema.GroupKind: what was once proven is served to the end of the process
 	unready    atomic.Pointer[string] // why reviews cannot be answered; nil before the first look
 	logged     *string                // what was wrong when it was last logged; nil before
+	differing  map[string]string      // by name of a definition: what the last event said
 }
 
 // Converter returns the converter of a kind; nil for one that is not converted here.
@@ -112,19 +118,11 @@ func (p *Publisher) Ready() error {
 func (p *Publisher) tick(ctx context.Context) error {
 	served, err := p.Find(ctx)
 	errs := []error{err}
-	unanswered := ""
-	for _, s := range served {
-		if s.Converter != nil {
-			p.converters.Store(s.Kind, s.Converter)
-		} else if p.Converter(s.Kind) == nil && !s.isSingle() && p.Endpoint.isIn(s.CRD) {
-			unanswered = fmt.Sprintf("CustomResourceDefinition %s names this webhook, and its conversion cannot be served: see the log", s.CRD.Name)
-		}
-	}
+	unready := p.take(served)
 	leads := p.Leads()
 	if err := p.certificate(ctx, leads, served); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	p.unready.Store(&unanswered)
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
 			published.WithLabelValues(s.CRD.Name).Set(0)
@@ -135,37 +133,52 @@ func (p *Publisher) tick(ctx context.Context) error {
 		if errs = append(errs, err); err == nil && s.Migrate && s.Converter != nil {
 			errs = append(errs, p.Migrate(ctx, s))
 		}
+		if err != nil && s.Verify && p.Endpoint.isIn(s.CRD) && p.Ready() != nil { // once ready, it stays so
+			unready = err.Error()
+		}
 	}
+	p.unready.Store(&unready)
 	return errors.Join(errs...)
+}
+
+// take serves what is proven, and returns which reviews cannot be answered.
+func (p *Publisher) take(served []Served) (unready string) {
+	for _, s := range served {
+		if s.Converter != nil {
+			p.converters.Store(s.Kind, s.Converter)
+		} else if p.Converter(s.Kind) == nil && !s.isSingle() && p.Endpoint.isIn(s.CRD) {
+			unready = fmt.Sprintf("CustomResourceDefinition %s names this webhook, and its conversion cannot be served: see the log", s.CRD.Name)
+		}
+	}
+	return unready
 }
 
 // certificate reads the certificate; the process that may write replaces it in good time.
 func (p *Publisher) certificate(ctx context.Context, leads bool, served []Served) error {
-	if leads {
-		return p.Certificates.Keep(ctx, trusted(served))
+	if !leads {
+		return p.Certificates.read(ctx)
 	}
-	return p.Certificates.Read(ctx)
+	life := lifetime
+	if slices.ContainsFunc(served, func(s Served) bool { return s.Verify }) {
+		life = lastingLifetime
+	}
+	return p.Certificates.keep(ctx, life, p.accepts(served))
 }
 
-// trusted is the caBundle that all definitions have; nil where they differ.
-func trusted(served []Served) []byte {
-	var common []byte
-	for _, s := range served {
-		c := s.CRD.Spec.Conversion
-		if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
-			return nil
-		}
-		if bundle := c.Webhook.ClientConfig.CABundle; common == nil {
-			common = bundle
-		} else if string(common) != string(bundle) {
-			return nil
-		}
+// accepts tells whether all definitions that name this webhook trust a certificate.
+func (p *Publisher) accepts(served []Served) func(*pair) bool {
+	return func(c *pair) bool {
+		return !slices.ContainsFunc(served, func(s Served) bool {
+			return p.Endpoint.isIn(s.CRD) && c.verify(s.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle, p.Certificates.Hosts, time.Now()) != nil
+		})
 	}
-	return common
 }
 
 // publish brings one definition to what it should be, once the endpoint has answered a real review.
 func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
+	if s.Verify {
+		return p.verify(s, leads)
+	}
 	trust := p.Certificates.Trust()
 	wanted := p.Endpoint.Conversion(s.isSingle(), trust)
 	if same(s.CRD.Spec.Conversion, wanted) || !leads {
@@ -187,12 +200,20 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 
 // same compares the stanza that a definition has with the one that it should have.
 func same(has *apiextensionsv1.CustomResourceConversion, wanted map[string]any) bool {
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return false
+	return reflect.DeepEqual(has, typed(wanted))
+}
+
+// typed is a stanza as the API server has it.
+func typed(stanza map[string]any) *apiextensionsv1.CustomResourceConversion {
+	c := &apiextensionsv1.CustomResourceConversion{}
+	text, err := json.Marshal(stanza)
+	if err == nil {
+		err = json.Unmarshal(text, c)
 	}
-	var should apiextensionsv1.CustomResourceConversion
-	return json.Unmarshal(text, &should) == nil && reflect.DeepEqual(has, &should)
+	if err != nil {
+		panic("reading spec.conversion: " + err.Error()) // Conversion makes it of texts and numbers: cannot happen
+	}
+	return c
 }
 
 // report logs what is wrong, once until it changes.

@@ -18,15 +18,28 @@ each other. They are gathered in a map of roles, one for each operator, place an
 {{- include "corollary.rights.allow" (merge (dict "group" "coordination.k8s.io" "resource" "leases" "names" (list $lease) "verbs" (list "get" "watch" "update")) $own) -}}
 {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create")) $own) -}}
 
+{{- $written := without .Values.conversion.crds -}}
+{{- range $key := list "verify" "migrate" -}}
+  {{- range get $.Values.conversion $key -}}
+    {{- if not (has . $.Values.conversion.crds) -}}
+      {{- fail (printf "conversion.%s has %s, which is not in conversion.crds: add it there" $key .) -}}
+    {{- end -}}
+    {{- if eq $key "verify" }}{{ $written = without $written . }}{{ end -}}
+  {{- end -}}
+{{- end -}}
+{{- $definitions := dict "group" "apiextensions.k8s.io" "resource" "customresourcedefinitions" "places" (list "") -}}
+{{- with $written -}}
+  {{- include "corollary.rights.allow" (merge (dict "names" . "verbs" (list "get" "patch")) $definitions $own) -}}
+{{- end -}}
+{{- with .Values.conversion.verify -}}
+  {{- include "corollary.rights.allow" (merge (dict "names" . "verbs" (list "get")) $definitions $own) -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create" "patch") "places" (list "default")) $own) -}}
+{{- end -}}
 {{- with .Values.conversion.crds -}}
-  {{- include "corollary.rights.allow" (merge (dict "group" "apiextensions.k8s.io" "resource" "customresourcedefinitions" "names" . "verbs" (list "get" "patch") "places" (list "")) $own) -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "verbs" (list "create")) $own) -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list (printf "%s-webhook" (include "corollary.fullname" $))) "verbs" (list "get" "update")) $own) -}}
 {{- end -}}
 {{- range .Values.conversion.migrate -}}
-  {{- if not (has . $.Values.conversion.crds) -}}
-    {{- fail (printf "conversion.migrate has %s, which is not in conversion.crds: add it there" .) -}}
-  {{- end -}}
   {{- $crd := splitn "." 2 . -}}
   {{- $objects := merge (dict "group" $crd._1 "places" (list "")) $own -}}
   {{- include "corollary.rights.allow" (merge (dict "resource" $crd._0 "verbs" (list "list" "get" "patch")) $objects) -}}

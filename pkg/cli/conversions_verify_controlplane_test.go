@@ -1,0 +1,225 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// verified are CronTabs whose spec.conversion somebody else writes.
+type verified struct {
+	*cronTabs
+	t                        *testing.T
+	address, health, metrics string
+}
+
+func newVerified(t *testing.T) *verified {
+	t.Helper()
+	v := &verified{cronTabs: newCronTabs(t), t: t,
+		address: testkit.FreeAddress(t), health: testkit.FreeAddress(t), metrics: testkit.FreeAddress(t)}
+	text, err := os.ReadFile(v.file("conversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(v.file("conversion.yaml"), append(text, "publish: Verify\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (v *verified) serve() *process {
+	v.t.Helper()
+	return v.cronTabs.serve(v.t, v.address, v.address, "--health-probe-bind-address", v.health, "--metrics-bind-address", v.metrics)
+}
+
+// stanza is what generate crd-conversion prints, with the certificate authority of the Secret.
+func (v *verified) stanza() map[string]any {
+	v.t.Helper()
+	dir := v.t.TempDir()
+	ca, crd := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "crd.yaml")
+	for name, text := range map[string][]byte{ca: v.secret("ca.crt"), crd: []byte(strings.ReplaceAll(cronTabDefinition, "GROUP", v.group))} {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	code, out := run(v.t, "generate", "crd-conversion", "-c", v.dir, "--crds", crd, "--webhook-url", "https://"+v.address, "--ca-file", ca)
+	if code != 0 {
+		v.t.Fatalf("exit code %d\n%s", code, out)
+	}
+	_, out, _ = strings.Cut(out, "---\n")
+	stanza, _, err := unstructured.NestedMap(testkit.Parse(v.t, out).Object, "spec", "conversion")
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return stanza
+}
+
+// secret is what a key of the Secret holds, once it is there.
+func (v *verified) secret(key string) (value []byte) {
+	v.t.Helper()
+	testkit.Eventually(v.t, patience, func() (bool, string) {
+		s, err := testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Get(v.t.Context(), "webhook", metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		text, _, _ := unstructured.NestedString(s.Object, "data", key)
+		value, err = base64.StdEncoding.DecodeString(text)
+		return err == nil && len(value) > 0, fmt.Sprint(text, err)
+	})
+	return value
+}
+
+func (v *verified) apply(stanza map[string]any) {
+	v.t.Helper()
+	testkit.Update(v.t, definitions, "", "crontabs."+v.group, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedMap(u.Object, stanza, "spec", "conversion")
+	})
+}
+
+// eventuallyPublished waits for the metric.
+func (v *verified) eventuallyPublished(value int) {
+	v.t.Helper()
+	want := fmt.Sprintf("corollary_conversion_published{crd=\"crontabs.%s\"} %d\n", v.group, value)
+	testkit.Eventually(v.t, patience, func() (bool, string) {
+		_, text := answer(v.t, "http://"+v.metrics+"/metrics")
+		return strings.Contains(text, want), "the metrics lack " + want
+	})
+}
+
+// eventuallyReady waits for the readiness check, and for what it says.
+func (v *verified) eventuallyReady(code int, says string) {
+	v.t.Helper()
+	testkit.Eventually(v.t, patience, func() (bool, string) {
+		now, text := answer(v.t, "http://"+v.health+"/readyz/conversions")
+		return now == code && strings.Contains(text, says), fmt.Sprint(now, text)
+	})
+}
+
+// eventuallyRecorded waits for an event about the definition.
+func (v *verified) eventuallyRecorded(says string) {
+	v.t.Helper()
+	testkit.Eventually(v.t, patience, func() (bool, string) {
+		list, err := testkit.Dynamic(v.t).Resource(schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}).
+			Namespace(metav1.NamespaceDefault).List(v.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, e := range list.Items {
+			about, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+			if note, _, _ := unstructured.NestedString(e.Object, "note"); about == "crontabs."+v.group && strings.Contains(note, says) {
+				return e.Object["reason"] == "ConversionDiffers" && e.Object["type"] == "Warning", fmt.Sprint(e.Object)
+			}
+		}
+		return false, "there is no event that says " + says
+	})
+}
+
+// TestRunVerifies: with publish: Verify, run says what differs and writes nothing to the definition, which it has no right to either.
+func TestRunVerifies(t *testing.T) {
+	t.Parallel()
+	v := newVerified(t)
+	p := v.serve()
+	v.eventuallyPublished(0)
+	eventuallySays(t, p, "spec.conversion.strategy is None, and must be Webhook")
+	v.eventuallyRecorded("spec.conversion.strategy is None")
+	v.eventuallyReady(http.StatusOK, "")
+
+	good := v.stanza()
+	v.apply(good)
+	v.eventuallyPublished(1)
+	v.cronTabs.apply(t, "a", "example.com:80")
+	v.eventuallyReads(t, "a", "map[host:example.com port:80]")
+	if certificates, err := cert.ParseCertsPEM(
+		v.secret("tls.crt"),
+	); err != nil ||
+		certificates[0].NotAfter.Year()-certificates[0].NotBefore.Year() < 9 {
+		t.Errorf("the certificate must live for years, since caBundle is kept in a repository: %v, expires %s", err, certificates[0].NotAfter)
+	}
+	for _, row := range []struct {
+		reason, says string
+		change       func(webhook, client map[string]any)
+	}{
+		{"another authority", "clientConfig.caBundle does not trust the certificate in Secret " + v.ns + "/webhook: x509: certificate signed",
+			func(_, client map[string]any) { client["caBundle"] = base64.StdEncoding.EncodeToString(authority(t)) }},
+		{"no authority", "caBundle does not trust the certificate", func(_, client map[string]any) { delete(client, "caBundle") }},
+		{"another service", "clientConfig names Service ops/other:443/convert, and must name https://" + v.address + "/convert",
+			func(_, client map[string]any) {
+				delete(client, "url")
+				client["service"] = map[string]any{"namespace": "ops", "name": "other", "path": "/convert"}
+			}},
+		{"another path", "clientConfig names https://" + v.address + "/other, and must",
+			func(_, client map[string]any) { client["url"] = "https://" + v.address + "/other" }},
+		{"other reviews", "conversionReviewVersions is [v1beta1 v1], and must be [v1]",
+			func(webhook, _ map[string]any) { webhook["conversionReviewVersions"] = []any{"v1beta1", "v1"} }},
+		{"nothing is converted", "spec.conversion.strategy is None", nil},
+	} {
+		stanza := map[string]any{"strategy": "None"}
+		if row.change != nil {
+			stanza = (&unstructured.Unstructured{Object: good}).DeepCopy().Object
+			webhook := stanza["webhook"].(map[string]any)
+			row.change(webhook, webhook["clientConfig"].(map[string]any))
+		}
+		v.apply(stanza)
+		generation := testkit.Get(t, definitions, "", "crontabs."+v.group).GetGeneration()
+		v.eventuallyPublished(0)
+		eventuallySays(t, p, row.says)
+		v.eventuallyRecorded(row.says)
+		v.eventuallyReady(http.StatusOK, "") // what answered goes on
+		if now := testkit.Get(t, definitions, "", "crontabs."+v.group).GetGeneration(); now != generation {
+			t.Errorf("%s: the definition was changed", row.reason)
+		}
+		v.apply(good)
+		v.eventuallyPublished(1)
+	}
+
+	// What replaces it in a rollout waits until API servers trust it.
+	p.interrupt(t)
+	p.wait(t)
+	stanza := (&unstructured.Unstructured{Object: good}).DeepCopy().Object
+	_ = unstructured.SetNestedField(stanza, base64.StdEncoding.EncodeToString(authority(t)), "webhook", "clientConfig", "caBundle")
+	v.apply(stanza)
+	v.serve()
+	v.eventuallyReady(http.StatusInternalServerError, "caBundle does not trust the certificate")
+	v.apply(good)
+	v.eventuallyReady(http.StatusOK, "")
+	if now := v.stanza(); !reflect.DeepEqual(now, good) {
+		t.Errorf("the certificate has changed: %v", now)
+	}
+}
+
+// authority is one that signed nothing.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "other"}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := cert.EncodeCertificates(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
