@@ -20,6 +20,7 @@ type Setup struct {
 	Foreground  bool   `json:"foreground,omitempty"`  // deletion.propagation
 	Before      bool   `json:"before,omitempty"`      // deletion.before
 	Selected    bool   `json:"selected,omitempty"`    // watch.labelSelector
+	Conditions  bool   `json:"conditions,omitempty"`  // watch.matchConditions, which ask for the same label
 	Guard       bool   `json:"guard,omitempty"`       // guard
 	Several     bool   `json:"several,omitempty"`     // forEach
 	Second      bool   `json:"second,omitempty"`      // another downstream, with `when`
@@ -38,6 +39,7 @@ var setups = map[string]Setup{
 	"annotations": {Annotations: true},
 	"wait":        {Wait: true},
 	"selected":    {Selected: true},
+	"conditions":  {Conditions: true},
 	"before":      {Before: true},
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
@@ -60,6 +62,7 @@ func randomSetup(seed uint64) Setup {
 		s.Input = []string{"Wait", "Allow"}[r.IntN(2)]
 	}
 	s.Several = some(3) && !s.Cluster
+	s.Conditions = some(5)
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
@@ -92,6 +95,9 @@ func (s *Setup) config(v variant) string {
 	line("watch:\n  apiVersion: test.example.com/v1\n  kind: %s", s.kind())
 	if s.Selected {
 		line(`  labelSelector: {matchLabels: {enabled: "yes"}}`)
+	}
+	if s.Conditions {
+		line(`  matchConditions: [{name: enabled, expression: "self.metadata.labels['enabled'] == 'yes'"}]`)
 	}
 	if s.Input != "" {
 		line("inputs:\n  - {name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: ns, missing: %s}", s.Input)
