@@ -12,7 +12,7 @@ import (
 func (p *Pipeline) StructureHoles(d *Downstream) (open []render.Hole, closed int) {
 	left, right := p.delimiters()
 	known := map[[2]int]bool{}
-	for pos := range closedActions(d.Config.Template, left, right, upstreamShape(p.Upstream.Schema)) {
+	for pos := range closedActions(d.Config.Template, left, right, p.rootsOf(d)) {
 		before := d.Config.Template[:pos]
 		known[[2]int{1 + strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n")}] = true
 	}

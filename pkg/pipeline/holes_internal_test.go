@@ -72,7 +72,7 @@ func TestClosedActions(t *testing.T) {
 	} {
 		at := strings.LastIndex(strings.ReplaceAll(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ $c = $.spec", "{} $c = $.spec"), "{{ ") + 3
 		got := false
-		for pos := range closedActions(test.template, "{{", "}}", upstreamShape(test.schema)) {
+		for pos := range closedActions(test.template, "{{", "}}", roots{upstream: upstreamShape(test.schema)}) {
 			got = got || int(pos) == at
 		}
 		if got != test.want {

@@ -91,9 +91,9 @@ func upstreamShape(s *spec.Schema) shape {
 
 // closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
 // offsets of what they print. A text that does not parse has none.
-func closedActions(text, left, right string, upstream shape) map[template.Pos]bool {
+func closedActions(text, left, right string, in roots) map[template.Pos]bool {
 	closed := map[template.Pos]bool{}
-	for pos, s := range walkShapes(text, left, right, upstream).printed {
+	for pos, s := range walkShapes(text, left, right, in).printed {
 		if s.closed() {
 			closed[pos] = true
 		}
@@ -101,9 +101,22 @@ func closedActions(text, left, right string, upstream shape) map[template.Pos]bo
 	return closed
 }
 
+// roots are the shapes of what a template begins with.
+type roots struct{ upstream, item shape }
+
+// rootsOf are those of a downstream.
+func (p *Pipeline) rootsOf(d *Downstream) roots {
+	in := roots{upstream: upstreamShape(p.Upstream.Schema)}
+	if d.items != nil {
+		in.item = shape{schema: d.items.Item()}
+	}
+	return in
+}
+
 // walkShapes walks a template. Of a text that does not parse nothing is found.
-func walkShapes(text, left, right string, upstream shape) *shapeWalk {
-	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}}
+func walkShapes(text, left, right string, in roots) *shapeWalk {
+	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}, each: in.item}
+	upstream := in.upstream
 	tree := template.New("template")
 	tree.Mode = template.SkipFuncCheck
 	trees := map[string]*template.Tree{}
@@ -126,6 +139,7 @@ type shapeWalk struct {
 	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
 	undeclared map[template.Pos]string
 	assigned   map[string]bool
+	each       shape // of item
 }
 
 // list walks one block. vars holds its variables and, since the block may declare more, is a copy of its own.
@@ -217,6 +231,8 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		switch {
 		case !isCall:
 			value = w.node(cmd.Args[0], dot, vars)
+		case name.Ident == nameOfItem && len(cmd.Args) == 1:
+			value = w.each
 		case name.Ident == "omitempty" && i > 0:
 		case name.Ident == "default" && len(cmd.Args) > 1:
 			var either []shape
@@ -239,14 +255,17 @@ func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shap
 	case *template.DotNode:
 		return dot
 	case *template.FieldNode:
-		return w.field(n.Pos, dot, n.Ident)
+		return w.field(n.Pos, dot, "", n.Ident)
 	case *template.VariableNode:
 		if w.assigned[n.Ident[0]] {
 			return shape{}
 		}
-		return w.field(n.Pos, vars[n.Ident[0]], n.Ident[1:])
+		return w.field(n.Pos, vars[n.Ident[0]], "", n.Ident[1:])
 	case *template.ChainNode:
-		return w.field(n.Pos, w.node(n.Node, dot, vars), n.Field)
+		if name, ok := n.Node.(*template.IdentifierNode); ok && name.Ident == nameOfItem {
+			return w.field(n.Pos, w.each, nameOfItem, n.Field)
+		}
+		return w.field(n.Pos, w.node(n.Node, dot, vars), "", n.Field)
 	case *template.PipeNode:
 		return w.pipe(n, dot, vars)
 	case *template.StringNode:
@@ -262,11 +281,14 @@ func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shap
 	return shape{}
 }
 
-// field is the shape of what a path leads to.
-func (w *shapeWalk) field(pos template.Pos, s shape, names []string) shape {
+// nameOfItem is what templates call the item of forEach.
+const nameOfItem = "item"
+
+// field is the shape of what a path leads to. root is what the path begins with; empty for the dot and for variables.
+func (w *shapeWalk) field(pos template.Pos, s shape, root string, names []string) shape {
 	for i, name := range names {
 		if fix := s.lacks(name); fix != "" {
-			w.undeclared[pos] = "the schema has no ." + strings.Join(names[:i+1], ".") + ": " + fix
+			w.undeclared[pos] = "the schema has no " + root + "." + strings.Join(names[:i+1], ".") + ": " + fix
 		}
 		s = s.below(names[i : i+1])
 	}

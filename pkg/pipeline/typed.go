@@ -60,7 +60,7 @@ func (c *compiler) types(d *Downstream) *typeCheck {
 	t := &typeCheck{kind: d.Kind, shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
 	left, right := c.p.delimiters()
 	text := d.Config.Template
-	for pos, s := range walkShapes(text, left, right, upstreamShape(c.p.Upstream.Schema)).printed {
+	for pos, s := range walkShapes(text, left, right, c.p.rootsOf(d)).printed {
 		t.shapes[lineAndColumn(text, int(pos))] = s
 	}
 	return t

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // TestUndeclared: what a template reads, and what is said of a field that is never there.
@@ -44,7 +46,46 @@ func TestUndeclared(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""
-			for _, problem := range walkShapes(test.template, "{{", "}}", upstreamShape(test.schema)).undeclared {
+			for _, problem := range walkShapes(test.template, "{{", "}}", roots{upstream: upstreamShape(test.schema)}).undeclared {
+				got += problem
+			}
+			if got != test.want {
+				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
+			}
+		})
+	}
+}
+
+// TestUndeclaredOfItems: the same of the items of forEach, of a list and of a map.
+func TestUndeclaredOfItems(t *testing.T) {
+	worker := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"name": *spec.StringProperty()}}}
+	fields := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
+		"list": *spec.ArrayProperty(&worker), "map": *spec.MapProperty(&worker), "names": *spec.ArrayProperty(spec.StringProperty()),
+	}}}
+	root := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": fields}}}
+	env, err := rules.NewEnv(rules.EnvOptions{Self: &root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ items, template, want, reason string }{
+		{"self.spec.list", "{{ item.name }}", "", "what is there"},
+		{"self.spec.list", "{{ item.nam }}", "the schema has no item.nam: did you mean name?", "a typing error"},
+		{"self.spec.list", "{{ with item }}{{ .nam }}{{ end }}", "the schema has no .nam: did you mean name?", "by the dot"},
+		{"self.spec.list.filter(w, w.name != '')", "{{ $x := item }}{{ $x.nam }}", "the schema has no .nam: did you mean name?", "by a variable"},
+		{"self.spec.map", "{{ item.key }}{{ item.value.name }}", "", "an entry of a map"},
+		{"self.spec.map", "{{ item.name }}", "the schema has no item.name: there are key, value", "an entry is no value"},
+		{"self.spec.map", "{{ item.value.nam }}", "the schema has no item.value.nam: did you mean name?", "a field of the value"},
+		{"self.spec.names", "{{ item }}", "", "a text"},
+		{"self.spec.list.map(w, {'x': w.name})", "{{ item.y }}", "", "of what an expression makes nothing is known"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			program, err := env.Items(test.items, "worker")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Item()}}
+			for _, problem := range walkShapes(test.template, "{{", "}}", in).undeclared {
 				got += problem
 			}
 			if got != test.want {

@@ -79,10 +79,27 @@ func (n *node) property(escaped string) *node {
 // entryOf is the node of an entry of a map with values of a node.
 func entryOf(values *node) *node {
 	key := &node{Schema: openapi.Schema{Schema: spec.StringProperty()}}
-	n := &node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}},
-		properties: map[string]*node{"key": key, "value": values}}
+	object := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
+		"key": *key.Schema.Schema, "value": *schemaOfNode(values)}}}
+	n := &node{Schema: openapi.Schema{Schema: object}, properties: map[string]*node{"key": key, "value": values}}
 	n.seal()
 	return n
+}
+
+// schemaOfNode is the schema of a node; of one that is unknown it allows anything.
+func schemaOfNode(n *node) *spec.Schema {
+	if n == unknown || n.Schema.Schema == nil {
+		return &spec.Schema{}
+	}
+	return n.Schema.Schema
+}
+
+// Item is the schema of the items of what Eval gives, of an expression that Items compiled; nil if it is not known.
+func (p *Program) Item() *spec.Schema {
+	if p.items == nil || p.items == unknown {
+		return nil
+	}
+	return p.items.Schema.Schema
 }
 
 // mapOf is the node of a map with values of a node.
