@@ -31,6 +31,10 @@ var edits = map[string][]func(b *sandbox){
 	"credentials": {patching(platform("credentials"), "default", "storefront", `{"spec":{"keys":["username"]}}`)},
 	"hello":       {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
 	"migration":   {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
+	"monitors": {
+		patching(platform("monitors"), "default", "cart", `{"spec":{"url":"https://cart.example.com/other"}}`),
+		patching(platform("monitors"), "default", "search", `{"spec":{"team":"checkout"}}`),
+	},
 	"namespace-default-deny": {
 		patching(resourceQuotas, "team-a", "default", `{"metadata":{"annotations":{"theirs":"x"}},"spec":{"hard":{"pods":"500","services":"5"}}}`),
 		patching(networkPolicies, "team-a", "default-deny", `{"metadata":{"annotations":{"theirs":"x"}},"spec":{"ingress":[{}]}}`),

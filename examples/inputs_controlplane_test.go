@@ -4,6 +4,7 @@ package examples_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -77,6 +78,46 @@ func TestPullSecret(t *testing.T) {
 	runExample(t, "pull-secret")
 	await(t, secrets, first, "registry-pull", content)
 	testkit.Delete(t, secrets, "platform", "registry-pull") // its type would be in the way of a second run
+}
+
+// TestMonitors: one ConfigMap has all Monitors of a team, and follows them.
+func TestMonitors(t *testing.T) {
+	t.Parallel()
+	ns, scrapers := testkit.Namespace(t), platform("scrapers")
+	o := runExample(t, "monitors")
+	state(t, ns, "monitors")
+	collected := func(count int64, targets string) {
+		t.Helper()
+		await(t, configMaps, ns, "checkout-targets", fields{".data['targets.yaml']": targets})
+		await(t, scrapers, ns, "checkout", fields{".status.monitors": count})
+	}
+	entry := func(name, url, interval string) string {
+		return fmt.Sprintf("- url: %q\n  interval: %q\n  labels: {monitor: %q}\n", url, interval, name)
+	}
+	monitor := func(name, team, url string) {
+		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: platform.example.com/v1, kind: Monitor, spec: {team: %s, url: %q},
+			metadata: {name: %s, labels: {platform.example.com/scrape: "true"}}}`, team, url, name))
+	}
+	collected(0, "# 0 monitors\n")
+	await(t, scrapers, ns, "checkout", ready("True", "Ready", ""))
+	monitor("shop", "checkout", "https://shop")
+	monitor("cart", "checkout", "a\n- url: b") // stays one entry
+	both := entry("cart", "a\n- url: b", "30s") + entry("shop", "https://shop", "30s")
+	collected(2, "# 2 monitors\n"+both)
+
+	o.idle()
+	o.Reset()
+	monitor("search", "search", "https://search")
+	testkit.Patch(t, platform("monitors"), ns, "shop", "somebody", `{"metadata":{"annotations":{"a":"b"}}}`)
+	o.idle()
+	here := func(r testkit.Request) bool { return r.Namespace == ns } // what the tests before have left is worked on, too
+	if o.Total(here) > 0 {
+		t.Errorf("Monitors of others, and fields that nobody reads, took requests: %v", o.Requests(here))
+	}
+	monitor("search", "checkout", "https://search")
+	collected(3, "# 3 monitors\n"+entry("cart", "a\n- url: b", "30s")+entry("search", "https://search", "30s")+entry("shop", "https://shop", "30s"))
+	testkit.Delete(t, platform("monitors"), ns, "search")
+	collected(2, "# 2 monitors\n"+both)
 }
 
 // TestRollout: other settings are another rollout, and missing ones change nothing.

@@ -48,7 +48,8 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 			return nil
 		}
 		for i, ref := range p.InputRefs(ctx, f.Upstream) {
-			if ref.At != e.object.at || p.Inputs[i].Kind.GVK.GroupKind() != e.object.gvk.GroupKind() {
+			is := ref.At == e.object.at || f.Inputs.Lists(p.Inputs[i], e.object.at)
+			if !is || p.Inputs[i].Kind.GVK.GroupKind() != e.object.gvk.GroupKind() {
 				continue
 			}
 			if readers++; readers <= readersTold {
@@ -93,7 +94,7 @@ func staysInNamespace(f *config.File, k *namedKind) bool {
 		return false
 	}
 	for _, i := range f.Inputs {
-		if k.is(i.APIVersion, i.Kind) && i.Namespace != "" {
+		if k.is(i.APIVersion, i.Kind) && (i.Namespace != "" || i.List != nil && len(i.List.Namespaces) > 0) {
 			return false
 		}
 	}

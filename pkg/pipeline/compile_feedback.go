@@ -113,8 +113,12 @@ func (c *compiler) ownInputs() {
 			if s.Kind.GVK.GroupKind() != d.GVK().GroupKind() || d.Config.UpdatePolicy == config.UpdateCreateOnly || !c.sameObject(s, d) || !c.makes(k, d) {
 				continue
 			}
+			is := "is"
+			if s.Config.List != nil {
+				is = "has"
+			}
 			c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("inputs[%d]", k), "read what others write; "+neverSettles,
-				"input %s is the object of downstream %s, which is rendered from it", s.Name, d.Name))
+				"input %s %s the object of downstream %s, which is rendered from it", s.Name, is, d.Name))
 		}
 	}
 }
@@ -147,8 +151,8 @@ var nameLine = regexp.MustCompile(`^\s*(?:metadata:\s*\{)?\s*name:\s*(.*?)\s*\}?
 func (c *compiler) sameObject(s *InputSource, d *Downstream) bool {
 	namespace := ""
 	var line string
-	if d.template == nil {
-		return false
+	if d.template == nil || s.Config.List != nil {
+		return s.mayList(d)
 	}
 	for _, f := range d.template.Fields() {
 		switch strings.Join(f.Path, ".") {
@@ -178,6 +182,13 @@ func (c *compiler) sameObject(s *InputSource, d *Downstream) bool {
 	}
 	read, err := s.nameFor(rules.Vars{Self: upstream, Params: c.p.params}, rules.NewBudget(context.Background()))
 	return err == nil && read == made
+}
+
+// mayList reports whether an input is a list that has the objects of a downstream, by their labels. What an expression leaves of them
+// is not known before it is evaluated.
+func (s *InputSource) mayList(d *Downstream) bool {
+	selector, err := s.Selects()
+	return s.Config.List != nil && s.matching == nil && err == nil && selector.Matches(d.Selector)
 }
 
 // probe is an upstream in which every field that an input's name reads has a text of its own.

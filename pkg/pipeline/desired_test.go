@@ -53,11 +53,11 @@ func desiredOf(t *testing.T, dir string) string {
 		return errs.Error() + "\n"
 	}
 	up := read(t, filepath.Join(dir, "upstream.yaml"))
-	var input *unstructured.Unstructured
+	var inputs []*unstructured.Unstructured
 	if file := filepath.Join(dir, "inputs.yaml"); exists(file) {
-		input = read(t, file)
+		inputs = readAll(t, file)
 	}
-	return show(t, p, up, input)
+	return show(t, p, up, inputs)
 }
 
 func exists(file string) bool {
@@ -67,30 +67,35 @@ func exists(file string) bool {
 
 func read(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
+	return readAll(t, file)[0]
+}
+
+func readAll(t *testing.T, file string) (list []*unstructured.Unstructured) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &unstructured.Unstructured{}
-	text, err = yaml.YAMLToJSON(text)
-	if err == nil {
-		err = u.UnmarshalJSON(text)
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err == nil {
+			err = u.UnmarshalJSON(text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, u)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
+	return list
 }
 
-func show(t *testing.T, p *pipeline.Pipeline, up, input *unstructured.Unstructured) string {
+func show(t *testing.T, p *pipeline.Pipeline, up *unstructured.Unstructured, inputs []*unstructured.Unstructured) string {
 	t.Helper()
 	up.SetUID("00000000-0000-0000-0000-000000000001")
 	ctx := context.Background()
 	in := p.InputsAt(p.InputRefs(ctx, up), pipeline.Whole(func(*pipeline.InputSource) []*unstructured.Unstructured {
-		if input == nil {
-			return nil
-		}
-		return []*unstructured.Unstructured{input}
+		return inputs
 	}))
 	w := p.Desired(ctx, up, in)
 	var out strings.Builder

@@ -193,7 +193,8 @@ func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects 
 		}
 	}
 	if most := *s.Config.List.MaxItems; len(members) > most {
-		return nil, &waiting{fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d", s.Name, len(members), most)}
+		return nil, &waiting{fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
+			s.Name, len(members), most)}
 	}
 	slices.SortFunc(members, func(a, b O) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))

@@ -174,6 +174,47 @@ func TestInputReads(t *testing.T) {
 	}
 }
 
+// Of an input that is a list those fields are read that a range over it reads of its objects.
+func TestInputReadsOfLists(t *testing.T) {
+	name, url := []string{"metadata", "name"}, []string{"spec", "url"}
+	for _, c := range []struct {
+		template string
+		paths    [][]string
+		whole    bool
+		reason   string
+	}{
+		{`a: {{ range input "l" }}{{ .spec.url }}{{ end }}`, [][]string{name, url}, false, "a field of each"},
+		{`a: {{ range $m := input "l" }}{{ $m.spec.url }}{{ end }}`, [][]string{name, url}, false, "of a variable"},
+		{`a: {{ range $i, $m := (input "l") }}{{ $i }}{{ $m.spec.url }}{{ end }}`, [][]string{name, url}, false, "of the second variable"},
+		{`a: {{ range input "l" }}{{ range .spec.list }}{{ .url }}{{ end }}{{ end }}`, [][]string{name, {"spec", "list"}}, false, "what lies below a field"},
+		{`a: {{ range input "l" }}{{ with .spec }}{{ .url }}{{ end }}{{ end }}`, [][]string{name, {"spec"}}, false, "as a with does"},
+		{`a: {{ range input "l" }}{{ $.spec.url }}{{ end }}`, [][]string{name}, false, "the upstream's field"},
+		{`a: {{ range $m := input "l" }}{{ range .spec.list }}{{ $m.spec.url }}{{ end }}{{ end }}`,
+			[][]string{name, {"spec", "list"}, url}, false, "a variable in a range within"},
+		{`a: {{ len (input "l") }}`, [][]string{name}, false, "how many"},
+		{`a: {{ range input "l" }}{{ toJson . }}{{ end }}`, [][]string{name, nil}, true, "each as a whole"},
+		{`a: {{ range $m := input "l" }}{{ $m | toJson }}{{ end }}`, [][]string{name, {}}, true, "a variable as a whole"},
+		{`{{ define "x" }}{{ .spec.url }}{{ end }}a: {{ range input "l" }}{{ include "x" . }}{{ end }}`, [][]string{name, nil}, true, "handed to a template"},
+		{`a: {{ range (input "l" | default list) }}{{ .spec.url }}{{ end }}`, [][]string{nil}, true, "what a function gives"},
+		{`{{ $l := input "l" }}a: {{ range $l }}{{ .spec.url }}{{ end }}`, [][]string{nil}, true, "the list as a variable"},
+		{`a: {{ (index (input "l") 0).spec.url }}`, [][]string{nil}, true, "one of them"},
+		{`a: {{ range input "m" }}{{ .spec.url }}{{ end }}`, nil, false, "an input that is no list"},
+	} {
+		tmpl, err := Compile(c.template, Options{Lists: []string{"l"}})
+		if err != nil {
+			t.Errorf("%s: %v", c.template, err)
+			continue
+		}
+		paths, whole := tmpl.InputReads("l")
+		if diff := cmp.Diff(c.paths, paths); diff != "" || whole != c.whole {
+			t.Errorf("%s (%s): whole %v, paths %s", c.template, c.reason, whole, diff)
+		}
+		if paths, whole := tmpl.InputReads("m"); strings.Contains(c.reason, "no list") && !whole {
+			t.Errorf("%s: of an input that is no list %v", c.template, paths)
+		}
+	}
+}
+
 func TestDelimiters(t *testing.T) {
 	if _, err := Compile("c: [[[ .v ]]]\n", Options{Left: "[[", Right: "]]"}); err == nil {
 		t.Error("the third bracket is the template's, not YAML's: a space is needed")

@@ -1,0 +1,160 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// listing compiles a config whose input is a list of ConfigMaps that match.
+func listing(t *testing.T, matching string) *pipeline.Pipeline {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "operator.yaml")
+	text := fmt.Sprintf(`
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: things}
+watch: {apiVersion: example.com/v1, kind: Thing}
+inputs:
+  - {name: monitors, apiVersion: v1, kind: ConfigMap, list: {matching: %q}}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: Secret
+    template: |
+      metadata: {name: "{{ .metadata.name }}"}
+      stringData: {total: "{{ len (input "monitors") }}"}
+conventions:
+  fieldManager: things
+  labels: {example.com/managed-by: things}
+  hash: {annotation: example.com/hash}
+status: {conditions: {ready: Ready}}
+`, matching)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, errs := config.Load(config.Options{Files: []string{file}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	source, err := kinds.Offline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, problems, err := pipeline.Compile(loaded[0], pipeline.Options{Kinds: source})
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	return p
+}
+
+// listed is an object of a list.
+type listed struct {
+	*unstructured.Unstructured
+	match pipeline.Match
+}
+
+func (l listed) Match() pipeline.Match           { return l.match }
+func (l listed) Digest() drift.Sum               { return drift.Digest(l.Object) }
+func (l listed) Unpack() (map[string]any, error) { return l.Object, nil }
+
+func listedObject(p *pipeline.Pipeline, namespace, name string, data map[string]any) Input {
+	u := &unstructured.Unstructured{Object: map[string]any{"data": data}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return listed{u, p.Inputs[0].View.Match(u.Object)}
+}
+
+// reading registers an upstream as a reader.
+func reading(r *Reconciler, namespace, name string, spec map[string]any) pipeline.Ref {
+	up := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	up.SetNamespace(namespace)
+	up.SetName(name)
+	ref := pipeline.Ref{Namespace: namespace, Name: name}
+	r.readers.move(ref, nil, r.Pipeline.InputRefs(context.Background(), up))
+	return ref
+}
+
+// A change of an object wakes those whose list it was in or is in, indexed or not; one for which the expression fails wakes all.
+func TestReadersOfLists(t *testing.T) {
+	for _, matching := range []string{"object.data.team == self.spec.team", "object.data.team + '' == self.spec.team"} {
+		r := &Reconciler{Pipeline: listing(t, matching)}
+		for _, name := range []string{"red", "blue", "green"} {
+			reading(r, "a", name, map[string]any{"team": name})
+			reading(r, "b", name, map[string]any{"team": name})
+		}
+		reading(r, "a", "none", map[string]any{})
+		object := func(namespace string, data map[string]any) Input {
+			return listedObject(r.Pipeline, namespace, "x", data)
+		}
+		red, blue, bare := map[string]any{"team": "red"}, map[string]any{"team": "blue"}, map[string]any{}
+		for reason, c := range map[string]struct {
+			states []Input
+			want   string
+		}{
+			"created":             {[]Input{object("a", red)}, "a/none a/red"},
+			"in another list now": {[]Input{object("a", red), object("a", blue)}, "a/blue a/none a/red"},
+			"another namespace":   {[]Input{object("b", blue)}, "b/blue"},
+			"no team":             {[]Input{object("b", bare)}, "b/blue b/green b/red"},
+			"nobody's namespace":  {[]Input{object("c", red)}, ""},
+			"nothing":             {nil, ""},
+		} {
+			var have []string
+			for _, ref := range r.ReadersOf(0, c.states) {
+				have = append(have, ref.String())
+			}
+			slices.Sort(have)
+			if got := strings.Join(have, " "); got != c.want {
+				t.Errorf("%s: %s: %q are woken, not %q", matching, reason, got, c.want)
+			}
+		}
+		for key := range r.readers.by {
+			for reader, l := range r.readers.by[key] {
+				r.readers.move(reader, []pipeline.InputRef{{List: l}}, nil)
+			}
+		}
+		if len(r.readers.by) > 0 {
+			t.Errorf("%s: readers that are gone are still known: %v", matching, r.readers.by)
+		}
+	}
+}
+
+// An expression that costs much costs no more for a thousand readers than for a few: the others are woken without it, and each of them
+// finds within a budget of its own that the list is unknown.
+func TestListCostIsBounded(t *testing.T) {
+	const many = 1000
+	r := &Reconciler{Pipeline: listing(t, "object.data.all(k, self.spec.items.all(i, i != k))")}
+	data, items := map[string]any{}, make([]any, 1000)
+	for i := range items {
+		data[fmt.Sprint("k", i)], items[i] = "", fmt.Sprint("i", i)
+	}
+	for i := range many {
+		reading(r, "a", fmt.Sprint(i), map[string]any{"items": items})
+	}
+	object := listedObject(r.Pipeline, "a", strings.Repeat("x", 253), data)
+	if n := len(r.ReadersOf(0, []Input{object})); n != many {
+		t.Errorf("%d of %d readers are woken", n, many)
+	}
+	for _, l := range r.readers.ofLists(0, []Input{object}) {
+		objects := make([]Input, 100_000)
+		for i := range objects {
+			objects[i] = object
+		}
+		list, err := pipeline.Members(context.Background(), r.Pipeline.Inputs[0], l, objects)
+		if err == nil || !strings.Contains(err.Error(), "costs more than the limit") || len(err.Error()) > 1000 || list != nil {
+			t.Errorf("%d objects: %v", len(list), err)
+		}
+		break
+	}
+}
