@@ -36,6 +36,10 @@ func TestRightsOfConversions(t *testing.T) {
 		{"run writes spec.conversion", map[string]string{"App": ""}, map[string]any{"crds": []any{"apps.stable.example.com"}}},
 		{"somebody else does", map[string]string{"App": "publish: Verify\n"},
 			map[string]any{"crds": []any{"apps.stable.example.com"}, "verify": []any{"apps.stable.example.com"}}},
+		{"cert-manager keeps the Secret", map[string]string{"App": ""}, map[string]any{"crds": []any{"apps.stable.example.com"},
+			"certificate": map[string]any{"certManager": map[string]any{"enabled": true}}}},
+		{"somebody keeps a Secret", map[string]string{"App": ""}, map[string]any{"crds": []any{"apps.stable.example.com"},
+			"certificate": map[string]any{"existingSecret": "served"}}},
 		{"all of it", map[string]string{"App": "publish: Verify\nmigrate: Auto\n", "Job": "migrate: Auto\n", "Tool": ""}, map[string]any{
 			"crds":    []any{"apps.stable.example.com", "jobs.stable.example.com", "tools.stable.example.com"},
 			"verify":  []any{"apps.stable.example.com"},
@@ -59,10 +63,15 @@ func TestRightsOfConversions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			certificate, _ := row.values["certificate"].(map[string]any)
+			secret, readOnly := "process-webhook", certificate != nil
+			if name, ok := certificate["existingSecret"].(string); ok {
+				secret = name
+			}
 			want := rights{}
 			run, err := generate.Rights(nil, generate.RBACOptions{
 				Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead",
-				Conversions: conversions, Secret: "process-webhook",
+				Conversions: conversions, Secret: secret, SecretReadOnly: readOnly,
 			})
 			want.derived(t, run, err)
 			got := granted(t, renderRights(t, chart, map[string]any{

@@ -33,6 +33,9 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 type cronTabs struct {
 	ns, group, dir string
 	user           *rest.Config
+	// certificate is the Secret with the webhook's certificate, which readOnly says is somebody else's.
+	certificate string
+	readOnly    bool
 }
 
 const cronTabDefinition = `
@@ -76,7 +79,7 @@ spokes:
 
 func newCronTabs(t *testing.T) *cronTabs {
 	t.Helper()
-	c := &cronTabs{ns: testkit.Namespace(t), group: testkit.Unique(t) + ".example.com", dir: t.TempDir()}
+	c := &cronTabs{ns: testkit.Namespace(t), group: testkit.Unique(t) + ".example.com", dir: t.TempDir(), certificate: "webhook"}
 	definition := strings.ReplaceAll(cronTabDefinition, "GROUP", c.group)
 	testkit.InstallCRDs(t, definition)
 	crd := filepath.Join(t.TempDir(), "crd.yaml")
@@ -105,7 +108,8 @@ func (c *cronTabs) serve(t *testing.T, address, bind string, more ...string) *pr
 		t,
 		c.rights(t),
 		append([]string{"run", "-c", c.dir, "--webhook-url", "https://" + address, "--webhook-bind-address", bind,
-			"--webhook-secret", c.ns + "/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
+			"--webhook-secret", c.ns + "/" + c.certificate,
+			fmt.Sprintf("--webhook-secret-read-only=%t", c.readOnly), "--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 			"--reload-interval", "1s"}, more...)...)
 }
 
@@ -122,7 +126,7 @@ func (c *cronTabs) rights(t *testing.T) *rest.Config {
 			t.Fatal(err)
 		}
 		rights, err := generate.Rights(nil, generate.RBACOptions{Kinds: source, Process: generate.Identity{Namespace: c.ns, Name: "process"},
-			Lease: "conversions", Conversions: files, Secret: "webhook"})
+			Lease: "conversions", Conversions: files, Secret: c.certificate, SecretReadOnly: c.readOnly})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func (v *verified) stanza() map[string]any {
 func (v *verified) secret(key string) (value []byte) {
 	v.t.Helper()
 	testkit.Eventually(v.t, patience, func() (bool, string) {
-		s, err := testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Get(v.t.Context(), "webhook", metav1.GetOptions{})
+		s, err := testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Get(v.t.Context(), v.certificate, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}

@@ -25,6 +25,7 @@ type generateRBACOptions struct {
 	account   string
 	lease     string
 	secret    string
+	readOnly  bool
 }
 
 func newGenerateRBAC(streams IO) *cobra.Command {
@@ -60,6 +61,7 @@ longer names.`,
 		"Name of the Lease of \"corollary run\"; without it there is no leader election")
 	flags.StringVar(&o.secret, "webhook-secret", "",
 		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where conversions are served")
+	flags.BoolVar(&o.readOnly, "webhook-secret-read-only", false, "Another writer keeps that Secret, such as cert-manager")
 	return cmd
 }
 
@@ -104,7 +106,7 @@ func (o *generateRBACOptions) run() error {
 	}
 	rights, err := generate.Rights(files, generate.RBACOptions{
 		Kinds: source, Process: generate.Identity{Namespace: o.namespace, Name: o.account}, Lease: o.lease,
-		Conversions: conversions, Secret: o.secret,
+		Conversions: conversions, Secret: o.secret, SecretReadOnly: o.readOnly,
 	})
 	if err != nil {
 		return err

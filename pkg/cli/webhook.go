@@ -40,12 +40,15 @@ func (f *endpointFlags) bindFlags(flags *pflag.FlagSet) {
 type webhookFlags struct {
 	endpointFlags
 	bind, secret string
+	readOnly     bool
 }
 
 func (f *webhookFlags) bindFlags(flags *pflag.FlagSet) {
 	f.endpointFlags.bindFlags(flags)
 	flags.StringVar(&f.bind, "webhook-bind-address", ":9443", "Address on which conversions are served; unused without any")
 	flags.StringVar(&f.secret, "webhook-secret", "", "NAMESPACE/NAME of the Secret that holds the certificate; it is made and kept up to date")
+	flags.BoolVar(&f.readOnly, "webhook-secret-read-only", false,
+		"Another writer keeps that Secret, such as cert-manager: it is only read. It must have tls.crt, tls.key and ca.crt")
 }
 
 // endpoint reads the flags.
@@ -127,7 +130,7 @@ func (o *runOptions) serveConversions(
 		},
 		Interval: interval,
 		Find:     source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
-		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, Log: log},
+		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, ReadOnly: o.webhook.readOnly, Log: log},
 	}
 	server, err := o.webhook.server(publisher)
 	if err != nil {

@@ -32,6 +32,8 @@ type RBACOptions struct {
 	// Conversions are those that the process serves, with the certificate in the Secret of that name, in the process's namespace.
 	Conversions []*config.ConversionFile
 	Secret      string
+	// SecretReadOnly: another writer keeps the Secret.
+	SecretReadOnly bool
 }
 
 // RBAC is the rights that configs need.

@@ -1,9 +1,9 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -22,9 +22,14 @@ type Certificates struct {
 	Secrets corev1client.SecretsGetter
 	At      types.NamespacedName
 	Hosts   []string
-	Log     logr.Logger
+	// ReadOnly: the Secret is kept by another writer, such as cert-manager, and is never written.
+	ReadOnly bool
+	Log      logr.Logger
 
 	served atomic.Pointer[served]
+	// Of a Secret that is only read: the certificate that definitions trusted at the last look, and when what is served last changed.
+	accepted *x509.Certificate
+	changed  time.Time
 }
 
 type served struct {
@@ -42,7 +47,7 @@ func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return nil, errNoCertificate
 }
 
-// Trust is the caBundle for what is served; nil before there is anything.
+// Trust is the caBundle for what is served; nil where the API server's system trusts it, or there is nothing.
 func (c *Certificates) Trust() []byte {
 	if s := c.served.Load(); s != nil {
 		return s.bundle.trust()
@@ -50,11 +55,14 @@ func (c *Certificates) Trust() []byte {
 	return nil
 }
 
-// read takes in what the Secret holds.
-func (c *Certificates) read(ctx context.Context) error {
+// read takes in what the Secret holds; accepts tells whether all definitions trust a certificate.
+func (c *Certificates) read(ctx context.Context, accepts func(*pair) bool) error {
 	secret, err := c.Secrets.Secrets(c.At.Namespace).Get(ctx, c.At.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", c.At, err)
+	}
+	if c.ReadOnly {
+		return c.follow(secret, accepts)
 	}
 	return c.take(secret)
 }
@@ -64,9 +72,10 @@ func (c *Certificates) take(secret *corev1.Secret) error {
 	if b.current == nil {
 		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s", c.At, keyCertificate, keyPrivate)
 	}
-	if now := c.served.Load(); now != nil && bytes.Equal(now.bundle.trust(), b.trust()) && now.bundle.current.leaf.Equal(b.current.leaf) {
-		return nil
-	}
+	return c.serve(b)
+}
+
+func (c *Certificates) serve(b *bundle) error {
 	certificate, err := tls.X509KeyPair(b.current.certificate, b.current.private)
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", c.At, err)
@@ -100,7 +109,7 @@ func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts fun
 		}
 		switch {
 		case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
-			return c.read(ctx)
+			return c.read(ctx, accepts)
 		case err != nil:
 			return fmt.Errorf("writing Secret %s: %w", c.At, err)
 		}

@@ -104,7 +104,7 @@ func (p *Publisher) NeedLeaderElection() bool { return false }
 // those that can. That a definition cannot be read or written just now is no reason to take this process out of the Service.
 func (p *Publisher) Ready() error {
 	switch {
-	case p.Certificates.Trust() == nil:
+	case p.Certificates.served.Load() == nil:
 		return errNoCertificate
 	case p.unready.Load() == nil:
 		return errors.New("the conversions are not loaded yet")
@@ -120,8 +120,8 @@ func (p *Publisher) tick(ctx context.Context) error {
 	errs := []error{err}
 	unready := p.take(served)
 	leads := p.Leads()
-	if err := p.certificate(ctx, leads, served); err != nil {
-		return errors.Join(append(errs, err)...)
+	if errs = append(errs, p.certificate(ctx, leads, served)); p.Certificates.served.Load() == nil {
+		return errors.Join(errs...)
 	}
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
@@ -155,14 +155,15 @@ func (p *Publisher) take(served []Served) (unready string) {
 
 // certificate reads the certificate; the process that may write replaces it in good time.
 func (p *Publisher) certificate(ctx context.Context, leads bool, served []Served) error {
-	if !leads {
-		return p.Certificates.read(ctx)
+	accepts := p.accepts(served)
+	if !leads || p.Certificates.ReadOnly {
+		return p.Certificates.read(ctx, accepts)
 	}
 	life := lifetime
 	if slices.ContainsFunc(served, func(s Served) bool { return s.Verify }) {
 		life = lastingLifetime
 	}
-	return p.Certificates.keep(ctx, life, p.accepts(served))
+	return p.Certificates.keep(ctx, life, accepts)
 }
 
 // accepts tells whether all definitions that name this webhook trust a certificate.

@@ -41,7 +41,7 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- $values := dict "c" "operatorFiles" "config" "operatorFiles" "leader-elect" "replicas" "leader-election-id" "leaderElection.id"
   "workers" "workers" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
   "zap-encoder" "log.format" "webhook-bind-address" "conversion.port" "webhook-service" "conversion" "webhook-secret" "conversion"
-  "webhook-url" "conversion" -}}
+  "webhook-url" "conversion" "webhook-secret-read-only" "conversion.certificate" -}}
 {{- if has .flag (list "n" "namespace" "leader-election-namespace") -}}
   {{- fail (printf "%s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .given) -}}
 {{- else if hasKey $values .flag -}}
@@ -61,6 +61,18 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* The Secret with the webhook's certificate, and whether somebody else keeps it. */}}
+{{- define "corollary.webhookSecret" -}}
+{{- $certificate := .Values.conversion.certificate -}}
+{{- if and $certificate.existingSecret $certificate.certManager.enabled -}}
+  {{- fail "conversion.certificate has existingSecret and certManager: cert-manager keeps a Secret of its own, leave one of them out" -}}
+{{- end -}}
+{{- default (printf "%s-webhook" (include "corollary.fullname" .)) $certificate.existingSecret -}}
+{{- end -}}
+{{- define "corollary.webhookSecretReadOnly" -}}
+{{- if or .Values.conversion.certificate.existingSecret .Values.conversion.certificate.certManager.enabled }}true{{ end -}}
 {{- end -}}
 
 {{/* The command line of the container, as a list. */}}
@@ -85,7 +97,10 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- if .Values.conversion.crds }}
 - --webhook-bind-address=:{{ .Values.conversion.port }}
 - --webhook-service={{ .Release.Namespace }}/{{ include "corollary.fullname" . }}-webhook:443
-- --webhook-secret={{ .Release.Namespace }}/{{ include "corollary.fullname" . }}-webhook
+- --webhook-secret={{ .Release.Namespace }}/{{ include "corollary.webhookSecret" . }}
+{{- if include "corollary.webhookSecretReadOnly" . }}
+- --webhook-secret-read-only
+{{- end }}
 {{- end }}
 {{- include "corollary.extraArgs" . }}
 {{- end -}}

@@ -36,8 +36,12 @@ each other. They are gathered in a map of roles, one for each operator, place an
   {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create" "patch") "places" (list "default")) $own) -}}
 {{- end -}}
 {{- with .Values.conversion.crds -}}
-  {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "verbs" (list "create")) $own) -}}
-  {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list (printf "%s-webhook" (include "corollary.fullname" $))) "verbs" (list "get" "update")) $own) -}}
+  {{- $secret := dict "group" "" "resource" "secrets" "names" (list (include "corollary.webhookSecret" $)) -}}
+  {{- include "corollary.rights.allow" (merge (dict "verbs" (list "get")) $secret $own) -}}
+  {{- if not (include "corollary.webhookSecretReadOnly" $) -}}
+    {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "verbs" (list "create")) $own) -}}
+    {{- include "corollary.rights.allow" (merge (dict "verbs" (list "update")) $secret $own) -}}
+  {{- end -}}
 {{- end -}}
 {{- range .Values.conversion.migrate -}}
   {{- $crd := splitn "." 2 . -}}
