@@ -60,15 +60,32 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 	return nil
 }
 
-// tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive.
+// tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive. One object that the
+// webhook cannot convert fails the list in every version but its own: then they are read in the versions in which they may be stored.
 func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversion) (lost int, err error) {
-	version, tried, invalid := stored(c.crd), 0, 0
-	resource := schema.GroupVersionResource{Group: c.crd.Spec.Group, Version: version, Resource: c.crd.Spec.Names.Plural}
+	version := stored(c.crd)
+	others := slices.DeleteFunc(slices.Clone(c.crd.Status.StoredVersions), func(v string) bool { return v == version })
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
-	if others := slices.DeleteFunc(slices.Clone(c.crd.Status.StoredVersions), func(v string) bool { return v == version }); len(others) > 0 {
+	if len(others) > 0 {
 		fmt.Fprintf(o.streams.Out, "  note: objects may be stored as %s, too, and are read as the API server gives them in %s\n",
 			strings.Join(others, ", "), version)
 	}
+	lost, err = o.tryVersion(ctx, client, c, version)
+	for i := 0; err != nil && ctx.Err() == nil && i < len(others); i++ {
+		fmt.Fprintf(o.streams.Out, "  %v\n  so they are read in %s:\n", err, others[i])
+		again, failed := o.tryVersion(ctx, client, c, others[i])
+		if failed == nil {
+			return again, nil
+		}
+		lost = max(lost, again)
+	}
+	return lost, err
+}
+
+// tryVersion tries the objects of one kind as the API server gives them in a version.
+func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversion, version string) (lost int, err error) {
+	tried, invalid := 0, 0
+	resource := schema.GroupVersionResource{Group: c.crd.Spec.Group, Version: version, Resource: c.crd.Spec.Names.Plural}
 	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.Resource(resource).List(ctx, options)
 	})
