@@ -143,10 +143,13 @@ func (f foundInput) digest(ref pipeline.InputRef, counts func(Input) bool) any {
 			digests = append(digests, string(digest[:]))
 		}
 	}
-	if ref.List == nil && len(digests) == 1 {
-		return digests[0]
+	switch {
+	case ref.List != nil:
+		return map[string]any{"list": digests}
+	case len(digests) == 0: // as if it were missing
+		return nil
 	}
-	return map[string]any{"list": digests}
+	return digests[0]
 }
 
 // findInputs reads the upstream's inputs from the caches. The upstream is registered as their reader first: any later change
