@@ -1,7 +1,7 @@
 // Package tools finds the programs of others that tests and lint run (actionlint,
-// helm, promtool, hugo, kubectl) and has them built where they are not there yet. Each is pinned
-// by a module of its own in tools/, so that the versions of one say nothing about
-// those of another, nor about ours.
+// cert-manager, helm, promtool, hugo, kubectl) and has them built where they are not
+// there yet. Each is pinned by a module of its own in tools/, so that the versions of
+// one say nothing about those of another, nor about ours.
 package tools
 
 import (
@@ -23,6 +23,9 @@ var all = []gobuild.Module{
 		Stamps: func(version string) []string {
 			return []string{"github.com/rhysd/actionlint.version=" + strings.TrimPrefix(version, "v")}
 		},
+	},
+	{
+		Binary: "certmanager", Package: ".", Versioned: "github.com/cert-manager/cert-manager",
 	},
 	{
 		Binary: "helm", Package: "helm.sh/helm/v4/cmd/helm", Versioned: "helm.sh/helm/v4",

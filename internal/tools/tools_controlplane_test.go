@@ -11,11 +11,12 @@ import (
 // TestVersions runs each tool: it says the version that its module pins.
 func TestVersions(t *testing.T) {
 	arguments := map[string][]string{
-		"actionlint": {"-version"},
-		"helm":       {"version", "--short"},
-		"hugo":       {"version"},
-		"kubectl":    {"version", "--client"},
-		"promtool":   {"--version"},
+		"actionlint":  {"-version"},
+		"certmanager": {"version"},
+		"helm":        {"version", "--short"},
+		"hugo":        {"version"},
+		"kubectl":     {"version", "--client"},
+		"promtool":    {"--version"},
 	}
 	for _, tool := range all {
 		out, err := exec.CommandContext(t.Context(), Path(t, tool.Binary), arguments[tool.Binary]...).CombinedOutput()
