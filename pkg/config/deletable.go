@@ -31,7 +31,7 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 
 // What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs and parameters may be
 // for it.
-const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
+const needless = `guard|events|requires|resyncPeriod|retry|variables|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
 	`downstreams\[\d+\]\.(template|templateFile|when|forEach|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (
@@ -55,7 +55,7 @@ func (f *File) cut() *File {
 			TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
 	}
 	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
-		op.Inputs = nil
+		op.Inputs, op.Variables = nil, nil
 		if f.hasProblemIn("parameters") {
 			op.Parameters = nil
 		}

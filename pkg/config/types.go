@@ -40,6 +40,8 @@ type Operator struct {
 	Watch Watch `json:"watch"`
 	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
 	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
+	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when it is read.
+	Variables []Variable `json:"variables,omitempty"`
 	// Inputs are related objects that are read and watched, never written. A change of one renders again.
 	Inputs []Input `json:"inputs,omitempty"`
 	// Validate lists the rules for a valid upstream, as in x-kubernetes-validations of a CustomResourceDefinition.
@@ -108,6 +110,14 @@ type Watch struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// MatchConditions select upstreams by anything in them: each must be true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
+}
+
+// Variable is an expression with a name, as in a ValidatingAdmissionPolicy.
+type Variable struct {
+	// Name of the variable: a letter, then letters, digits and _.
+	Name string `json:"name" form:"member"`
+	// Expression is a CEL expression over self, params, inputs and the variables before it. Its result may be any value.
+	Expression string `json:"expression" holds:"cel"`
 }
 
 // MatchCondition is a condition that an object must meet to be an upstream, as in a ValidatingAdmissionPolicy.

@@ -27,6 +27,7 @@ func (f *File) validate() Errors {
 	v.root()
 	v.watch()
 	v.parameters()
+	v.variables()
 	v.inputs()
 	v.rules()
 	v.downstreams()
@@ -134,6 +135,15 @@ func (v *validator) matchConditions() {
 		}
 		first[c.Name] = i
 		v.form(qualifiedName, at+".name", c.Name, c.Name)
+	}
+}
+
+func (v *validator) variables() {
+	first := map[string]int{}
+	for i, one := range v.Variables {
+		at := fmt.Sprintf("variables[%d]", i)
+		v.required(at+".expression", one.Expression, "write a CEL expression")
+		v.entryName("variables", i, one.Name, "name the variable: templates and CEL read it by this name", first)
 	}
 }
 

@@ -36,6 +36,15 @@ downstreams:
 	return strings.NewReplacer(changes...).Replace(text)
 }
 
+// readings are the ways in which a template reads a field of an input, as changes of withInputs.
+var readings = map[string][]string{
+	"directly": nil,
+	"through a variable": {
+		"downstreams:\n", "variables:\n  - {name: color, expression: inputs.settings.data.color}\ndownstreams:\n",
+		`(input "settings").data.color`, `variable "color"`,
+	},
+}
+
 func applySettings(t testing.TB, ns, name, color string) {
 	t.Helper()
 	testkit.Apply(t, ns, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {color: %q}\n", name, color))
@@ -57,10 +66,16 @@ func eventuallyCondition(t *testing.T, ns, name, status, reason, text string) {
 
 // A missing input holds its readers back and nothing else; once it is there they go on, and they follow its changes.
 func TestInputWaits(t *testing.T) {
+	for reason, changes := range readings {
+		t.Run(reason, func(t *testing.T) { inputWaits(t, changes) })
+	}
+}
+
+func inputWaits(t *testing.T, changes []string) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(), withInputs(ns, name))
+	start(t, testkit.Config(), withInputs(ns, name, changes...))
 	eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
 
 	applySettings(t, ns, "blue", "navy")
@@ -127,11 +142,17 @@ func TestInputOfFixedNamespace(t *testing.T) {
 
 // What nobody reads of an input wakes nobody.
 func TestInputChangeThatNobodyReads(t *testing.T) {
+	for reason, changes := range readings {
+		t.Run(reason, func(t *testing.T) { inputChangeThatNobodyReads(t, changes) })
+	}
+}
+
+func inputChangeThatNobodyReads(t *testing.T, changes []string) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applySettings(t, ns, "blue", "navy")
 	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(), withInputs(ns, name))
+	start(t, testkit.Config(), withInputs(ns, name, changes...))
 	waitData(t, ns, "a-copy", "color", "navy")
 	eventuallyCondition(t, ns, "a", "True", "", "")
 	looks := metric(t, "corollary_reconcile_seconds", name)

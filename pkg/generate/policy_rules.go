@@ -90,6 +90,11 @@ func rulesOf(p *pipeline.Pipeline, d rules.Dialect) (*ruleSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
 	}
+	for _, v := range p.Config.Variables {
+		if _, err := env.Variable(v.Name, v.Expression); err != nil {
+			return nil, fmt.Errorf("operator %s: variable %s: %w", p.Name, v.Name, err)
+		}
+	}
 	set := &ruleSet{pipeline: p, env: env}
 	var given []rules.Validation
 	for _, r := range p.Config.Validate {
@@ -117,7 +122,7 @@ func (s *ruleSet) validation(r rule) (v admissionv1.Validation, why, less string
 	invalid := metav1.StatusReasonInvalid // what the API server answers to whatever breaks a rule of a CRD
 	v = admissionv1.Validation{Message: r.fails.String(), Reason: &invalid}
 	var err error
-	if v.Expression, err = s.translator.Bool(r.Rule); err != nil {
+	if v.Expression, err = s.translated(r.Rule, s.translator.Bool); err != nil {
 		return v, reasonOf(err), ""
 	}
 	s.used = append(s.used, r.index)
@@ -127,10 +132,21 @@ func (s *ruleSet) validation(r rule) (v admissionv1.Validation, why, less string
 	if less = s.unknownAtTheDoor(r, rules.PartMessageExpression); less == "" {
 		prefix := r.fails
 		prefix.Message = ""
-		v.MessageExpression, err = s.translator.Message(r.MessageExpression, prefix.String())
+		v.MessageExpression, err = s.translated(r.MessageExpression, func(expr string) (string, error) {
+			return s.translator.Message(expr, prefix.String())
+		})
 		less = reasonOf(err)
 	}
 	return v, "", less
+}
+
+// translated writes an expression in which the variables are replaced by what they stand for.
+func (s *ruleSet) translated(expr string, write func(string) (string, error)) (string, error) {
+	inlined, err := s.env.Inline(expr)
+	if err != nil {
+		return "", &rules.UntranslatableError{Problem: "uses all variables at once"}
+	}
+	return write(inlined)
 }
 
 // unknownAtTheDoor says what a part of a rule reads that is not known when an object is written, or means something else
@@ -204,7 +220,7 @@ func (s *ruleSet) watched(object string) (text, why string) {
 		return "", err.Error()
 	}
 	for _, c := range watch.MatchConditions {
-		text, err := translator.Bool(c.Expression)
+		text, err := s.translated(c.Expression, translator.Bool)
 		if err != nil {
 			return "", c.Name + ": " + reasonOf(err)
 		}

@@ -108,16 +108,16 @@ func (s *ruleSet) definitionRule(r rule) (made apiextensionsv1.ValidationRule, w
 	return made, "", less
 }
 
-// inlined is a part of a rule with the params written in; as it is where it reads none.
+// inlined is a part of a rule with variables and params written in; as it is where it reads none.
 func (s *ruleSet) inlined(r rule, part rules.Part) (string, error) {
 	text, write := r.Rule, s.translator.Bool
 	if part == rules.PartMessageExpression {
 		text, write = r.MessageExpression, s.translator.String
 	}
 	if paths, whole := s.validator.ReadsOf(r.index, part, "params"); !whole && len(paths) == 0 {
-		return strings.TrimSpace(text), nil
+		write = func(expr string) (string, error) { return strings.TrimSpace(expr), nil }
 	}
-	return write(text)
+	return s.translated(text, write)
 }
 
 // unknownToDefinition says what a part of a rule reads that a definition's rules cannot see; "" where there is nothing of it.

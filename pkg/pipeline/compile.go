@@ -47,6 +47,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 		return nil, nil, fmt.Errorf("preparing the CEL environment: %w", err)
 	}
 	c.parameters()
+	c.variables()
 	c.inputs()
 	c.matchConditions()
 	c.validation()

@@ -17,16 +17,13 @@ import (
 // statusReads notes which fields of the status a downstream is made from. A text that reads the whole status does not add to
 // them: by name it reads something else.
 func (c *compiler) statusReads(d *Downstream) {
-	type reader interface {
-		StatusReads() (paths [][]string, whole bool)
-	}
-	var readers []reader
+	var readers []text
 	if d.template != nil {
-		readers = append(readers, d.template)
+		readers = append(readers, c.reading(d.template))
 	}
-	for _, e := range slices.Concat(d.labels, d.annotations) {
-		readers = append(readers, e.text)
-		c.p.readsStatus = c.p.readsStatus || e.text.ReadsStatus()
+	for _, t := range c.conventionTexts(d) {
+		readers = append(readers, t)
+		c.p.readsStatus = c.p.readsStatus || t.ReadsStatus()
 	}
 	for _, r := range readers {
 		paths, _ := r.StatusReads()

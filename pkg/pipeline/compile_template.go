@@ -12,7 +12,7 @@ import (
 func (c *compiler) template(d *Downstream) {
 	file, first := c.file.TemplatePos(d.Index)
 	c.compileTemplate(d, fmt.Sprintf("downstreams[%d].template", d.Index), file, first)
-	c.p.readsStatus = c.p.readsStatus || (d.template != nil && d.template.ReadsStatus())
+	c.p.readsStatus = c.p.readsStatus || (d.template != nil && c.reading(d.template).ReadsStatus())
 }
 
 // compileTemplate compiles the template that stands at a path, its first line at that one of a file.
@@ -28,7 +28,7 @@ func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) 
 		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Fix: e.Fix})
 	}
 	if t != nil {
-		d.inputs.add(c.templateInputs(path, t, holeOf(t, file, first))...)
+		d.inputs.add(c.templateInputs(path, c.reading(t), holeOf(t, file, first))...)
 		c.fields(d, path, file, first)
 		c.undeclared(d, path, file, first)
 		types.report(c, path, file, first)
@@ -72,7 +72,7 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 			c.failOnce(at, e.Fix, "%s", e.Problem)
 		}
 		if t != nil {
-			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, t, nil)})
+			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, c.reading(t), nil)})
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].key < list[j].key })

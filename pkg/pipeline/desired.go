@@ -56,7 +56,7 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 	}
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
-	in.budget = in.renderBudget()
+	in.budget, in.values, in.rules = in.renderBudget(), vars.Values, budget
 	w := p.failed(nil)
 	if err := in.problem(p.validatorInputs); err != nil {
 		return p.failed(err)
@@ -112,7 +112,11 @@ func (d *Desired) of(downstream int) []DesiredObject {
 
 // vars are what expressions can read.
 func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
-	return rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects}
+	vars := rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects, Values: in.values}
+	if vars.Values == nil && len(p.variables) > 0 {
+		vars.Values = rules.NewValues()
+	}
+	return vars
 }
 
 func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget) DesiredObject {

@@ -36,7 +36,8 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 }
 
 func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
-	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget()}
+	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
+		Variables: p.valuesOf(p.vars(upstream, in), in.rules)}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
 	switch {

@@ -117,6 +117,9 @@ type Inputs struct {
 	larger func() error
 	// budget is what all renderings of one Desired draw on.
 	budget *render.Budget
+	// values are those of variables, and rules what all expressions of one Desired draw on; nil: of their own.
+	values *rules.Values
+	rules  *rules.Budget
 }
 
 // Sharing returns in for a process in which upstreams that need much share what they need: larger is called before

@@ -45,6 +45,7 @@ type Pipeline struct {
 	Refusals []config.Error
 
 	params          map[string]any
+	variables       []variable
 	matchConditions []matchCondition
 	validator       *rules.Validator
 	validatorInputs inputSet

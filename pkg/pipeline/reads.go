@@ -61,12 +61,18 @@ func (c *compiler) inputScope(s *InputSource, path string) {
 	}
 }
 
-// declared reports names of params and inputs that the config does not have. at says where in a template a name stands;
+// declared reports names of params, variables and inputs that the config does not have. at says where in a template a name stands;
 // nil for an expression.
 func (c *compiler) declared(path, kind string, names []string, at func(name string) (file string, line int)) {
 	known := slices.Sorted(maps.Keys(c.p.params))
 	section := "parameters"
-	if kind == "input" {
+	switch kind {
+	case "variable":
+		known, section = nil, "variables"
+		for _, v := range c.file.Operator.Variables {
+			known = append(known, v.Name)
+		}
+	case "input":
 		known, section = nil, "inputs"
 		for _, s := range c.p.Inputs {
 			if s.Name != "" { // the loader reports one without a name
@@ -132,17 +138,6 @@ func (c *compiler) inputsOf(reads func(string) ([][]string, bool)) inputSet {
 	return set
 }
 
-// inputReader is a template or a text.
-type inputReader interface {
-	Params() []string
-	Inputs() []string
-	InputReads(name string) (paths [][]string, whole bool)
-	InputShown(name string) (paths [][]string, whole bool)
-	ComputesInput() bool
-}
-
-var _, _ inputReader = (*render.Template)(nil), (*render.Text)(nil)
-
 // holeOf finds the hole of a template that begins at that place in which a name is given as a constant; the template's
 // first line if there is none.
 func holeOf(t *render.Template, file string, first int) func(string) (string, int) {
@@ -156,10 +151,11 @@ func holeOf(t *render.Template, file string, first int) func(string) (string, in
 	}
 }
 
-// templateInputs checks the parameters and inputs that a template names, notes what it reads of inputs, and returns which
+// templateInputs checks the parameters, variables and inputs that a template names, notes what it reads of inputs, and returns which
 // ones it reads. at says where a name stands; nil: at path.
-func (c *compiler) templateInputs(path string, t inputReader, at func(string) (string, int)) inputSet {
+func (c *compiler) templateInputs(path string, t text, at func(string) (string, int)) inputSet {
 	c.declared(path, "parameter", t.Params(), at)
+	c.declared(path, "variable", t.Variables(), at)
 	c.declared(path, "input", t.Inputs(), at)
 	var set inputSet
 	for i, s := range c.p.Inputs {

@@ -91,7 +91,7 @@ func (c *compiler) secretDocument(d *Downstream) {
 	hidden := isSecretKind(d.GVK()) || c.p.upstreamIsSecret() || secretItems
 	texts := c.conventionTexts(d)
 	if d.template != nil {
-		texts = append(texts, d.template)
+		texts = append(texts, c.reading(d.template))
 	}
 	for _, t := range texts {
 		d.hidesValues = d.hidesValues || c.templateReadsSecret(t.InputReads)
@@ -112,10 +112,10 @@ func (c *compiler) secretDocument(d *Downstream) {
 	d.Words = redact.NewWords(author...)
 }
 
-func (c *compiler) conventionTexts(d *Downstream) []inputReader {
-	var list []inputReader
+func (c *compiler) conventionTexts(d *Downstream) []text {
+	var list []text
 	for _, e := range slices.Concat(d.labels, d.annotations) {
-		list = append(list, e.text)
+		list = append(list, c.reading(e.text))
 	}
 	return list
 }

@@ -102,20 +102,29 @@ func closedActions(text, left, right string, in roots) map[template.Pos]bool {
 }
 
 // roots are the shapes of what a template begins with.
-type roots struct{ upstream, item shape }
+type roots struct {
+	upstream, item shape
+	variables      map[string]shape
+}
 
 // rootsOf are those of a downstream.
 func (p *Pipeline) rootsOf(d *Downstream) roots {
-	in := roots{upstream: upstreamShape(p.Upstream.Schema)}
+	in := roots{upstream: upstreamShape(p.Upstream.Schema), variables: map[string]shape{}}
+	for _, v := range p.variables {
+		if v.program != nil {
+			in.variables[v.name] = shape{schema: v.program.Schema()}
+		}
+	}
 	if d.items != nil {
-		in.item = shape{schema: d.items.Item()}
+		in.item = shape{schema: d.items.Schema()}
 	}
 	return in
 }
 
 // walkShapes walks a template. Of a text that does not parse nothing is found.
 func walkShapes(text, left, right string, in roots) *shapeWalk {
-	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}, each: in.item}
+	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}, each: in.item,
+		variables: in.variables}
 	upstream := in.upstream
 	tree := template.New("template")
 	tree.Mode = template.SkipFuncCheck
@@ -139,7 +148,8 @@ type shapeWalk struct {
 	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
 	undeclared map[template.Pos]string
 	assigned   map[string]bool
-	each       shape // of item
+	each       shape            // of item
+	variables  map[string]shape // by name
 }
 
 // list walks one block. vars holds its variables and, since the block may declare more, is a copy of its own.
@@ -233,6 +243,8 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 			value = w.node(cmd.Args[0], dot, vars)
 		case name.Ident == nameOfItem && len(cmd.Args) == 1:
 			value = w.each
+		case name.Ident == "variable" && len(cmd.Args) == 2:
+			value = w.variable(cmd.Args[1])
 		case name.Ident == "omitempty" && i > 0:
 		case name.Ident == "default" && len(cmd.Args) > 1:
 			var either []shape
@@ -248,6 +260,14 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		}
 	}
 	return value
+}
+
+// variable is the shape of the variable that a node names.
+func (w *shapeWalk) variable(n template.Node) shape {
+	if name, ok := n.(*template.StringNode); ok {
+		return w.variables[name.Text]
+	}
+	return shape{}
 }
 
 func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shape {

@@ -84,7 +84,7 @@ func TestUndeclaredOfItems(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Item()}}
+			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Schema()}}
 			for _, problem := range walkShapes(test.template, "{{", "}}", in).undeclared {
 				got += problem
 			}

@@ -12,6 +12,7 @@ type reads struct {
 	// statusFields are the fields that are read of the upstream's status; one without fields is the whole.
 	statusFields [][]string
 	params       map[string]bool
+	variables    map[string]bool
 	// inputs has, by name, the fields that are read of an input; one without fields is the whole.
 	inputs map[string][][]string
 	// computedInput is true if a name given to `input` is not a constant.
@@ -36,6 +37,9 @@ func (t *Template) StatusReads() (paths [][]string, whole bool) {
 
 // Params are the names that the template gives to `param`, sorted; computed names are not among them.
 func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
+
+// Variables are the names that the template gives to `variable`, sorted.
+func (t *Template) Variables() []string { return sortedKeys(t.reads.variables) }
 
 // Inputs are the names that the template gives to `input`, sorted; computed names are not among them.
 func (t *Template) Inputs() []string { return sortedKeys(t.reads.inputs) }
@@ -77,7 +81,8 @@ type analysis struct {
 
 func (c *compiler) analyze() reads {
 	a := &analysis{compiler: c, rooted: map[string]bool{}}
-	a.params, a.inputs, a.shown = map[string]bool{}, map[string][][]string{}, map[string][][]string{}
+	a.params, a.variables = map[string]bool{}, map[string]bool{}
+	a.inputs, a.shown = map[string][][]string{}, map[string][][]string{}
 	a.root(c.name)
 	for len(a.queue) > 0 {
 		name := a.queue[0]
@@ -256,14 +261,24 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 			for tree := range a.trees {
 				a.root(tree)
 			}
-		case name == "param" && known:
-			a.params[text] = true
-		case name == "input":
-			a.input(text, known, nil)
+		default:
+			a.named(name, text, known)
 		}
 	}
 	for _, arg := range args {
 		a.node(arg, s)
+	}
+}
+
+// named notes what a function reads besides its data, by a name that may be known.
+func (a *analysis) named(called, name string, known bool) {
+	switch {
+	case called == "param" && known:
+		a.params[name] = true
+	case called == "variable" && known:
+		a.variables[name] = true
+	case called == "input":
+		a.input(name, known, nil)
 	}
 }
 

@@ -93,6 +93,10 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		)
 		return
 	}
+	if name == "variable" && !namesConstant(cmd) {
+		c.errorf(cmd.Pos, `write variable "NAME"`, "the name of a variable must be written as it is, since what the variable reads is read, too")
+		return
+	}
 	if !isFunction(name) {
 		c.errorf(cmd.Pos, unknownFunctionFix(name), "unknown function %s", name)
 		return
@@ -105,6 +109,15 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	if text, ok := constString(cmd.Args[1]); ok && name == "include" {
 		c.templateName(cmd.Pos, text)
 	}
+}
+
+// namesConstant tells whether the only argument of a call is a constant.
+func namesConstant(cmd *parse.CommandNode) bool {
+	if len(cmd.Args) != 2 {
+		return false
+	}
+	_, ok := constString(cmd.Args[1])
+	return ok
 }
 
 func (c *compiler) templateName(pos parse.Pos, name string) {

@@ -64,6 +64,8 @@ type Data struct {
 	Params map[string]any
 	// Inputs is what `input NAME` gives; a nil value is an input that is allowed to be missing, a []any one that is a list.
 	Inputs map[string]any
+	// Variables gives what `variable NAME` gives; nil: there are none.
+	Variables func(name string) (any, error)
 	// Item is what `item` gives.
 	Item any
 	// Budget is what the execution draws on, together with others; nil: one of its own, of the template's limits.

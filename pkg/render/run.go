@@ -156,6 +156,13 @@ func (r *run) need(id int, base any) (any, error) {
 
 func (r *run) param(name string) any { return r.data.Params[name] }
 
+func (r *run) variable(name string) (any, error) {
+	if r.data.Variables == nil {
+		return nil, problemf("add it to variables", "there is no variable %q", name)
+	}
+	return r.data.Variables(name)
+}
+
 func (r *run) input(name string) any {
 	if m, ok := r.data.Inputs[name].(map[string]any); ok && m == nil {
 		return nil

@@ -59,6 +59,9 @@ func (t *Text) StatusReads() (paths [][]string, whole bool) { return t.template.
 // Params and Inputs are as Template's.
 func (t *Text) Params() []string { return t.template.Params() }
 
+// Variables is as a Template's.
+func (t *Text) Variables() []string { return t.template.Variables() }
+
 // Inputs are the names that the text gives to `input`, sorted.
 func (t *Text) Inputs() []string { return t.template.Inputs() }
 

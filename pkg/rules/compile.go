@@ -39,8 +39,12 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 	if kind == Matching {
 		p.equal = equalPaths(tree)
 	}
-	if wants == wantItems {
+	through(p.reads, s.declared)
+	switch wants {
+	case wantItems:
 		p.items = s.itemsOf(tree, tree.Expr())
+	case wantVariable:
+		p.items = s.valueNode(tree, tree.Expr(), p.result)
 	}
 	p.fold()
 	return p, nil
@@ -85,7 +89,7 @@ func (s *scope) check(expr string) (*cel.Ast, *CompileError) {
 func checkResult(t *cel.Type, wants wanted) *CompileError {
 	want := types.BoolType
 	switch wants {
-	case wantAny:
+	case wantAny, wantVariable:
 		return nil
 	case wantItems:
 		if k := t.Kind(); k == types.ListKind || k == types.MapKind || k == types.DynKind {

@@ -41,13 +41,19 @@ func (s *scope) itemsOf(tree *ast.AST, e ast.Expr) *node {
 	return unknown
 }
 
+// valueNode is the node of an expression's value.
+func (s *scope) valueNode(tree *ast.AST, e ast.Expr, result *spec.Schema) *node {
+	if n := s.nodeOf(tree, e); n != unknown || result == nil {
+		return n
+	}
+	return newNode(result, false)
+}
+
 // nodeOf finds the schema of an expression that selects fields of the upstream; unknown for any other.
 func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *node {
 	switch e.Kind() {
 	case ast.IdentKind:
-		if e.AsIdent() == varSelf {
-			return s.self
-		}
+		return s.nodeOfVariable(e.AsIdent())
 	case ast.SelectKind:
 		return s.nodeOf(tree, e.AsSelect().Operand()).property(e.AsSelect().FieldName())
 	case ast.CallKind:
@@ -55,6 +61,10 @@ func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *node {
 		switch name := call.FunctionName(); {
 		case name == operators.OptSelect && isText(call.Args()[1]):
 			return s.nodeOf(tree, call.Args()[0]).property(call.Args()[1].AsLiteral().Value().(string))
+		case name == operators.Index && !isText(call.Args()[1]):
+			if n := s.nodeOf(tree, call.Args()[0]); n.items != nil {
+				return n.items
+			}
 		case name == "orValue" && call.IsMemberFunction():
 			return s.nodeOf(tree, call.Target())
 		}
@@ -63,6 +73,16 @@ func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *node {
 		if over, of := tree.GetType(c.IterRange().ID()), tree.GetType(e.ID()); of.Kind() == types.ListKind && over.IsExactType(of) {
 			return s.nodeOf(tree, c.IterRange())
 		}
+	}
+	return unknown
+}
+
+func (s *scope) nodeOfVariable(name string) *node {
+	switch {
+	case name == varSelf:
+		return s.self
+	case name == varVariables && s.variableNode != nil:
+		return s.variableNode
 	}
 	return unknown
 }
@@ -94,8 +114,9 @@ func schemaOfNode(n *node) *spec.Schema {
 	return n.Schema.Schema
 }
 
-// Item is the schema of the items of what Eval gives, of an expression that Items compiled; nil if it is not known.
-func (p *Program) Item() *spec.Schema {
+// Schema is the schema of the items of what Eval gives, of an expression that Items compiled, and of its value, of one that Variable
+// compiled; nil if it is not known.
+func (p *Program) Schema() *spec.Schema {
 	if p.items == nil || p.items == unknown {
 		return nil
 	}

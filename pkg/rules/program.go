@@ -21,6 +21,7 @@ const (
 	wantString
 	wantAny
 	wantItems
+	wantVariable
 )
 
 // Program is a compiled expression. It is immutable and safe for concurrent use.
@@ -101,7 +102,10 @@ func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 	if b.left == 0 {
 		return nil, p.overBudget()
 	}
-	val, details, err := p.evaluate(b, &activation{p.scope, vars})
+	if vars.Values == nil && len(p.scope.declared) > 0 {
+		vars.Values = NewValues()
+	}
+	val, details, err := p.evaluate(b, &activation{p.scope, vars, b})
 	if cost := details.ActualCost(); cost != nil && !b.spend(*cost) {
 		return nil, p.overBudget()
 	}

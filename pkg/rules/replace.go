@@ -25,6 +25,11 @@ type FieldRead struct {
 // ReplaceReads returns an expression with something else in the place of every read of self: replace returns an expression for it. All
 // other text stays as it is written. The error is that of replace, or says what cannot be read.
 func (e *Env) ReplaceReads(expr string, replace func(FieldRead) (string, error)) (string, error) {
+	return e.replaceReads(varSelf, expr, replace)
+}
+
+// replaceReads is ReplaceReads for any variable.
+func (e *Env) replaceReads(root, expr string, replace func(FieldRead) (string, error)) (string, error) {
 	s, err := e.scope(Upstream, "")
 	if err != nil {
 		return "", err
@@ -33,7 +38,7 @@ func (e *Env) ReplaceReads(expr string, replace func(FieldRead) (string, error))
 	if issues.Err() != nil {
 		return "", syntaxError(expr, issues.Errors()[0])
 	}
-	f := &readFinder{text: []rune(expr), tree: parsed.NativeRep(), found: map[int]FieldRead{}}
+	f := &readFinder{root: root, text: []rune(expr), tree: parsed.NativeRep(), found: map[int]FieldRead{}}
 	ast.PostOrderVisit(f.tree.Expr(), ast.NewExprVisitor(f.visit))
 	if f.err != nil {
 		return "", f.err
@@ -58,6 +63,7 @@ func (e *Env) ReplaceReads(expr string, replace func(FieldRead) (string, error))
 
 // readFinder finds the reads by where self stands: the parser tells no ends.
 type readFinder struct {
+	root  string
 	text  []rune
 	tree  *ast.AST
 	found map[int]FieldRead // the longest, by where its self begins
@@ -66,8 +72,8 @@ type readFinder struct {
 
 func (f *readFinder) visit(e ast.Expr) {
 	if e.Kind() == ast.ComprehensionKind {
-		if c := e.AsComprehension(); slices.Contains([]string{c.IterVar(), c.IterVar2()}, varSelf) {
-			f.err = fmt.Errorf("a variable of a macro is called %s: give it another name", varSelf)
+		if c := e.AsComprehension(); slices.Contains([]string{c.IterVar(), c.IterVar2()}, f.root) {
+			f.err = fmt.Errorf("a variable of a macro is called %s: give it another name", f.root)
 		}
 	}
 	read, self, ok := f.chain(e)
@@ -94,7 +100,7 @@ func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 	var name string
 	switch e.Kind() {
 	case ast.IdentKind:
-		if e.AsIdent() != varSelf {
+		if e.AsIdent() != f.root {
 			return read, 0, false
 		}
 		at, ok := f.tree.SourceInfo().GetOffsetRange(e.ID())
@@ -124,7 +130,7 @@ func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 
 // endOf is where self with that many selections ends.
 func (f *readFinder) endOf(self, fields int) (end int, ok bool) {
-	at := self + len(varSelf)
+	at := self + len(f.root)
 	for range fields {
 		at = f.past(at, " \t\n.?")
 		begun := at
@@ -157,14 +163,23 @@ func (f *readFinder) around(start, end int) (from, to int) {
 
 // SelfField is an expression for a field of self; optional: one that gives an optional. ok is false where CEL has no way to write a name.
 func SelfField(path []string, optional bool) (text string, ok bool) {
+	if len(path) == 0 {
+		return varSelf, true
+	}
+	first, ok := fieldsOf(path[:1], false)
+	rest, okRest := fieldsOf(path[1:], optional)
+	return varSelf + first + rest, ok && okRest
+}
+
+// fieldsOf selects fields, one in the other.
+func fieldsOf(path []string, optional bool) (text string, ok bool) {
 	var b strings.Builder
-	b.WriteString(varSelf)
-	for i, name := range path {
+	for _, name := range path {
 		escaped, ok := apiservercel.Escape(name)
 		if !ok {
 			return "", false
 		}
-		b.WriteString("." + map[bool]string{true: "?"}[optional && i > 0] + escaped)
+		b.WriteString("." + map[bool]string{true: "?"}[optional] + escaped)
 	}
 	return b.String(), true
 }

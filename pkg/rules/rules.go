@@ -44,6 +44,7 @@ const (
 	varInputs      = "inputs"
 	varItem        = "item"
 	varObject      = "object"
+	varVariables   = "variables"
 )
 
 // variables lists what a scope gives, in the order in which people read it.
@@ -60,7 +61,10 @@ func (s *scope) variables() []string {
 	case Matching:
 		return append(list, varObject, varParams)
 	}
-	return append(list, varParams, varInputs)
+	if list = append(list, varParams, varInputs); s.variableNode != nil {
+		list = append(list, varVariables)
+	}
+	return list
 }
 
 // EnvOptions say what is known of the objects.
@@ -92,6 +96,7 @@ type Env struct {
 	inputLists  map[string]*node
 	lists       map[string]bool  // of downstreams: those with several objects
 	items       map[string]*node // by downstream
+	declared    []*variable
 
 	mu     sync.Mutex // held while compiling: what compiles is shared, and it is not hot
 	scopes map[scopeKey]*scope

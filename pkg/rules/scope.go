@@ -21,6 +21,8 @@ type scope struct {
 	item                          *node // nil without items
 	object                        *node // of the scope Matching
 	inputLists                    map[string]*node
+	declared                      []*variable
+	variableNode                  *node // of all of them; nil without any
 }
 
 // scope returns the scope, which is made on first use: declaring the types of a large schema takes a while.
@@ -35,6 +37,9 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 		return s, nil
 	}
 	s := &scope{kind: kind, self: e.self, item: e.items[downstream], inputLists: e.inputLists}
+	if kind != Matching {
+		s.declared, s.variableNode = e.declared, variableNode(e.declared)
+	}
 	switch kind {
 	case Downstream:
 		if s.downstream = e.downstreams[downstream]; s.downstream == nil {
@@ -97,6 +102,9 @@ func (s *scope) build(base *cel.Env) error {
 	case Matching:
 		variable(varObject, s.object)
 	}
+	if s.variableNode != nil {
+		variable(varVariables, s.variableNode)
+	}
 	if options = append(options, cel.Variable(varParams, cel.MapType(cel.StringType, cel.DynType))); s.kind != Matching {
 		options = append(options, cel.Variable(varInputs, cel.MapType(cel.StringType, cel.DynType)))
 	}
@@ -127,14 +135,17 @@ type Vars struct {
 	Inputs      map[string]any
 	// Item is the item of forEach, for expressions of a downstream with items.
 	Item any
+	// Values of the variables that were evaluated before, for the same upstream and inputs; nil: none are kept.
+	Values *Values
 	// Object is the object of an input, for the scope Matching.
 	Object map[string]any
 }
 
 // activation resolves the variables of one evaluation.
 type activation struct {
-	scope *scope
-	vars  *Vars
+	scope  *scope
+	vars   *Vars
+	budget *Budget
 }
 
 // ResolveName implements cel.Activation.
@@ -151,6 +162,11 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return object(unknown, a.vars.Params), true
 	case varInputs:
 		return object(unknown, a.vars.Inputs), a.scope.kind != Matching
+	case varVariables:
+		if a.scope.variableNode == nil {
+			return nil, false
+		}
+		return a.variables(), true
 	case varObject:
 		return object(a.scope.object, a.vars.Object), a.scope.kind == Matching
 	case varDownstream:

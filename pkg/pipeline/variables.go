@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// variable is one of the config's variables.
+type variable struct {
+	name    string
+	program *rules.Program
+}
+
+// variables compiles the config's variables, each for those after it.
+func (c *compiler) variables() {
+	for i, v := range c.file.Operator.Variables {
+		path := fmt.Sprintf("variables[%d].expression", i)
+		program := c.program(path, func() (*rules.Program, error) { return c.env.Variable(v.Name, v.Expression) })
+		c.p.variables = append(c.p.variables, variable{v.Name, program})
+	}
+}
+
+// variable returns the program of a variable; nil if there is none that compiles.
+func (p *Pipeline) variable(name string) *rules.Program {
+	i := slices.IndexFunc(p.variables, func(v variable) bool { return v.name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.variables[i].program
+}
+
+// valuesOf gives templates the values of variables.
+func (p *Pipeline) valuesOf(vars rules.Vars, budget *rules.Budget) func(name string) (any, error) {
+	return func(name string) (any, error) {
+		program := p.variable(name)
+		if program == nil {
+			return nil, fmt.Errorf("there is no variable %q", name)
+		}
+		value, err := program.Value(name, vars, budget)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		return value, nil
+	}
+}
+
+// text is a template or a text, as far as it tells what it reads.
+type text interface {
+	Params() []string
+	Variables() []string
+	Inputs() []string
+	InputReads(name string) (paths [][]string, whole bool)
+	InputShown(name string) (paths [][]string, whole bool)
+	ComputesInput() bool
+	ReadsStatus() bool
+	StatusReads() (paths [][]string, whole bool)
+}
+
+var _, _ text = (*render.Template)(nil), (*render.Text)(nil)
+
+// reading is a text that reads what its variables read, too.
+type reading struct {
+	text
+	programs []*rules.Program
+}
+
+// reading tells what a text reads, its variables included.
+func (c *compiler) reading(t text) text {
+	r := reading{text: t}
+	for _, name := range t.Variables() {
+		if program := c.p.variable(name); program != nil {
+			r.programs = append(r.programs, program)
+		}
+	}
+	if len(r.programs) == 0 {
+		return t
+	}
+	return r
+}
+
+// InputReads is that of the text and its variables.
+func (r reading) InputReads(name string) (paths [][]string, whole bool) {
+	return r.andOfInput(name)(r.text.InputReads(name))
+}
+
+// InputShown is that of the text and its variables.
+func (r reading) InputShown(name string) (paths [][]string, whole bool) {
+	return r.andOfInput(name)(r.text.InputShown(name))
+}
+
+// andOfInput adds what the variables read of an input.
+func (r reading) andOfInput(name string) func(paths [][]string, whole bool) ([][]string, bool) {
+	return func(paths [][]string, whole bool) ([][]string, bool) {
+		for _, program := range r.programs {
+			more, all := program.Reads("inputs")
+			whole = whole || all
+			for _, path := range more {
+				if len(path) > 0 && path[0] == name {
+					paths, whole = append(slices.Clip(paths), path[1:]), whole || len(path) == 1
+				}
+			}
+		}
+		return paths, whole
+	}
+}
+
+// ReadsStatus is that of the text and its variables.
+func (r reading) ReadsStatus() bool {
+	return r.text.ReadsStatus() || slices.ContainsFunc(r.programs, func(p *rules.Program) bool { return readsStatus(p.Reads) })
+}
+
+// StatusReads is that of the text and its variables.
+func (r reading) StatusReads() (paths [][]string, whole bool) {
+	paths, whole = r.text.StatusReads()
+	for _, program := range r.programs {
+		for _, path := range statusPaths(program.Reads) {
+			paths, whole = append(slices.Clip(paths), path), whole || len(path) == 0
+		}
+	}
+	return paths, whole
+}

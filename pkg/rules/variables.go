@@ -1,0 +1,178 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apiserver/pkg/cel/openapi"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// variable is an expression with a name, which the expressions and templates of an operator share.
+type variable struct {
+	name    string
+	program *Program
+	node    *node
+}
+
+// Variable compiles an expression and declares its value, as variables.NAME, for the expressions that are compiled later, those of
+// variables too. It is of the scope Upstream. The error is a *CompileError.
+func (e *Env) Variable(name, expr string) (*Program, error) {
+	p, err := e.compile(expr, Upstream, "", wantVariable)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	made := &variable{name, p, unknown}
+	if err == nil {
+		made.node = p.items
+	}
+	e.declared = append(slices.Clip(e.declared), made)
+	clear(e.scopes) // what they declare has changed
+	return p, err
+}
+
+// variableNode is the node of an object with the variables; nil without any.
+func variableNode(list []*variable) *node {
+	if len(list) == 0 {
+		return nil
+	}
+	n := &node{
+		Schema:     openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}},
+		properties: map[string]*node{},
+	}
+	for _, v := range list {
+		n.properties[v.name] = v.node
+	}
+	n.seal()
+	return n
+}
+
+// through adds to what an expression reads what the variables read that it uses.
+func through(reads map[string]readSet, list []*variable) {
+	used := reads[varVariables]
+	for _, v := range list {
+		uses := func(path []string) bool { return path[0] == v.name }
+		if v.program == nil || !used.whole && !slices.ContainsFunc(used.paths, uses) {
+			continue
+		}
+		for root, r := range v.program.reads {
+			if root == varVariables {
+				continue // they are in r already
+			}
+			merged := minimal(append(slices.Clone(reads[root].paths), r.paths...))
+			merged.whole = merged.whole || reads[root].whole || r.whole
+			if merged.whole {
+				merged.paths = nil
+			}
+			reads[root] = merged
+		}
+	}
+}
+
+// Values holds the values of variables for one upstream and its inputs, each from its first use on. It is not for concurrent use.
+type Values struct {
+	found map[string]variableValue
+}
+
+type variableValue struct {
+	value any
+	err   error
+}
+
+// NewValues returns Values without any.
+func NewValues() *Values { return &Values{found: map[string]variableValue{}} }
+
+// variable evaluates a variable by its name.
+func (a *activation) variable(name string) (any, error) {
+	i := slices.IndexFunc(a.scope.declared, func(v *variable) bool { return v.name == name })
+	if i < 0 || a.scope.declared[i].program == nil {
+		return nil, fmt.Errorf("there is no variable %s", name)
+	}
+	return a.scope.declared[i].program.Value(name, *a.vars, a.budget)
+}
+
+// Value evaluates a program that Variable compiled under a name, unless vars.Values has its value: a JSON value, which is shared and must
+// not be changed.
+func (p *Program) Value(name string, vars Vars, b *Budget) (any, error) {
+	if vars.Values == nil {
+		vars.Values = NewValues()
+	}
+	if known, ok := vars.Values.found[name]; ok {
+		return known.value, known.err
+	}
+	value, err := p.Eval(Vars{Self: vars.Self, Params: vars.Params, Inputs: vars.Inputs, Values: vars.Values}, b)
+	vars.Values.found[name] = variableValue{value, err}
+	return value, err
+}
+
+// lazyVariables is the object of the variables. A variable is evaluated when it is read.
+type lazyVariables struct {
+	*typedObject
+	activation *activation
+}
+
+func (a *activation) variables() ref.Val {
+	n := a.scope.variableNode
+	return &lazyVariables{&typedObject{sortedMap: newSortedMap(plain{}, nil), node: n}, a}
+}
+
+// Find implements traits.Mapper.
+func (l *lazyVariables) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), true
+	}
+	property, known := l.node.properties[string(name)]
+	if !known {
+		return nil, false
+	}
+	value, err := l.activation.variable(string(name))
+	switch {
+	case err != nil:
+		return types.WrapErr(fmt.Errorf("variables.%s: %w", name, err)), true
+	case value == nil && !property.dyn:
+		return nil, false
+	}
+	return property.value(value), true
+}
+
+// Get implements traits.Mapper.
+func (l *lazyVariables) Get(key ref.Val) ref.Val { return get(l, key) }
+
+// Contains implements traits.Mapper.
+func (l *lazyVariables) Contains(key ref.Val) ref.Val { return contains(l, key) }
+
+// Inline returns an expression in which the expressions of variables stand in their place, for somebody else who evaluates it.
+func (e *Env) Inline(expr string) (string, error) {
+	if len(e.declared) == 0 {
+		return expr, nil
+	}
+	return e.replaceReads(varVariables, expr, func(r FieldRead) (string, error) {
+		if len(r.Path) == 0 {
+			return "", fmt.Errorf("it uses all variables")
+		}
+		i := slices.IndexFunc(e.declared, func(v *variable) bool { return v.name == r.Path[0] })
+		if i < 0 || e.declared[i].program == nil {
+			return "", fmt.Errorf("there is no variable %s", r.Path[0])
+		}
+		value, err := e.Inline(e.declared[i].program.expr)
+		if err != nil {
+			return "", err
+		}
+		rest, ok := fieldsOf(r.Path[1:], r.Optional)
+		switch text := "(" + value + ")" + rest; {
+		case !ok:
+			return "", fmt.Errorf("%s cannot be written in an expression", strings.Join(r.Path, "."))
+		case r.Has && len(r.Path) == 1:
+			return "true", nil
+		case r.Has:
+			return "has(" + text + ")", nil
+		case r.Optional && len(r.Path) == 1:
+			return "optional.of(" + value + ")", nil
+		default:
+			return text, nil
+		}
+	})
+}
