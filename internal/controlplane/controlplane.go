@@ -64,6 +64,8 @@ type Options struct {
 	Controllers []string
 	// Audit makes the API server log every request, to be read by ReadAudit.
 	Audit bool
+	// EtcdQuota is the size in bytes at which etcd refuses to grow; 0: its default.
+	EtcdQuota int64
 	// Output receives what the components print; nil: it is thrown away, save for
 	// the end of it, which goes into Start's error.
 	Output io.Writer
@@ -116,7 +118,7 @@ func (c *ControlPlane) start(ctx context.Context, binaries string, opts Options)
 	}
 	defer unmarkChildren()
 	output := newTail(opts.Output)
-	if err := c.startServer(ctx, binaries, opts.Audit, output); err != nil {
+	if err := c.startServer(ctx, binaries, opts, output); err != nil {
 		return fmt.Errorf("starting etcd and kube-apiserver: %w\n%s", err, output)
 	}
 	if err := InstallCRDs(ctx, c.admin, opts.CRDs...); err != nil {
@@ -155,6 +157,9 @@ func (c *ControlPlane) Stop() error {
 func (c *ControlPlane) Config() *rest.Config {
 	return rest.CopyConfig(c.admin)
 }
+
+// EtcdURL is where clients reach etcd, without TLS.
+func (c *ControlPlane) EtcdURL() string { return c.server.Etcd.URL.String() }
 
 // User returns a client configuration for a user who has no rights but those
 // that RBAC gives to the name and the groups.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,10 +18,10 @@ import (
 )
 
 // startServer starts etcd and kube-apiserver and waits until objects can be made.
-func (c *ControlPlane) startServer(ctx context.Context, binaries string, audit bool, output io.Writer) error {
+func (c *ControlPlane) startServer(ctx context.Context, binaries string, opts Options, output io.Writer) error {
 	var failures []error
 	for range startAttempts {
-		server, err := c.newServer(binaries, audit, output)
+		server, err := c.newServer(binaries, opts, output)
 		if err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (c *ControlPlane) startServer(ctx context.Context, binaries string, audit b
 }
 
 // newServer describes etcd and kube-apiserver, with directories of their own.
-func (c *ControlPlane) newServer(binaries string, audit bool, output io.Writer) (*envtest.ControlPlane, error) {
+func (c *ControlPlane) newServer(binaries string, opts Options, output io.Writer) (*envtest.ControlPlane, error) {
 	data, err := os.MkdirTemp(c.dir, "server-")
 	if err != nil {
 		return nil, err
@@ -60,7 +61,10 @@ func (c *ControlPlane) newServer(binaries string, audit bool, output io.Writer) 
 			return nil, err
 		}
 	}
-	if audit {
+	if opts.EtcdQuota > 0 {
+		server.Etcd.Configure().Set("quota-backend-bytes", strconv.FormatInt(opts.EtcdQuota, 10))
+	}
+	if opts.Audit {
 		return server, c.configureAudit(server.APIServer.Configure())
 	}
 	return server, nil

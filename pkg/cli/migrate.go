@@ -275,13 +275,16 @@ func (o *migrateOptions) report(p *migrate.Plan, r *migrate.Result, err error) e
 		for _, refused := range r.Refusals {
 			fmt.Fprintf(o.streams.Err, "%s: %v\n", refused.Object, refused.Err)
 		}
+		if more := r.Refused - len(r.Refusals); more > 0 {
+			fmt.Fprintf(o.streams.Err, "and %s more\n", count(more, "object"))
+		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case len(r.Refusals) > 0:
+	case r.Refused > 0:
 		return fmt.Errorf("%s could not be rewritten: fix them and run the command again; status.storedVersions is unchanged",
-			count(len(r.Refusals), "object"))
+			count(r.Refused, "object"))
 	}
 	fmt.Fprintf(o.streams.Out, "status.storedVersions is [%s]\n", p.Stored)
 	return nil

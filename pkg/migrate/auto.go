@@ -79,7 +79,7 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 	}
 	m := &Migration{
 		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads,
-		Progress: func(p Progress) { left.WithLabelValues(crd.Name).Set(float64(p.Left)) },
+		Progress: observe(crd.Name),
 	}
 	a.done.Go(func() { a.finish(c, a.migrate(ctx, m, c)) })
 	return nil
@@ -129,15 +129,11 @@ func (a *Auto) migrate(ctx context.Context, m *Migration, c Candidate) error {
 	}
 	a.Log.Info("stored objects are migrated", "crd", m.CRD, "objects", p.Objects, "stored", p.Stored, "before", p.Before)
 	r, err := m.Run(ctx, p)
-	if r != nil {
-		migrated.WithLabelValues(m.CRD, "Rewritten").Add(float64(r.Rewritten))
-		migrated.WithLabelValues(m.CRD, "Refused").Add(float64(r.Refused))
-	}
 	switch {
 	case err != nil:
 		return err
-	case len(r.Refusals) > 0:
-		return refusedError(r.Refusals)
+	case r.Refused > 0:
+		return refusedError(r)
 	}
 	if r.Rewritten > 0 || len(p.Before) > 0 {
 		a.Log.Info("stored objects were migrated", "crd", m.CRD, "rewritten", r.Rewritten, "stored", p.Stored)
@@ -148,19 +144,16 @@ func (a *Auto) migrate(ctx context.Context, m *Migration, c Candidate) error {
 }
 
 // refusedError says which objects could not be rewritten.
-func refusedError(list []Refusal) error {
+func refusedError(r *Result) error {
 	var shown []string
-	for _, r := range list[:min(refusalsShown, len(list))] {
-		shown = append(shown, fmt.Sprintf("%s: %v", r.Object, r.Err))
+	for _, refusal := range r.Refusals[:min(refusalsShown, len(r.Refusals))] {
+		shown = append(shown, fmt.Sprintf("%s: %v", refusal.Object, refusal.Err))
 	}
-	if more := len(list) - refusalsShown; more > 0 {
+	if more := r.Refused - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Errorf(
-		"%d objects could not be rewritten, and status.storedVersions is unchanged: fix them: %s",
-		len(list),
-		strings.Join(shown, "; "),
-	)
+	return fmt.Errorf("%d objects could not be rewritten, and status.storedVersions is unchanged: fix them: %s",
+		r.Refused, strings.Join(shown, "; "))
 }
 
 // finish notes how an attempt ended, and when the next one may begin.
@@ -170,10 +163,10 @@ func (a *Auto) finish(c Candidate, err error) {
 	crd := c.CRD
 	t := a.attempts[crd.Name]
 	t.running = false
+	left.DeleteLabelValues(crd.Name)
 	switch {
 	case err == nil:
 		t.over, t.delay = true, 0
-		left.DeleteLabelValues(crd.Name)
 		return
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNotLeading), errors.Is(err, context.Canceled):
 		return // the next look begins again

@@ -5,6 +5,7 @@ package migrate_test
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/migrate"
@@ -263,4 +265,57 @@ func TestManagerOfTheObjects(t *testing.T) {
 	if err != nil || u.Object["spec"] == nil {
 		t.Errorf("its fields are gone: %v, %v", u, err)
 	}
+}
+
+// While a migration runs, its metrics say how far it is; afterwards none is left.
+func TestAutoMetrics(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	k.fill(6)
+	k.change("v1", "v1beta1", "v1!")
+	a := newAutomatic(t, k)
+	a.faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
+		if r.Method != http.MethodPatch || !strings.HasPrefix(path.Base(r.URL.Path), "t") {
+			return false
+		}
+		name := path.Base(r.URL.Path)
+		if got := fmt.Sprint(a.metric("corollary_migrated_objects_total")); name == "t4" && got != "map[Refused:1 Rewritten:3]" {
+			t.Errorf("before the fifth object, the metric is %v", got)
+		}
+		if got := a.metric("corollary_migration_left_objects")[""]; name == "t4" && got != 2 {
+			t.Errorf("before the fifth object, %v objects are left", got)
+		}
+		return name == "t1"
+	})
+	if err := a.consider(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(a.metric("corollary_migrated_objects_total")); got != "map[Refused:1 Rewritten:5]" {
+		t.Errorf("at the end, the metric is %v", got)
+	}
+	if got := a.metric("corollary_migration_left_objects"); len(got) > 0 {
+		t.Errorf("no migration runs, and objects are left: %v", got)
+	}
+}
+
+// metric returns the values of a metric for the definition, by result.
+func (a *automatic) metric(name string) map[string]float64 {
+	a.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		a.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if family.GetName() == name && labels["crd"] == a.kind.name() {
+				values[labels["result"]] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
 }

@@ -22,3 +22,14 @@ var (
 )
 
 func init() { metrics.Registry.MustRegister(pending, left, migrated) }
+
+// observe returns what keeps the metrics of one migration up to date while it runs.
+func observe(crd string) func(Progress) {
+	last := Progress{}
+	return func(p Progress) {
+		left.WithLabelValues(crd).Set(float64(p.Left))
+		migrated.WithLabelValues(crd, "Rewritten").Add(float64(p.Rewritten - last.Rewritten))
+		migrated.WithLabelValues(crd, "Refused").Add(float64(p.Refused - last.Refused))
+		last = p
+	}
+}

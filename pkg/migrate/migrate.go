@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -31,6 +32,10 @@ const (
 	lookInterval = time.Second
 	// tries is how often an object is written that others write too.
 	tries = 10
+	// maxFailures is for how many objects in a row the API server may fail before a migration stops.
+	maxFailures = 10
+	// refusalsKept is how many refused objects a result names.
+	refusalsKept = 100
 )
 
 // Migration rewrites the objects of one kind.
@@ -72,6 +77,7 @@ type Plan struct {
 	generation int64
 	resource   schema.GroupVersionResource
 	leaving    []string
+	kept       []string // the other versions of the definition
 }
 
 // Progress is how far a migration is.
@@ -92,13 +98,26 @@ type Refusal struct {
 // Result is what a migration has done.
 type Result struct {
 	Progress
+	// Refusals are the first of Refused.
 	Refusals []Refusal
 	// Trimmed tells whether status.storedVersions names the stored version alone now.
 	Trimmed bool
+
+	failures int // objects in a row for which the API server failed
 }
 
 // ErrChanged ends a migration: the definition is another one than the one that it began with.
 var ErrChanged = errors.New("the CustomResourceDefinition was changed during the migration: run it again")
+
+// FailingError ends a migration: the API server fails whatever the object, as it does while etcd is full.
+type FailingError struct{ Last error }
+
+func (e *FailingError) Error() string {
+	return fmt.Sprintf("the migration stopped: the API server failed for %d objects in a row, and status.storedVersions is unchanged: "+
+		"fix the cause and migrate again: %v", maxFailures, e.Last)
+}
+
+func (e *FailingError) Unwrap() error { return e.Last }
 
 // ErrNotLeading ends a migration: the process may not write any more.
 var ErrNotLeading = errors.New("another process leads now, and migrates")
@@ -110,14 +129,7 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{generation: crd.Generation, leaving: slices.Clone(m.Leaving)}
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			p.Stored = v.Name
-		}
-		if !v.Served && !slices.Contains(p.leaving, v.Name) {
-			p.leaving = append(p.leaving, v.Name)
-		}
-	}
+	p.sort(crd.Spec.Versions)
 	for _, leaving := range m.Leaving {
 		if leaving == p.Stored {
 			return nil, fmt.Errorf(
@@ -159,6 +171,21 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	return p, m.survey(ctx, p)
 }
 
+// sort tells the versions that leave from those that are kept.
+func (p *Plan) sort(versions []apiextensionsv1.CustomResourceDefinitionVersion) {
+	for _, v := range versions {
+		if v.Storage {
+			p.Stored = v.Name
+		}
+		if !v.Served && !slices.Contains(p.leaving, v.Name) {
+			p.leaving = append(p.leaving, v.Name)
+		}
+		if !slices.Contains(p.leaving, v.Name) {
+			p.kept = append(p.kept, v.Name)
+		}
+	}
+}
+
 func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
 	u, err := m.Client.Resource(definitions).Get(ctx, m.CRD, metav1.GetOptions{})
 	if err != nil {
@@ -173,7 +200,7 @@ func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomReso
 }
 
 // Run rewrites every object, continues past those that are refused, and names the stored version alone in status.storedVersions once
-// none was. A migration that was interrupted is run again from its beginning.
+// none was. A migration that was interrupted, or stopped with a FailingError, is run again from its beginning.
 func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	r := &Result{}
 	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
@@ -197,13 +224,13 @@ func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 			}
 			looked = time.Now()
 		}
-		m.object(ctx, p, u, r)
+		err := m.object(ctx, p, u, r)
 		if r.Left = left; m.Progress != nil && ctx.Err() == nil {
 			m.Progress(r.Progress)
 		}
-		return nil
+		return err
 	})
-	if err != nil || len(r.Refusals) > 0 {
+	if err != nil || r.Refused > 0 {
 		return r, err
 	}
 	return r, m.trim(ctx, p, r)
@@ -254,9 +281,8 @@ func continueToken(err error) string {
 	return ""
 }
 
-// object rewrites one object. Another writer that was faster has rewritten it.
-func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstructured, r *Result) {
-	r.Done++
+// object rewrites one object. Another writer that was faster has rewritten it. An error ends the migration.
+func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstructured, r *Result) error {
 	u, filled, err := m.fill(ctx, p, u)
 	fixed := false
 	if err == nil {
@@ -265,19 +291,41 @@ func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstruc
 	if err == nil && !filled && !fixed {
 		err = m.rewrite(ctx, p, u)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.Done++
 	if filled {
 		r.Filled++
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		r.Refused++
-		r.Refusals = append(r.Refusals, Refusal{types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, err})
+		return r.refuse(Refusal{types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, err})
 	default:
 		if r.Rewritten++; fixed {
 			r.Fixed++
 		}
 	}
+	r.failures = 0
+	return nil
+}
+
+// refuse adds an object that could not be rewritten. It returns a FailingError if the reason is the API server, not the object.
+func (r *Result) refuse(refusal Refusal) error {
+	if r.Refused++; len(r.Refusals) < refusalsKept {
+		r.Refusals = append(r.Refusals, refusal)
+	}
+	switch apply.Classify(refusal.Err).Reason {
+	case apply.ReasonInternalError, apply.ReasonUnavailable, apply.ReasonThrottled:
+		r.failures++
+	default:
+		r.failures = 0
+	}
+	if r.failures == maxFailures {
+		return &FailingError{refusal.Err}
+	}
+	return nil
 }
 
 // rewrite applies nothing but the object's identity: the API server stores what it has, in the stored version. An apply by a manager that
@@ -342,7 +390,7 @@ func namesLeaving(u *unstructured.Unstructured, p *Plan) bool {
 
 func (p *Plan) isLeaving(m metav1.ManagedFieldsEntry) bool {
 	gv, err := schema.ParseGroupVersion(m.APIVersion)
-	return err == nil && gv.Group == p.resource.Group && slices.Contains(p.leaving, gv.Version)
+	return err == nil && gv.Group == p.resource.Group && !slices.Contains(p.kept, gv.Version)
 }
 
 // managersPatch is nil where nothing is to be fixed.

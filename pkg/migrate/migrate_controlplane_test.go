@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -302,5 +303,58 @@ func TestMigrateNoticesAChange(t *testing.T) {
 	r, err := m.Run(t.Context(), p)
 	if !errors.Is(err, migrate.ErrChanged) || r.Rewritten >= 20 || r.Trimmed {
 		t.Errorf("%d objects were rewritten: %v", r.Rewritten, err)
+	}
+}
+
+// A version that the definition has no more is named by managedFields still: nobody ran a migration before it was removed.
+func TestMigrateRemovedVersion(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1", "v2")
+	k.fill(3)
+	k.change("v1", "v1beta1", "v1!", "v2")
+	for i := range 3 { // so they are stored in v1
+		testkit.Update(t, k.resource("v1"), k.ns, fmt.Sprint("t", i), func(u *unstructured.Unstructured) {
+			u.SetLabels(map[string]string{"touched": "true"})
+		})
+	}
+	_, err := testkit.Dynamic(t).Resource(definitions).Patch(t.Context(), k.name(), types.MergePatchType,
+		[]byte(`{"status": {"storedVersions": ["v1"]}}`), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.change("v1", "v1", "v2!")
+	m := k.migration(testkit.Dynamic(t))
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed || r.Fixed != 3 {
+		t.Errorf("the result is %+v: %v", r, err)
+	}
+	if err := k.apply("v2", "somebody", "t0", "a", "y"); err != nil {
+		t.Errorf("who has applied in the version that is gone cannot go on: %v", err)
+	}
+}
+
+// However many objects the API server refuses, a result names a bounded number of them.
+func TestMigrateManyRefused(t *testing.T) {
+	t.Parallel()
+	const objects = 120
+	k := define(t, "v1beta1!", "v1")
+	k.fill(objects)
+	k.change("v1", "v1beta1", "v1!")
+	faults := testkit.NewFaults()
+	faults.Answer(http.StatusForbidden, testkit.On("PATCH", "things"))
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := k.migration(client)
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := m.Run(t.Context(), p); err != nil || r.Refused != objects || len(r.Refusals) != 100 || r.Trimmed {
+		t.Errorf("%d were refused, of which %d are named: %v", r.Refused, len(r.Refusals), err)
 	}
 }
