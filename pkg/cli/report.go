@@ -35,13 +35,11 @@ func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
 	r.kind(c.File, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
 	for i, d := range p.Downstreams {
 		r.kind(c.File, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
-		file, first := c.File.TemplatePos(i)
-		r.openHoles(p, d, "downstream "+d.Name, file, first)
+		r.openHoles(p, d, "downstream "+d.Name)
 	}
 	if h := p.Before; h != nil {
 		r.kind(c.File, source, pipeline.BeforeName, "deletion.before.kind", h.Config.APIVersion, h.Object.Kind)
-		file, first := c.File.BeforeTemplatePos()
-		r.openHoles(p, h.Object, pipeline.BeforeName, file, first)
+		r.openHoles(p, h.Object, pipeline.BeforeName)
 	}
 	for i, in := range p.Inputs {
 		r.kind(c.File, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
@@ -53,10 +51,11 @@ func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
 }
 
 // openHoles lists the holes of a template through which structure enters.
-func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, role, file string, first int) {
+func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, role string) {
 	open, closed := p.StructureHoles(d)
 	for _, h := range open {
-		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, first+h.Line-1, oneLine(h.Text), role))
+		file, line := d.Place(h.Line)
+		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, line, oneLine(h.Text), role))
 	}
 	r.closed += closed
 }

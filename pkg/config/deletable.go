@@ -29,14 +29,14 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 	return f.cut(), nil
 }
 
-// What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs and parameters may be
-// for it.
-const needless = `guard|events|requires|resyncPeriod|retry|variables|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
+// What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs, parameters, variables
+// and helpers may be for it.
+const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
 	`downstreams\[\d+\]\.(template|templateFile|when|forEach|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
-	needlessForDeletion  = regexp.MustCompile(`^(inputs|parameters|` + needless + `)($|[.\[])`)
+	needlessForDeletion  = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
 )
 
 func (f *File) cut() *File {
@@ -55,7 +55,7 @@ func (f *File) cut() *File {
 			TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
 	}
 	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
-		op.Inputs, op.Variables = nil, nil
+		op.Inputs, op.Variables, op.Helpers = nil, nil, ""
 		if f.hasProblemIn("parameters") {
 			op.Parameters = nil
 		}

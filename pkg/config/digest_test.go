@@ -13,6 +13,7 @@ kind: Operator
 metadata: {name: app}
 watch: {apiVersion: tools.example.com/v1, kind: App}
 conventionsFile: conv
+helpersFile: h.tmpl
 parameters: {a: 1, b: {c: [x, y]}}
 downstreams:
   - name: web
@@ -44,6 +45,7 @@ var digestFiles = map[string]string{
 	"conv": "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {labels: {tools.example.com/by: x, " +
 		"tools.example.com/a: b}}\n",
 	"web.tmpl": "metadata: {}\n",
+	"h.tmpl":   `{{ define "x" }}{{ end }}`,
 	"job.tmpl": "metadata: {name: x}\n",
 }
 
@@ -78,6 +80,9 @@ func TestDigest(t *testing.T) {
 		{reason: "a confirmation", file: "app.yaml", old: "confirmed: abc", new: "confirmed: def", same: true},
 		{reason: "an inline template instead of a file of that text", file: "app.yaml", old: "templateFile: web.tmpl",
 			new: `template: "metadata: {}\n"`, same: true},
+		{reason: "inline helpers instead of a file of that text", file: "app.yaml", old: "helpersFile: h.tmpl",
+			new: "helpers: '{{ define \"x\" }}{{ end }}'", same: true},
+		{reason: "the text of the helpers", file: "h.tmpl", old: `"x"`, new: `"y"`},
 		{reason: "the template of deletion.before inline", file: "app.yaml", old: "templateFile: job.tmpl", new: `template: "metadata: {name: x}\n"`,
 			same: true},
 		{reason: "shared conventions written out", file: "app.yaml", old: "conventionsFile: conv\n", new: "", inline: true, same: true},

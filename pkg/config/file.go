@@ -86,6 +86,14 @@ func (f *File) BeforeTemplatePos() (file string, line int) {
 	return f.TextPos("deletion.before.template")
 }
 
+// HelpersPos tells where the first line of the helpers stands, as TemplatePos does.
+func (f *File) HelpersPos() (file string, line int) {
+	if name := f.HelpersFile; name != "" {
+		return f.Place(name), 1
+	}
+	return f.TextPos("helpers")
+}
+
 // TextPos tells where the first line of the text at path stands, by the rule of TemplatePos. A text that came
 // from an override stands at line 1 of that override.
 func (f *File) TextPos(path string) (file string, line int) {

@@ -94,14 +94,15 @@ func TestSharedBySeveral(t *testing.T) {
 func TestSources(t *testing.T) {
 	dir := t.TempDir()
 	app := filepath.Join(dir, "conf", "app.yaml")
-	write(t, app, fmt.Sprintf(minimal, "conventionsFile: ../conv.yaml\n", "    templateFile: t/web.tmpl\n")+
+	write(t, app, fmt.Sprintf(minimal, "conventionsFile: ../conv.yaml\nhelpersFile: h.tmpl\n", "    templateFile: t/web.tmpl\n")+
 		"deletion: {before: {templateFile: t/job.tmpl}}\n")
 	files, _ := Load(Options{Files: []string{app}})
-	want := []string{app, filepath.Join(dir, "conv.yaml"), filepath.Join(dir, "conf/t/web.tmpl"), filepath.Join(dir, "conf/t/job.tmpl")}
+	want := []string{app, filepath.Join(dir, "conv.yaml"), filepath.Join(dir, "conf/h.tmpl"), filepath.Join(dir, "conf/t/web.tmpl"),
+		filepath.Join(dir, "conf/t/job.tmpl")}
 	if d := cmp.Diff(want, files[0].Sources()); d != "" {
 		t.Errorf("files that are not there count too: -want +got\n%s", d)
 	}
-	if file, line := files[0].BeforeTemplatePos(); file != want[3] || line != 1 {
+	if file, line := files[0].BeforeTemplatePos(); file != want[4] || line != 1 {
 		t.Errorf("the template of deletion.before stands at %s:%d", file, line)
 	}
 

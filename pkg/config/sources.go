@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Sources returns the files whose content makes this operator: the config file, its conventionsFile and its
+// Sources returns the files whose content makes this operator: the config file, its conventionsFile, its helpersFile and its
 // templateFiles, as errors name them, each once. Files that could not be read are among them: they may come to be.
 // Standard input is not.
 func (f *File) Sources() []string {
@@ -27,12 +27,15 @@ func (f *File) Sources() []string {
 	return out
 }
 
-// Named returns the files that the config names, as it names them: its conventionsFile and its templateFiles. Place tells
+// Named returns the files that the config names, as it names them: its conventionsFile, helpersFile and templateFiles. Place tells
 // where they are.
 func (f *File) Named() []string {
 	var names []string
 	if name := f.sharedName(); name != "" {
 		names = append(names, name)
+	}
+	if f.HelpersFile != "" {
+		names = append(names, f.HelpersFile)
 	}
 	for _, d := range f.Downstreams {
 		if d.TemplateFile != "" {
@@ -75,7 +78,7 @@ func (f *File) Kinds() []schema.GroupVersionKind {
 // guard.confirmed, which names a digest itself.
 func (f *File) Digest() string {
 	op := f.Operator
-	op.ConventionsFile, op.Conversion = "", nil
+	op.ConventionsFile, op.HelpersFile, op.Conversion = "", "", nil
 	op.Downstreams = slices.Clone(op.Downstreams)
 	for i := range op.Downstreams {
 		op.Downstreams[i].TemplateFile = ""

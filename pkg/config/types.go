@@ -48,6 +48,10 @@ type Operator struct {
 	Validate []Rule `json:"validate,omitempty"`
 	// Downstreams are the objects that follow from an upstream. Each has its own template, hash and decision.
 	Downstreams []Downstream `json:"downstreams" min:"1"`
+	// Helpers are define blocks, for template and include in all templates, labels and annotations.
+	Helpers string `json:"helpers,omitempty"`
+	// HelpersFile is the path of a file with the helpers, relative to the config file, instead of helpers.
+	HelpersFile string `json:"helpersFile,omitempty"`
 	// Delimiters are the left and the right delimiter of templates. Default: ["{{", "}}"].
 	Delimiters []string `json:"delimiters,omitempty" form:"delimiter" min:"2" max:"2" unique:"true"`
 	// ConventionsFile is the path of a file of kind Conventions, relative to this one, that several operators may share.

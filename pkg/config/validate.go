@@ -64,6 +64,7 @@ func (v *validator) root() {
 	}
 	v.serviceAccount()
 	v.delimiters()
+	v.helpers()
 	const second, minute = Duration(time.Second), Duration(time.Minute)
 	if v.Retry.MinDelay < second {
 		v.add("retry.minDelay", "write at least 1s", "%s is too short, a failure must wait", v.Retry.MinDelay)

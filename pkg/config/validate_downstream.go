@@ -42,15 +42,23 @@ func (v *validator) forEach(at string, f *ForEach) {
 
 // template wants either text or a file, and reads the file into text.
 func (v *validator) template(at string, text *string, name string) {
-	inline, file := *text != "", name != ""
-	switch {
-	case v.reported(at+".template") || v.reported(at+".templateFile"):
-	case inline && file:
-		v.add(at+".templateFile", "keep one of the two", "both template and templateFile are given")
-	case !inline && !file:
+	if *text == "" && name == "" && !v.reported(at+".template") && !v.reported(at+".templateFile") {
 		v.add(at+".template", "write template: | and the document below it, or name a templateFile", "there is no template")
-	case file:
-		*text = v.readTemplate(at+".templateFile", v.Place(name))
+		return
+	}
+	v.textOrFile(at+".template", "template", text, name)
+}
+
+func (v *validator) helpers() { v.textOrFile("helpers", "helpers", &v.Helpers, v.HelpersFile) }
+
+// textOrFile reads the file, if one is named, into text. Both are too many.
+func (v *validator) textOrFile(at, key string, text *string, name string) {
+	switch {
+	case name == "" || v.reported(at) || v.reported(at+"File"):
+	case *text != "":
+		v.add(at+"File", "keep one of the two", "both %s and %sFile are given", key, key)
+	default:
+		*text = v.readTemplate(at+"File", v.Place(name))
 	}
 }
 

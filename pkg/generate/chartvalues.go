@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -118,9 +119,12 @@ func rename(text []byte, names map[string]string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// namers are the keys of a config that name files.
+var namers = []string{"templateFile", "helpersFile", "conventionsFile"}
+
 func renameIn(n *yaml.Node, names map[string]string) {
 	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && (n.Content[i-1].Value == "templateFile" || n.Content[i-1].Value == "conventionsFile") {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && slices.Contains(namers, n.Content[i-1].Value) {
 			if to, ok := names[child.Value]; ok {
 				child.Value = to
 			}

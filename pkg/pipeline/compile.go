@@ -48,6 +48,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	}
 	c.parameters()
 	c.variables()
+	c.helpers()
 	c.inputs()
 	c.matchConditions()
 	c.validation()
@@ -71,6 +72,8 @@ type compiler struct {
 	p    *Pipeline
 	env  *rules.Env
 	errs config.Errors
+	// wrongHelpers says that the errors of the helpers are among errs.
+	wrongHelpers bool
 }
 
 // fail records an error at a path of the config file.

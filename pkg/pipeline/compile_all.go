@@ -17,11 +17,11 @@ type Compiled struct {
 // Located puts file and line of a downstream's template before an error of rendering it: the line that is to blame, or where
 // that is not known the first.
 func (c Compiled) Located(downstream int, err error) error {
-	file, line := c.File.TemplatePos(downstream)
-	var e *render.Error
-	if errors.As(err, &e) && e.Line > 0 {
-		line += e.Line - 1
+	line := 1
+	if e := (*render.Error)(nil); errors.As(err, &e) {
+		line = max(e.Line, line)
 	}
+	file, line := c.Pipeline.Downstreams[downstream].Place(line)
 	return fmt.Errorf("%s:%d: %w", file, line, err)
 }
 

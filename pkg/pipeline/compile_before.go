@@ -37,7 +37,7 @@ func (c *compiler) before() {
 	}
 	const path = "deletion.before"
 	file, first := c.file.BeforeTemplatePos()
-	c.compileTemplate(h.Object, path+".template", file, first)
+	c.compileTemplate(h.Object, newSource(c.file, path+".template", h.Config.Template, file, first))
 	c.scope(h.Object, path)
 	c.conventions(h.Object)
 	h.done = c.beforeRule(path+".doneWhen", h.Config.DoneWhen)

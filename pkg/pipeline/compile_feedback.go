@@ -94,10 +94,9 @@ func (c *compiler) statusHole(d *Downstream, part statusPart) (string, int) {
 	if d.template == nil {
 		return "", 0
 	}
-	file, first := c.file.TemplatePos(d.Index)
 	for _, h := range d.template.Holes() {
 		if strings.Contains(h.Text, ".status."+part.path[1].Field) {
-			return file, first + h.Line - 1
+			return d.source.at(h.Line)
 		}
 	}
 	return "", 0
@@ -158,7 +157,7 @@ func (c *compiler) sameObject(s *InputSource, d *Downstream) bool {
 				return false
 			}
 		case "metadata.name":
-			lines := strings.Split(d.Config.Template, "\n")
+			lines := strings.Split(d.source.text, "\n")
 			if m := nameLine.FindStringSubmatch(lines[min(len(lines), max(f.Line, 1))-1]); m != nil {
 				line = strings.Trim(m[1], `"'`)
 			}
@@ -168,7 +167,7 @@ func (c *compiler) sameObject(s *InputSource, d *Downstream) bool {
 	if fixed := cmp.Or(s.Config.Namespace, namespace); line == "" || fixed != namespace && len(watched) > 0 && !slices.Contains(watched, fixed) {
 		return false
 	}
-	text, err := render.CompileText(line, c.renderOptions(d.Name))
+	text, err := render.CompileText(line, c.p.renderOptions())
 	if err != nil {
 		return false
 	}

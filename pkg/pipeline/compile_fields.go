@@ -22,13 +22,13 @@ type finding struct {
 
 // fields holds what the author of a template has written to what a template may set, in the place of a RenderFailed for
 // each upstream. What stands on some paths through the template only is warned of: those may never be taken.
-func (c *compiler) fields(d *Downstream, path, file string, first int) {
+func (c *compiler) fields(d *Downstream) {
 	for _, f := range d.template.Fields() {
 		found := c.finding(d, f)
 		if found == nil || f.Optional {
 			continue
 		}
-		e := config.Error{File: file, Line: first + f.Line - 1, Path: path, Problem: found.problem, Fix: found.fix}
+		e := d.source.problem(f.Line, found.problem, found.fix)
 		if f.Always && !found.unsure {
 			c.errs = append(c.errs, &e)
 		} else {

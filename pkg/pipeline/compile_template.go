@@ -5,33 +5,43 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
 
 func (c *compiler) template(d *Downstream) {
 	file, first := c.file.TemplatePos(d.Index)
-	c.compileTemplate(d, fmt.Sprintf("downstreams[%d].template", d.Index), file, first)
+	c.compileTemplate(d, newSource(c.file, fmt.Sprintf("downstreams[%d].template", d.Index), d.Config.Template, file, first))
 	c.p.readsStatus = c.p.readsStatus || (d.template != nil && c.reading(d.template).ReadsStatus())
 }
 
-// compileTemplate compiles the template that stands at a path, its first line at that one of a file.
-func (c *compiler) compileTemplate(d *Downstream, path, file string, first int) {
-	if d.Config.Template == "" {
+// helpers checks the helpers by themselves.
+func (c *compiler) helpers() {
+	s := newSource(c.file, "helpers", "", "", 0)
+	for _, e := range templateErrors(render.CheckHelpers(c.p.renderOptions())) {
+		wrong := s.problem(e.Line, e.Problem, e.Fix)
+		c.errs, c.wrongHelpers = append(c.errs, &wrong), true
+	}
+}
+
+func (c *compiler) compileTemplate(d *Downstream, s source) {
+	if d.source = s; d.Config.Template == "" {
 		return // the loader has reported that
 	}
-	types, options := c.types(d), c.renderOptions(d.Name)
+	types, options := c.types(d), c.p.renderOptions()
 	options.Sketch, options.Items = types.document, d.Several()
 	t, err := render.Compile(d.Config.Template, options)
 	d.template = t
 	for _, e := range templateErrors(err) {
-		c.errs = append(c.errs, &config.Error{File: file, Line: first + e.Line - 1, Path: path, Problem: e.Problem, Fix: e.Fix})
+		if e.Line <= s.lines || !c.wrongHelpers {
+			wrong := s.problem(e.Line, e.Problem, e.Fix)
+			c.errs = append(c.errs, &wrong)
+		}
 	}
 	if t != nil {
-		d.inputs.add(c.templateInputs(path, c.reading(t), holeOf(t, file, first))...)
-		c.fields(d, path, file, first)
-		c.undeclared(d, path, file, first)
-		types.report(c, path, file, first)
+		d.inputs.add(c.templateInputs(s.path, c.reading(t), d.holeOf)...)
+		c.fields(d)
+		c.undeclared(d)
+		types.report(c, &d.source)
 	}
 }
 
@@ -50,14 +60,14 @@ func templateErrors(err error) []*render.Error {
 	return nil
 }
 
-func (c *compiler) renderOptions(name string) render.Options {
-	o := render.Options{Name: name}
-	for _, s := range c.p.Inputs {
+func (p *Pipeline) renderOptions() render.Options {
+	o := render.Options{Helpers: p.Config.Helpers}
+	for _, s := range p.Inputs {
 		if s.Config.List != nil {
 			o.Lists = append(o.Lists, s.Name)
 		}
 	}
-	if d := c.file.Operator.Delimiters; len(d) == 2 {
+	if d := p.Config.Delimiters; len(d) == 2 {
 		o.Left, o.Right = d[0], d[1]
 	}
 	return o
@@ -67,9 +77,11 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 	var list []textEntry
 	for key, text := range entries {
 		at := fmt.Sprintf("%s['%s']", path, key)
-		t, err := render.CompileText(text, c.renderOptions(key))
+		t, err := render.CompileText(text, c.p.renderOptions())
 		for _, e := range templateErrors(err) {
-			c.failOnce(at, e.Fix, "%s", e.Problem)
+			if e.Line <= render.Lines(text) || !c.wrongHelpers {
+				c.failOnce(at, e.Fix, "%s", e.Problem)
+			}
 		}
 		if t != nil {
 			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, c.reading(t), nil)})

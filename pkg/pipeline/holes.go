@@ -1,20 +1,15 @@
 package pipeline
 
-import (
-	"strings"
-
-	"github.com/corollary-dev/corollary/pkg/render"
-)
+import "github.com/corollary-dev/corollary/pkg/render"
 
 // StructureHoles returns the holes of a downstream through which a custom resource can put a map or list into the
 // document, and how many of the holes that stand alone cannot hold one, since the upstream's schema declares text, a
 // number or a boolean there. In doubt a hole counts as one that lets structure in.
 func (p *Pipeline) StructureHoles(d *Downstream) (open []render.Hole, closed int) {
-	left, right := p.delimiters()
 	known := map[[2]int]bool{}
-	for pos := range closedActions(d.Config.Template, left, right, p.rootsOf(d)) {
-		before := d.Config.Template[:pos]
-		known[[2]int{1 + strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n")}] = true
+	for pos := range closedActions(d.Config.Template, p.renderOptions(), p.rootsOf(d)) {
+		line, column := d.source.place(int(pos))
+		known[[2]int{line, column}] = true
 	}
 	for _, h := range d.Holes() {
 		switch {
@@ -28,9 +23,5 @@ func (p *Pipeline) StructureHoles(d *Downstream) (open []render.Hole, closed int
 	return open, closed
 }
 
-func (p *Pipeline) delimiters() (left, right string) {
-	if list := p.Config.Delimiters; len(list) == 2 {
-		return list[0], list[1]
-	}
-	return "{{", "}}"
-}
+// Place tells file and line of a line of a downstream's template, such as that of a hole or of an error.
+func (d *Downstream) Place(line int) (file string, at int) { return d.source.at(line) }

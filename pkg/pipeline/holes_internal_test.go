@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/render"
 )
 
 // TestClosedActions: of two holes, HOLE[…] must be closed and anything else open.
@@ -72,7 +74,7 @@ func TestClosedActions(t *testing.T) {
 	} {
 		at := strings.LastIndex(strings.ReplaceAll(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ $c = $.spec", "{} $c = $.spec"), "{{ ") + 3
 		got := false
-		for pos := range closedActions(test.template, "{{", "}}", roots{upstream: upstreamShape(test.schema)}) {
+		for pos := range closedActions(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}) {
 			got = got || int(pos) == at
 		}
 		if got != test.want {

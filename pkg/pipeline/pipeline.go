@@ -81,6 +81,7 @@ type Downstream struct {
 	when        *rules.Program
 	whenInputs  inputSet
 	template    *render.Template
+	source      source
 	inputs      inputSet   // what the document is made from
 	statusReads [][]string // the fields of the upstream's status that when or the document are made from; an empty path is all
 	labels      []textEntry

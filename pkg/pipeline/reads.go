@@ -9,7 +9,6 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -138,17 +137,14 @@ func (c *compiler) inputsOf(reads func(string) ([][]string, bool)) inputSet {
 	return set
 }
 
-// holeOf finds the hole of a template that begins at that place in which a name is given as a constant; the template's
-// first line if there is none.
-func holeOf(t *render.Template, file string, first int) func(string) (string, int) {
-	return func(name string) (string, int) {
-		for _, h := range t.Holes() {
-			if strings.Contains(h.Text, strconv.Quote(name)) {
-				return file, first + h.Line - 1
-			}
+// holeOf tells where the template's hole is in which a name is given as a constant; its first line if there is none.
+func (d *Downstream) holeOf(name string) (file string, line int) {
+	for _, h := range d.template.Holes() {
+		if strings.Contains(h.Text, strconv.Quote(name)) {
+			return d.source.at(h.Line)
 		}
-		return file, first
 	}
+	return d.source.at(1)
 }
 
 // templateInputs checks the parameters, variables and inputs that a template names, notes what it reads of inputs, and returns which

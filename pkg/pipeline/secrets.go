@@ -105,7 +105,7 @@ func (c *compiler) secretDocument(d *Downstream) {
 		return
 	}
 	conv := c.file.Operator.Conventions
-	author := []string{d.Config.Template}
+	author := []string{d.source.text}
 	for _, entries := range []map[string]string{conv.Labels, conv.Annotations} {
 		author = append(author, slices.Concat(slices.Collect(maps.Keys(entries)), slices.Collect(maps.Values(entries)))...)
 	}

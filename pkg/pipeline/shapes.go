@@ -91,9 +91,9 @@ func upstreamShape(s *spec.Schema) shape {
 
 // closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
 // offsets of what they print. A text that does not parse has none.
-func closedActions(text, left, right string, in roots) map[template.Pos]bool {
+func closedActions(text string, o render.Options, in roots) map[template.Pos]bool {
 	closed := map[template.Pos]bool{}
-	for pos, s := range walkShapes(text, left, right, in).printed {
+	for pos, s := range walkShapes(text, o, in).printed {
 		if s.closed() {
 			closed[pos] = true
 		}
@@ -122,24 +122,56 @@ func (p *Pipeline) rootsOf(d *Downstream) roots {
 }
 
 // walkShapes walks a template. Of a text that does not parse nothing is found.
-func walkShapes(text, left, right string, in roots) *shapeWalk {
+func walkShapes(text string, o render.Options, in roots) *shapeWalk {
 	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}, each: in.item,
-		variables: in.variables}
-	upstream := in.upstream
-	tree := template.New("template")
-	tree.Mode = template.SkipFuncCheck
-	trees := map[string]*template.Tree{}
-	if _, err := tree.Parse(text, left, right, trees); err != nil || trees["template"] == nil {
+		variables: in.variables, calls: map[call]bool{}}
+	var err error
+	if w.trees, err = render.Parse(text, o); err != nil {
 		return w
 	}
-	main := trees["template"].Root
 	// What a variable holds that is assigned to anew depends on the way there, so a first walk collects their names.
-	w.list(main, upstream, map[string]shape{"$": upstream})
+	w.call("", in.upstream)
 	clear(w.printed)
 	clear(w.undeclared)
-	w.list(main, upstream, map[string]shape{"$": upstream})
-	// The dot of the other trees is whatever they are handed: nothing is known of theirs.
+	clear(w.calls)
+	w.call("", in.upstream)
 	return w
+}
+
+// call is a define block with the schema of what it is handed as its dot.
+type call struct {
+	name   string
+	schema *spec.Schema
+}
+
+// maxCalls bounds how many different calls are followed; of the dot in others nothing is known.
+const maxCalls = 200
+
+// call walks a tree with the dot that it is handed.
+func (w *shapeWalk) call(name string, dot shape) {
+	if dot.schema == nil || len(w.calls) > maxCalls {
+		dot = shape{}
+	}
+	made := call{name, dot.schema}
+	if tree := w.trees[name]; tree != nil && !w.calls[made] {
+		w.calls[made] = true
+		w.list(tree.Root, dot, map[string]shape{"$": dot})
+	}
+}
+
+// include follows a call of include. It may be of any tree and with any dot if its arguments do not tell.
+func (w *shapeWalk) include(args []template.Node, dot shape, vars map[string]shape) {
+	if len(args) == 2 {
+		if name, ok := args[0].(*template.StringNode); ok {
+			w.call(name.Text, w.node(args[1], dot, vars))
+			return
+		}
+	}
+	for name := range w.trees {
+		if name != "" {
+			w.call(name, shape{})
+		}
+	}
 }
 
 type shapeWalk struct {
@@ -148,6 +180,8 @@ type shapeWalk struct {
 	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
 	undeclared map[template.Pos]string
 	assigned   map[string]bool
+	trees      map[string]*template.Tree
+	calls      map[call]bool    // that were walked
 	each       shape            // of item
 	variables  map[string]shape // by name
 }
@@ -161,8 +195,17 @@ func (w *shapeWalk) list(l *template.ListNode, dot shape, vars map[string]shape)
 		switch n := n.(type) {
 		case *template.ActionNode:
 			if s := w.declare(withoutLayout(n.Pipe), dot, vars, nil); len(n.Pipe.Decl) == 0 {
+				if other, again := w.printed[n.Pos]; again {
+					s = shape{either: []shape{other, s}}
+				}
 				w.printed[n.Pos] = s
 			}
+		case *template.TemplateNode:
+			handed := shape{}
+			if n.Pipe != nil {
+				handed = w.declare(n.Pipe, dot, vars, nil)
+			}
+			w.call(n.Name, handed)
 		case *template.IfNode:
 			w.branch(&n.BranchNode, dot, vars, func(shape) shape { return dot }, nil)
 		case *template.WithNode:
@@ -245,6 +288,9 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 			value = w.each
 		case name.Ident == "variable" && len(cmd.Args) == 2:
 			value = w.variable(cmd.Args[1])
+		case name.Ident == "include":
+			w.include(cmd.Args[1:], dot, vars)
+			value = shape{typed: render.ResultType(name.Ident)}
 		case name.Ident == "omitempty" && i > 0:
 		case name.Ident == "default" && len(cmd.Args) > 1:
 			var either []shape

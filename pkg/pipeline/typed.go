@@ -58,18 +58,11 @@ func (t *typeCheck) count(line int, what string, found *finding) {
 // types prepares to check a template against the schema of a downstream; its sketches are what is checked.
 func (c *compiler) types(d *Downstream) *typeCheck {
 	t := &typeCheck{kind: d.Kind, shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
-	left, right := c.p.delimiters()
-	text := d.Config.Template
-	for pos, s := range walkShapes(text, left, right, c.p.rootsOf(d)).printed {
-		t.shapes[lineAndColumn(text, int(pos))] = s
+	for pos, s := range walkShapes(d.Config.Template, c.p.renderOptions(), c.p.rootsOf(d)).printed {
+		line, column := d.source.place(int(pos))
+		t.shapes[[2]int{line, column}] = s
 	}
 	return t
-}
-
-// lineAndColumn is the line and column of an offset, from 1.
-func lineAndColumn(text string, offset int) [2]int {
-	before := text[:offset]
-	return [2]int{1 + strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n")}
 }
 
 // document takes one document in.
@@ -177,7 +170,7 @@ func literal(s *render.Sketch) string {
 }
 
 // report files what is wrong. What the API server refuses whatever the upstream holds is told apart from what it may refuse.
-func (t *typeCheck) report(c *compiler, path, file string, first int) {
+func (t *typeCheck) report(c *compiler, in *source) {
 	type placed struct {
 		line int
 		finding
@@ -201,9 +194,10 @@ func (t *typeCheck) report(c *compiler, path, file string, first int) {
 		return strings.Compare(a.problem, b.problem)
 	})
 	for _, f := range all {
-		e := config.Error{File: file, Line: first + f.line - 1, Path: path, Problem: f.problem, Fix: f.fix}
+		e := in.problem(f.line, f.problem, f.fix)
 		if f.other > 0 {
-			e.Problem += fmt.Sprintf(", the other in line %d", first+f.other-1)
+			_, other := in.at(f.other)
+			e.Problem += fmt.Sprintf(", the other in line %d", other)
 		}
 		switch {
 		case c.reported(e):

@@ -5,19 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // undeclared warns of the fields of the upstream and of the item that a template reads and that are never there, since an API server drops
 // describe the schema of a kind does not declare. A misspelt one would only show once something is rendered. Where a value comes
 // from a function nothing is known of it, and nothing is found.
-func (c *compiler) undeclared(d *Downstream, path, file string, first int) {
-	left, right := c.p.delimiters()
-	text := d.Config.Template
-	found := walkShapes(text, left, right, c.p.rootsOf(d)).undeclared
+func (c *compiler) undeclared(d *Downstream) {
+	found := walkShapes(d.Config.Template, c.p.renderOptions(), c.p.rootsOf(d)).undeclared
 	for _, pos := range slices.Sorted(maps.Keys(found)) {
-		c.warn(config.Error{File: file, Line: first + strings.Count(text[:pos], "\n"), Path: path, Problem: found[pos]})
+		line, _ := d.source.place(int(pos))
+		c.warn(d.source.problem(line, found[pos], ""))
 	}
 }
 

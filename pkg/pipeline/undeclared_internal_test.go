@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -46,7 +47,7 @@ func TestUndeclared(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""
-			for _, problem := range walkShapes(test.template, "{{", "}}", roots{upstream: upstreamShape(test.schema)}).undeclared {
+			for _, problem := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}).undeclared {
 				got += problem
 			}
 			if got != test.want {
@@ -85,7 +86,7 @@ func TestUndeclaredOfItems(t *testing.T) {
 			}
 			got := ""
 			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Schema()}}
-			for _, problem := range walkShapes(test.template, "{{", "}}", in).undeclared {
+			for _, problem := range walkShapes(test.template, render.Options{}, in).undeclared {
 				got += problem
 			}
 			if got != test.want {

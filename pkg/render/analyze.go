@@ -75,26 +75,46 @@ type analysis struct {
 	// rooted are the templates whose dot can be the upstream; queue holds those still to be walked.
 	rooted map[string]bool
 	queue  []string
+	// isUsed are the templates that may be printed; used holds those still to be walked for what their dot is not needed for.
+	isUsed map[string]bool
+	used   []string
 	// digesting is true while what is walked goes into a digest.
 	digesting bool
 }
 
 func (c *compiler) analyze() reads {
-	a := &analysis{compiler: c, rooted: map[string]bool{}}
+	a := &analysis{compiler: c, rooted: map[string]bool{}, isUsed: map[string]bool{}}
 	a.params, a.variables = map[string]bool{}, map[string]bool{}
 	a.inputs, a.shown = map[string][][]string{}, map[string][][]string{}
-	a.root(c.name)
-	for len(a.queue) > 0 {
-		name := a.queue[0]
-		a.queue = a.queue[1:]
-		a.list(c.trees[name].Root, scope{dot: true, dollar: true})
-	}
-	for name, tree := range c.trees {
-		if !a.rooted[name] {
-			a.list(tree.Root, scope{}) // for its parameters and inputs
+	a.root(mainTree)
+	for name := range c.trees {
+		if !c.helpers[name] {
+			a.use(name)
 		}
 	}
+	for len(a.queue)+len(a.used) > 0 {
+		if len(a.queue) > 0 {
+			name := a.queue[0]
+			a.queue = a.queue[1:]
+			a.list(c.trees[name].Root, scope{dot: true, dollar: true})
+			continue
+		}
+		name := a.used[0]
+		a.used = a.used[1:]
+		if !a.rooted[name] {
+			a.list(c.trees[name].Root, scope{}) // for its parameters and inputs
+		}
+	}
+	maps.DeleteFunc(c.trees, func(name string, _ *parse.Tree) bool { return !a.isUsed[name] })
 	return a.reads
+}
+
+// use notes that a template may be printed.
+func (a *analysis) use(name string) {
+	if !a.isUsed[name] && a.trees[name] != nil {
+		a.isUsed[name] = true
+		a.used = append(a.used, name)
+	}
 }
 
 func (a *analysis) root(name string) {
@@ -203,6 +223,7 @@ func (a *analysis) listLength(cmd *parse.CommandNode) string {
 
 // handOver is a call of a template. Handing it the upstream reads nothing by itself: what it does with it counts.
 func (a *analysis) handOver(name string, data parse.Node, s scope) {
+	a.use(name)
 	if a.isRoot(data, s) {
 		a.root(name)
 		return
@@ -257,8 +278,11 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 		case name == "include" && known && len(args) == 3:
 			a.handOver(text, args[2], s)
 			return
-		case name == "include" && !known:
+		case name == "include" && known:
+			a.use(text)
+		case name == "include":
 			for tree := range a.trees {
+				a.use(tree)
 				a.root(tree)
 			}
 		default:

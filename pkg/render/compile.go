@@ -10,7 +10,7 @@ import (
 // Template is a compiled template. It is immutable and safe for concurrent use.
 type Template struct {
 	options   Options
-	name      string
+	lines     int                    // of the template, without the helpers
 	trees     map[string]*parse.Tree // by template name; rewritten, read-only
 	functions []string               // the functions that the trees call, rewriting's for sites aside
 	siteCalls []siteCall
@@ -52,7 +52,7 @@ type compiler struct {
 	errs    Errors
 	used    map[string]bool
 	actions map[*parse.ActionNode]*action
-	pos     *position
+	helpers map[string]bool // the trees that are helpers
 
 	current   string              // the template that is being rewritten
 	printing  map[string][]string // the templates that a template prints, holes included
@@ -67,45 +67,43 @@ type action struct {
 	include string // the template that is printed, when its name is constant
 }
 
-func compile(text string, o Options, asText bool) (*compiler, error) {
-	name := o.Name
-	if name == "" {
-		name = "template"
-	}
-	if o.Left == "" {
-		o.Left = "{{"
-	}
-	if o.Right == "" {
-		o.Right = "}}"
-	}
-	o.Limits = o.Limits.withDefaults()
+func newCompiler(text string, o Options, asText bool) (*compiler, error) {
+	o = o.withDefaults()
 	c := &compiler{
-		Template: &Template{options: o, name: name, position: newPosition(text), cache: newCache(o.Limits.CacheBytes),
-			textPos: map[*byte]parse.Pos{}},
+		Template: &Template{options: o, lines: Lines(text), position: newPosition(Joined(text, o.Helpers)),
+			cache: newCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
 		asText: asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
 	}
-	c.pos = c.position
-	root := parse.New(name)
-	root.Mode = parse.SkipFuncCheck
-	c.trees = map[string]*parse.Tree{}
-	if _, err := root.Parse(text, o.Left, o.Right, c.trees); err != nil {
-		return nil, c.parseError(text, err)
-	}
-	if c.trees[name] == nil {
-		c.trees[name] = root
+	var err error
+	c.trees, c.helpers, err = parseAll(text, o)
+	return c, err
+}
+
+func compile(text string, o Options, asText bool) (*compiler, error) {
+	c, err := newCompiler(text, o, asText)
+	if err != nil {
+		return nil, err
 	}
 	c.reads = c.analyze()
-	c.constant = isConstant(c.trees[name])
-	for _, tree := range sortedKeys(c.trees) {
-		c.tree(c.trees[tree])
-	}
+	c.constant = isConstant(c.trees[mainTree])
+	c.rewrite()
 	c.functions = sortedKeys(c.used)
 	c.runs.New = func() any { return c.newRun() }
 	return c, nil
 }
 
+// rewrite rewrites all trees.
+func (c *compiler) rewrite() {
+	for _, tree := range sortedKeys(c.trees) {
+		c.tree(c.trees[tree])
+	}
+}
+
 // done sorts what was found; a template with errors is not given out.
 func (c *compiler) done() (*Template, error) {
+	for _, e := range c.errs {
+		e.lines = c.lines
+	}
 	switch len(c.errs) {
 	case 0:
 		return c.Template, nil
@@ -123,7 +121,7 @@ func (c *compiler) done() (*Template, error) {
 }
 
 func (c *compiler) errorf(pos parse.Pos, fix, format string, args ...any) {
-	line, column := c.pos.at(pos)
+	line, column := c.position.at(pos)
 	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: fix})
 }
 
@@ -148,7 +146,7 @@ func (c *compiler) prints(name string) {
 // newSite notes a place; it returns its number.
 func (c *compiler) newSite(pos parse.Pos, text string) (int, *site) {
 	s := site{text: text, tree: c.current}
-	s.line, s.column = c.pos.at(pos)
+	s.line, s.column = c.position.at(pos)
 	c.sites = append(c.sites, s)
 	return len(c.sites) - 1, &c.sites[len(c.sites)-1]
 }

@@ -10,7 +10,8 @@ import (
 
 // Error is one thing wrong with a template, or with what it makes of an upstream.
 type Error struct {
-	// Line and Column say where in the author's template, from 1; 0 where that is unknown. Column counts bytes.
+	// Line and Column say where in the author's template, from 1; 0 where that is unknown. Column counts bytes. Lines of the helpers
+	// go on after the template's.
 	Line, Column int
 	// Problem says what is wrong and names the field or value: ".spec.tag is not set".
 	Problem string
@@ -23,6 +24,8 @@ type Error struct {
 
 	// action is the author's text that is to blame, kind the problem without values; each empty where it is not known.
 	action, kind string
+	// lines are those of the template; the others are the helpers'. 0: none are.
+	lines int
 }
 
 var (
@@ -38,7 +41,10 @@ func (e *Error) Unwrap() error { return e.Limit }
 // Error gives "line 7: .spec.tag is not set: how to fix it".
 func (e *Error) Error() string {
 	var b strings.Builder
-	if e.Line > 0 {
+	switch {
+	case e.lines > 0 && e.Line > e.lines:
+		fmt.Fprintf(&b, "line %d of the helpers: ", e.Line-e.lines)
+	case e.Line > 0:
 		fmt.Fprintf(&b, "line %d: ", e.Line)
 	}
 	b.WriteString(e.Problem)
@@ -51,7 +57,7 @@ func (e *Error) Error() string {
 
 // Redacted is the error without the values that the problem quotes.
 func (e *Error) Redacted() string {
-	out := Error{Line: e.Line, Problem: e.kind, Fix: e.Fix}
+	out := Error{Line: e.Line, lines: e.lines, Problem: e.kind, Fix: e.Fix}
 	if e.kind == "" {
 		out.Problem, out.Fix = redact.NotQuoted, ""
 	}

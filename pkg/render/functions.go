@@ -124,8 +124,9 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	if _, ok := c.trees[name]; ok {
 		return
 	}
-	fix := "write {{ define }} for it in this template"
-	if near := spelling.Closest(name, slices.DeleteFunc(sortedKeys(c.trees), func(n string) bool { return n == c.name })); near != "" {
+	fix := "write {{ define }} for it in this template or in helpers"
+	known := slices.Concat(sortedKeys(c.trees), sortedKeys(c.helpers))
+	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool { return n == mainTree })); near != "" {
 		fix = "did you mean " + near + "?"
 	}
 	c.errorf(pos, fix, "unknown template %q", name)

@@ -4,8 +4,8 @@ import "time"
 
 // Options are what compiling needs besides the text.
 type Options struct {
-	// Name is the template's name for text/template; it appears in no error. Empty is fine.
-	Name string
+	// Helpers are define blocks that the template can use. Their lines are counted from the template's last one on.
+	Helpers string
 	// Left and Right are the delimiters; both empty means {{ and }}.
 	Left, Right string
 	// Items tells that the template is executed for each item of a list: `item` can be used.
@@ -36,6 +36,17 @@ type Limits struct {
 	Time time.Duration
 	// CacheBytes bounds the parsed skeletons that a template keeps between executions. Default 1 MiB.
 	CacheBytes int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Left == "" {
+		o.Left = "{{"
+	}
+	if o.Right == "" {
+		o.Right = "}}"
+	}
+	o.Limits = o.Limits.withDefaults()
+	return o
 }
 
 func (l Limits) withDefaults() Limits {

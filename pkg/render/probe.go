@@ -138,7 +138,7 @@ func also(within map[string]bool, condition string, holds bool) map[string]bool 
 
 // branchAt reads a branch from the author's text, since its pipeline is rewritten by now.
 func (c *compiler) branchAt(b *parse.BranchNode) branch {
-	source := c.pos.action(b.Pipe.Pos, c.options.Left, c.options.Right)
+	source := c.position.action(b.Pipe.Pos, c.options.Left, c.options.Right)
 	source = strings.TrimPrefix(strings.TrimPrefix(source, c.options.Left), "-")
 	source = strings.TrimSuffix(strings.TrimSuffix(source, c.options.Right), "-")
 	words := strings.Fields(source)
@@ -166,7 +166,7 @@ func branchOf(n parse.Node) *parse.BranchNode {
 // run prints and parses one probe. It gives the error of the YAML, if any.
 func (p *prober) run(holds path, splice byte) *Error {
 	q := &printer{compiler: p.compiler, holds: holds, splice: splice, blank: true, walked: map[*node]bool{}}
-	q.list(p.trees[p.name].Root)
+	q.list(p.trees[mainTree].Root)
 	tree, err := parseSkeleton(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
 		p.sight(q, tree.root, "")
@@ -267,7 +267,7 @@ func (p *prober) listHoles() {
 // once reports a template that is printed at one place, so that each of its holes has one place in the document.
 func (p *prober) once(name string) bool {
 	for range p.trees {
-		if name == p.name {
+		if name == mainTree {
 			return true
 		}
 		var by []string
@@ -283,13 +283,13 @@ func (p *prober) once(name string) bool {
 		}
 		name = by[0]
 	}
-	return name == p.name
+	return name == mainTree
 }
 
 // reached gives the templates whose text, with its holes, can come to stand in a document.
 func (p *prober) reached() map[string]bool {
 	out := map[string]bool{}
-	queue := []string{p.name}
+	queue := []string{mainTree}
 	for len(queue) > 0 {
 		name := queue[0]
 		queue = queue[1:]

@@ -14,7 +14,7 @@ func (c *compiler) tree(t *parse.Tree) {
 	}
 	c.current = t.Name
 	c.list(t.Root)
-	if t.Name == c.name {
+	if t.Name == mainTree {
 		return
 	}
 	c.used[fnLeave] = true

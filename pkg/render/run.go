@@ -48,7 +48,7 @@ func (t *Template) newRun() *run {
 	for _, call := range t.siteCalls {
 		funcs[call.name] = siteFunctions[call.function](r, call.site)
 	}
-	r.tmpl = template.New(t.name).Funcs(funcs)
+	r.tmpl = template.New(mainTree).Funcs(funcs)
 	for name, tree := range t.trees {
 		// It cannot fail: parsing has refused a name that is defined twice.
 		template.Must(r.tmpl.AddParseTree(name, tree))
@@ -90,7 +90,7 @@ func (r *run) end(err *error) {
 	}
 	var known *Error
 	if errors.As(*err, &known) { // it may quote a value of the upstream
-		known.Problem = short(known.Problem)
+		known.Problem, known.lines = short(known.Problem), r.t.lines
 	}
 	r.release()
 }

@@ -15,37 +15,36 @@ var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `
 var parseBegan = regexp.MustCompile(`(?: in action)? started at [^\n]*:(\d+)$`)
 
 // parseError translates an error of the template's syntax.
-func (c *compiler) parseError(text string, err error) error {
+func (o Options) parseError(text string, err error) error {
 	out := &Error{Problem: err.Error()}
 	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		out.Problem = out.Problem[m[1]:]
 	}
+	out.Problem = strings.TrimPrefix(out.Problem, "template: ")
 	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		out.Problem = out.Problem[:m[0]] + " in the action that begins here and continues below"
-		out.Fix = "close it with " + c.options.Right
+		out.Fix = "close it with " + o.Right
 	}
-	if regexp.MustCompile(regexp.QuoteMeta(c.options.Left) + `\{`).MatchString(text) {
-		out.Fix = "a flow mapping's own brace needs a space before " + c.options.Left
+	if regexp.MustCompile(regexp.QuoteMeta(o.Left) + `\{`).MatchString(text) {
+		out.Fix = "a flow mapping's own brace needs a space before " + o.Left
 	}
 	if out.Fix == "" {
-		out.Fix = c.syntaxFix(out.Problem)
+		out.Fix = o.syntaxFix(out.Problem)
 	}
-	if out.Fix == "" && c.lacksEnd(text) {
-		out.Fix = "an if, range, with, define or block has no " + c.options.Left + " end " + c.options.Right
+	if out.Fix == "" && o.lacksEnd(text) {
+		out.Fix = "an if, range, with, define or block has no " + o.Left + " end " + o.Right
 	}
 	return out
 }
 
 // lacksEnd reports whether the text is a template once what it begins is closed.
-func (c *compiler) lacksEnd(text string) bool {
+func (o Options) lacksEnd(text string) bool {
 	const most = 5
 	for range most {
-		text += c.options.Left + "end" + c.options.Right
-		tree := parse.New(c.name)
-		tree.Mode = parse.SkipFuncCheck
-		if _, err := tree.Parse(text, c.options.Left, c.options.Right, map[string]*parse.Tree{}); err == nil {
+		text += o.Left + "end" + o.Right
+		if _, err := parseInto(map[string]*parse.Tree{}, text, o); err == nil {
 			return true
 		}
 	}
@@ -70,15 +69,16 @@ var syntaxFixes = []struct{ complaint, fix string }{
 	{"malformed character constant", "write text in double quotes"},
 	{"undefined variable", "set it earlier, in a scope that is visible here: LEFT $name := VALUE RIGHT"},
 	{"missing value for command", "write a value or a function there"},
+	{"multiple definition", "give one of them another name; the helpers' names count, too"},
 	{"unexpected {{end}}", "there is no if, range, with, define or block that it would close"},
 	{"unexpected {{else}}", "there is no if, range or with that it belongs to"},
 }
 
 // syntaxFix gives what to do about a complaint of text/template, "" where the complaint says it all.
-func (c *compiler) syntaxFix(complaint string) string {
+func (o Options) syntaxFix(complaint string) string {
 	for _, m := range syntaxFixes {
 		if strings.HasPrefix(complaint, m.complaint) {
-			return strings.NewReplacer("LEFT", c.options.Left, "RIGHT", c.options.Right).Replace(m.fix)
+			return strings.NewReplacer("LEFT", o.Left, "RIGHT", o.Right).Replace(m.fix)
 		}
 	}
 	return ""

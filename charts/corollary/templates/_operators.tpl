@@ -104,7 +104,7 @@ files/config.yaml has them.
 
 {{/* Which file a config names that is not among the files, and how to give it; nothing where all are there. {operator, files} */}}
 {{- define "corollary.lacking" -}}
-{{- $named := list .operator.conventionsFile -}}
+{{- $named := list .operator.conventionsFile .operator.helpersFile -}}
 {{- range $place := append .operator.downstreams (get (default dict .operator.deletion) "before") -}}
   {{- if kindIs "map" $place -}}
     {{- $named = append $named $place.templateFile -}}
