@@ -82,6 +82,12 @@ func (d *decoder) byKind(v any, out reflect.Value, p fieldpath.Path, f field) {
 }
 
 func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
+	if short, ok := shortField(out.Type()); ok {
+		if text, isText := v.(string); isText {
+			out.FieldByIndex(short.Index).SetString(text)
+			return
+		}
+	}
 	m, ok := v.(map[string]any)
 	if !ok {
 		d.fail(p, "write its fields below it: "+strings.Join(fieldNames(out.Type()), ", "), "found %s, wanted a map", d.found(v, p))

@@ -45,6 +45,9 @@ func (f *File) fillDefaults() {
 			hundred := 100
 			d.ForEach.MaxItems = &hundred
 		}
+		for k := range d.After {
+			fill(&d.After[k].Until, AfterReady)
+		}
 		fill(&d.TargetNamespaces.From, NamespacesSame)
 		fill(&d.AdoptionPolicy, AdoptNever)
 		fill(&d.UpdatePolicy, UpdateApply)

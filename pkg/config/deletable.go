@@ -32,9 +32,10 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 // What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs, parameters, variables
 // and helpers may be for it.
 const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
-	`downstreams\[\d+\]\.(template|templateFile|when|forEach|ready|drift|adoptionPolicy|adopt|updatePolicy)`
+	`downstreams\[\d+\]\.(template|templateFile|when|forEach|after|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (
+	inAfter              = regexp.MustCompile(`^downstreams\[\d+\]\.after`)
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
 	needlessForDeletion  = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
 )
@@ -49,10 +50,14 @@ func (f *File) cut() *File {
 		op.Watch.MatchConditions = nil
 	}
 	op.Downstreams = slices.Clone(op.Downstreams)
+	unordered := slices.ContainsFunc(f.problems, func(e *Error) bool { return inAfter.MatchString(e.Path) })
 	for i := range op.Downstreams {
 		have := &op.Downstreams[i]
 		op.Downstreams[i] = Downstream{Name: have.Name, APIVersion: have.APIVersion, Kind: have.Kind, When: "true",
 			TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
+		if !unordered {
+			op.Downstreams[i].After = have.After
+		}
 	}
 	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
 		op.Inputs, op.Variables, op.Helpers = nil, nil, ""

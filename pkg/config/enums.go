@@ -35,6 +35,9 @@ type HashAlgorithm string
 // Propagation is the propagation policy of deletions.
 type Propagation string
 
+// AfterUntil says until when one waits for a downstream.
+type AfterUntil string
+
 // MissingPolicy says what an input that does not exist does.
 type MissingPolicy string
 
@@ -111,6 +114,11 @@ const (
 	// PropagationForeground deletes what the object owns first.
 	PropagationForeground Propagation = "Foreground"
 
+	// AfterReady waits until it is ready.
+	AfterReady AfterUntil = "Ready"
+	// AfterCreated waits until it exists.
+	AfterCreated AfterUntil = "Created"
+
 	// MissingWait lets what reads the input wait for it.
 	MissingWait MissingPolicy = "Wait"
 	// MissingAllow makes it null.
@@ -144,6 +152,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[EventPolicy]():        names(EventsAll, EventsWarnings, EventsNone),
 	reflect.TypeFor[HashAlgorithm]():      names(SHA256, SHA1, MD5),
 	reflect.TypeFor[Propagation]():        names(PropagationBackground, PropagationForeground),
+	reflect.TypeFor[AfterUntil]():         names(AfterReady, AfterCreated),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
 	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
 	reflect.TypeFor[PublishPolicy]():      names(PublishAuto, PublishVerify),

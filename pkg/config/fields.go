@@ -25,6 +25,16 @@ func fieldNamed(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
+// shortField returns the field that a text in the place of struct type t stands for, if there is one.
+func shortField(t reflect.Type) (reflect.StructField, bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Tag.Get("short") == "true" {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
 // fieldNames returns the keys of struct type t in the order in which they are declared.
 func fieldNames(t reflect.Type) []string {
 	var out []string

@@ -140,7 +140,13 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 	reflect.TypeFor[ConversionRule](): func(s *jsonschema.Schema) { s.OneOf = oneOf("move", "wrap", "unwrap", "forEach", "default") },
 	reflect.TypeFor[ConversionStep](): func(s *jsonschema.Schema) { s.OneOf = oneOf("set", "remove") },
 	reflect.TypeFor[Downstream]():     func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
-	reflect.TypeFor[Before]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
+	reflect.TypeFor[After](): func(s *jsonschema.Schema) {
+		whole, name := *s, *property(s, "name")
+		name.Description = ""
+		*s = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&name, &whole}, Description: s.Description}
+		whole.Description = ""
+	},
+	reflect.TypeFor[Before](): func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
 	reflect.TypeFor[Input](): func(s *jsonschema.Schema) {
 		s.OneOf = oneOf("objectName", "fixedName", "list")
 		single := &jsonschema.Schema{Not: &jsonschema.Schema{AnyOf: oneOf("namespace", "missing")}}

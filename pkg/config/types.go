@@ -193,6 +193,9 @@ type Downstream struct {
 	// When is a CEL expression over self. If it is false, the downstream is not wanted and deletionPolicy applies.
 	// Default: true. With forEach it is asked for each item.
 	When string `json:"when,omitempty" holds:"cel"`
+	// After lists downstreams that come first: until they are ready, this one is neither created nor changed. With deletion.wait, they
+	// are deleted after it.
+	After []After `json:"after,omitempty"`
 	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
 	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.
@@ -212,6 +215,14 @@ type Downstream struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Drift says what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
+}
+
+// After names a downstream that comes first. Its name alone is enough.
+type After struct {
+	// Name of the downstream.
+	Name string `json:"name" form:"member" short:"true"`
+	// Until is Ready (default), or Created: then it is enough that the downstream exists, and a later change does not wait.
+	Until AfterUntil `json:"until,omitempty"`
 }
 
 // ForEach makes one object for each item. An object's name says which item it is of; the order of the items means nothing.

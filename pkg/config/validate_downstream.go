@@ -25,6 +25,7 @@ func (v *validator) downstreams() {
 		v.adopt(at, d)
 		v.drift(at+".drift", d.Drift)
 	}
+	v.order()
 }
 
 // maxForEach bounds forEach.maxItems: the status has an entry for each object, and an object of the API server 1.5 MiB.

@@ -19,6 +19,8 @@ type Input struct {
 	Desired *Desired
 	// Selected is false if the upstream exists but the config's selectors no longer match it.
 	Selected bool
+	// Inputs gives the inputs that Desired was made with; nil: the order of the downstreams does not matter.
+	Inputs func() Inputs
 	// Facts are about the objects of Desired, in order.
 	Facts []Facts
 	// Leftovers are objects that have this upstream's mark and stand at no target, by downstream index.
@@ -101,6 +103,9 @@ func (p *Pipeline) Decide(in Input) Decision {
 		o := p.decideOne(&subject{Pipeline: p, Downstream: p.Downstreams[desired.Downstream], in: &in, facts: &in.Facts[k], desired: desired})
 		o.Downstream, o.Object = desired.Downstream, k
 		out.Outcomes = append(out.Outcomes, o)
+	}
+	if in.Inputs != nil {
+		p.holdForOrder(in, &out)
 	}
 	p.decideLeftovers(in, &out)
 	out.Finalizer = p.finalizerAction(in, &out)

@@ -38,6 +38,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 		}
 	}
 	if out.Waits && len(out.Leftovers) > 0 {
+		p.holdDeletion(&out)
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) {
@@ -120,6 +121,8 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 		switch fail := failed[o.Downstream]; {
 		case fail != nil:
 			f.Reason, f.Message = fail.Reason, fail.Message
+		case o.State == StateWaiting:
+			f.Message = fmt.Sprintf("%s %s: %s", kind, o.Target, o.Message)
 		case d.Waits && o.Live.Deleting:
 			f.Message = fmt.Sprintf("%s %s is terminating: finalizers, or objects that it owns, hold it", kind, o.Target)
 		case d.Waits:

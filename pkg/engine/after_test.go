@@ -1,0 +1,108 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// ordered has three ConfigMaps: database is ready once somebody annotates it, app comes after it, and page is made as soon as app exists.
+func ordered(ns, name string) string {
+	return strings.Replace(fill(widgetConfig, ns, name)+waiting, `downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata:
+        name: {{ .spec.name | default .metadata.name }}
+      data: {{ .spec.data }}
+`, `downstreams:
+  - name: page
+    apiVersion: v1
+    kind: ConfigMap
+    after: [{name: app, until: Created}]
+    template: |
+      metadata: {name: "{{ .metadata.name }}-page"}
+      data: {{ .spec.data }}
+  - name: app
+    apiVersion: v1
+    kind: ConfigMap
+    after: [database]
+    template: |
+      metadata: {name: "{{ .metadata.name }}-app"}
+      data: {{ .spec.data }}
+  - name: database
+    apiVersion: v1
+    kind: ConfigMap
+    ready:
+      rules: [{rule: "downstream.metadata.?annotations[?'test.example.com/up'].orValue('') == downstream.data.a", message: the database is starting}]
+    template: |
+      metadata: {name: "{{ .metadata.name }}-database"}
+      data: {{ .spec.data }}
+`, 1)
+}
+
+const databaseStarts = "it comes after database, which is not ready: the database is starting"
+
+func markUp(t *testing.T, ns, name, value string) {
+	t.Helper()
+	testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"test.example.com/up":"`+value+`"}}}`)
+}
+
+// Nothing is created or changed before what it comes after is ready. What stands is repaired meanwhile, and a deletion goes the other way.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), ordered(ns, name))
+	eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
+	for _, object := range []string{"w-app", "w-page"} {
+		if testkit.Find(t, configMaps, ns, object) != nil {
+			t.Errorf("%s was made before the database was ready", object)
+		}
+	}
+
+	quiet(t, counter)
+
+	markUp(t, ns, "w-database", "one")
+	waitData(t, ns, "w-page", "a", "one")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+
+	testkit.Apply(t, ns, widget("w", `{data: {a: two}}`))
+	waitData(t, ns, "w-database", "a", "two")
+	eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
+	waitData(t, ns, "w-page", "a", "two") // which only waits for app to exist
+	testkit.Patch(t, configMaps, ns, "w-page", "somebody", `{"data":{"a":"drifted"}}`)
+	waitData(t, ns, "w-page", "a", "two")
+	waitData(t, ns, "w-app", "a", "one")
+
+	markUp(t, ns, "w-database", "two")
+	waitData(t, ns, "w-app", "a", "two")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+
+	quiet(t, counter)
+
+	markUp(t, ns, "w-database", "down")
+	testkit.Patch(t, configMaps, ns, "w-app", "somebody", `{"data":{"a":"drifted"}}`)
+	waitData(t, ns, "w-app", "a", "two")
+
+	holdFor(t, ns, "w-page")
+	testkit.Delete(t, widgets, ns, "w")
+	eventuallyCondition(t, ns, "w", "False", "", "app: ConfigMap "+ns+"/w-app: it stays until ConfigMap "+ns+"/w-page is gone, which comes after it")
+	for _, object := range []string{"w-app", "w-database"} {
+		if found := testkit.Find(t, configMaps, ns, object); found == nil || found.GetDeletionTimestamp() != nil {
+			t.Errorf("%s was deleted before what comes after it", object)
+		}
+	}
+	letGo(t, ns, "w-page")
+	waitGone(t, widgets, ns, "w")
+	for _, object := range []string{"w-page", "w-app", "w-database"} {
+		if testkit.Find(t, configMaps, ns, object) != nil {
+			t.Errorf("%s is left", object)
+		}
+	}
+}

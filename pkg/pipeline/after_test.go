@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// What comes after a downstream waits for it with what it changes, and with nothing else.
+func TestAfter(t *testing.T) {
+	ready := func(f *Facts) { f.Live.Status = kstatus.CurrentStatus }
+	changed := func(f *Facts) { f.RecordedHash, f.Live.Hash = "v1-old", "v1-old" }
+	missing := func(f *Facts) { f.Live = nil }
+	starting := func(f *Facts) { f.Live.Status = kstatus.InProgressStatus }
+	for reason, c := range map[string]struct {
+		first, second func(*Facts)
+		until         config.AfterUntil
+		change        func(*Input)
+		want          State
+		message       string
+	}{
+		"a first one that is missing":                 {first: missing, second: missing, want: StateWaiting, message: "apps/web does not exist"},
+		"one that is not ready":                       {first: starting, second: missing, want: StateWaiting, message: "it comes after first, which is not ready"},
+		"one that is ready":                           {first: ready, second: missing, want: StateCreate},
+		"one that is yet to change":                   {first: changed, second: missing, want: StateWaiting, message: "the desired state has changed"},
+		"a change":                                    {first: starting, second: changed, want: StateWaiting},
+		"a change once it is ready":                   {first: ready, second: changed, want: StateUpdate},
+		"drift":                                       {first: starting, second: func(f *Facts) { f.Live.P = other }, want: StateRepair},
+		"nothing to do":                               {first: missing, second: ready, want: StateInSync},
+		"it is enough that it exists":                 {first: starting, second: missing, until: config.AfterCreated, want: StateCreate},
+		"a change where it is enough":                 {first: changed, second: changed, until: config.AfterCreated, want: StateUpdate},
+		"that one does not exist":                     {first: missing, second: missing, until: config.AfterCreated, want: StateWaiting, message: "not created"},
+		"one of somebody else":                        {first: func(f *Facts) { f.Live.Owners, f.Trusted = nil, false }, second: missing, until: config.AfterCreated, want: StateWaiting},
+		"one that is not wanted is not waited for":    {first: missing, second: missing, change: func(in *Input) { in.Desired.Objects[0].Wanted = false }, want: StateCreate},
+		"one that cannot be rendered is not there":    {first: missing, second: missing, change: func(in *Input) { in.Desired.Objects[0].Err = errOnlyDeletes }, want: StateWaiting},
+		"where order does not matter, as in a render": {first: missing, second: missing, change: func(in *Input) { in.Inputs = nil }, want: StateCreate},
+	} {
+		p := onePipeline(func(op *config.Operator) {
+			first, second := op.Downstreams[0], op.Downstreams[0]
+			first.Name, second.Name = "first", "second"
+			until := c.until
+			if until == "" {
+				until = config.AfterReady
+			}
+			second.After = []config.After{{Name: "first", Until: until}}
+			op.Downstreams = []config.Downstream{first, second}
+		})
+		in := inSyncInput()
+		in.HasFinalizer, in.Inputs = true, func() Inputs { return Inputs{} }
+		second := in.Desired.Objects[0]
+		second.Downstream, second.Target.Name = 1, "second"
+		in.Desired.Objects = append(in.Desired.Objects, second)
+		in.Facts = append(in.Facts, Facts{Live: ourLive(), Trusted: true, RecordedHash: hash})
+		in.Facts[1].Live.UID, in.Facts[1].Live.Name = "live-2", "second"
+		c.first(&in.Facts[0])
+		c.second(&in.Facts[1])
+		if c.change != nil {
+			c.change(&in)
+		}
+		got := p.Decide(in).Outcomes[1]
+		if got.State != c.want || !strings.Contains(got.Message, c.message) || (got.State == StateWaiting) != (got.Action == ActionNone && got.State != StateInSync) {
+			t.Errorf("%s: %s %q: %s", reason, got.State, got.Action, got.Message)
+		}
+	}
+}
