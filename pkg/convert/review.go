@@ -81,6 +81,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not a ConversionReview of "+version, http.StatusBadRequest)
 		return
 	}
+	if in.Request.UID == "" { // an answer without the uid of its review is not accepted
+		http.Error(w, "request.uid is missing: set the uid of the review", http.StatusBadRequest)
+		return
+	}
 	objects, err := h.convert(ctx, in.Request)
 	if h.Observe != nil {
 		h.Observe(len(in.Request.Objects), err)
