@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,30 +146,6 @@ func (i *issued) serves(before *x509.Certificate) *x509.Certificate {
 	return leaf
 }
 
-// reading reads an object, which needs a conversion, until it is stopped. It then returns the errors.
-func (i *issued) reading(name string) (stop func() []error) {
-	done := make(chan struct{})
-	var failed []error
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			if _, err := testkit.Dynamic(i.t).Resource(i.resource("v1")).Namespace(i.ns).Get(i.t.Context(), name, metav1.GetOptions{}); err != nil {
-				failed = append(failed, err)
-			}
-		}
-	})
-	return func() []error {
-		close(done)
-		group.Wait()
-		return failed
-	}
-}
-
 // TestCertManager: the webhook serves the certificates that cert-manager issues, and no read fails while they are renewed, whether its
 // cainjector or run writes caBundle. Corollary never writes the Secret.
 func TestCertManager(t *testing.T) {
@@ -191,7 +166,7 @@ func TestCertManager(t *testing.T) {
 			i.eventuallyReads(t, "a", "map[host:example.com port:80]")
 			authority := i.secret("ca.crt")
 
-			stop := i.reading("a")
+			stop := i.reading(t, "a")
 			i.renew()
 			second := i.serves(first)
 			eventuallySays(t, p, "the certificate of the webhook has changed")

@@ -32,10 +32,16 @@ type verified struct {
 	address, health, metrics string
 }
 
+// newWebhook are those whose spec.conversion run writes.
+func newWebhook(t *testing.T) *verified {
+	t.Helper()
+	return &verified{cronTabs: newCronTabs(t), t: t,
+		address: testkit.FreeAddress(t), health: testkit.FreeAddress(t), metrics: testkit.FreeAddress(t)}
+}
+
 func newVerified(t *testing.T) *verified {
 	t.Helper()
-	v := &verified{cronTabs: newCronTabs(t), t: t,
-		address: testkit.FreeAddress(t), health: testkit.FreeAddress(t), metrics: testkit.FreeAddress(t)}
+	v := newWebhook(t)
 	text, err := os.ReadFile(v.file("conversion.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -161,15 +161,20 @@ func (b *bundle) advance(hosts []string, life time.Duration, now time.Time, acce
 	case b.next != nil:
 		return b.advanceNext(hosts, now, accepts), nil
 	case b.current.leaf.NotAfter.Sub(now) < life/3:
-		next, err := issue(hosts, life)
-		if err != nil {
-			return nil, err
-		}
-		return &bundle{current: b.current, next: next, trusted: []*x509.Certificate{b.current.authority, next.authority}}, nil
+		return b.renew(hosts, life)
 	case !b.trusts(b.current.authority) || len(b.trusted) > 1 && now.Sub(b.current.begun()) >= 3*overlap:
 		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}, nil
 	}
 	return nil, nil
+}
+
+// renew makes the next certificate.
+func (b *bundle) renew(hosts []string, life time.Duration) (*bundle, error) {
+	next, err := issue(hosts, life)
+	if err != nil {
+		return nil, err
+	}
+	return &bundle{current: b.current, next: next, trusted: []*x509.Certificate{b.current.authority, next.authority}}, nil
 }
 
 // advanceNext is advance where there is a next certificate already.

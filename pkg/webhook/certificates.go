@@ -59,7 +59,7 @@ func (c *Certificates) Trust() []byte {
 func (c *Certificates) read(ctx context.Context, accepts func(*pair) bool) error {
 	secret, err := c.Secrets.Secrets(c.At.Namespace).Get(ctx, c.At.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading Secret %s: %w", c.At, err)
+		return fmt.Errorf("reading Secret %s: %w%s", c.At, err, c.meanwhile())
 	}
 	if c.ReadOnly {
 		return c.follow(secret, accepts)
@@ -70,7 +70,7 @@ func (c *Certificates) read(ctx context.Context, accepts func(*pair) bool) error
 func (c *Certificates) take(secret *corev1.Secret) error {
 	b := readBundle(secret.Data)
 	if b.current == nil {
-		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s", c.At, keyCertificate, keyPrivate)
+		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s%s", c.At, keyCertificate, keyPrivate, c.meanwhile())
 	}
 	return c.serve(b)
 }
@@ -82,6 +82,16 @@ func (c *Certificates) serve(b *bundle) error {
 	}
 	c.served.Store(&served{bundle: b, certificate: certificate})
 	return nil
+}
+
+// next is what the Secret should hold. If it has lost the certificate that is served, that stays in use until the next one is trusted. nil: it
+// stays as it is.
+func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) bool) (*bundle, error) {
+	now := time.Now()
+	if was := c.served.Load(); was != nil && !b.current.serves(c.Hosts, now) && was.bundle.current.serves(c.Hosts, now) {
+		return was.bundle.renew(c.Hosts, life)
+	}
+	return b.advance(c.Hosts, life, now, accepts)
 }
 
 // keep brings the Secret to what it should be now, with certificates that live so long; accepts tells whether all definitions trust one. Of
@@ -96,7 +106,7 @@ func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts fun
 	if missing {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.At.Namespace, Name: c.At.Name}, Type: corev1.SecretTypeTLS}
 	}
-	next, err := readBundle(secret.Data).advance(c.Hosts, life, time.Now(), accepts)
+	next, err := c.next(readBundle(secret.Data), life, accepts)
 	if err != nil {
 		return err
 	}
