@@ -128,8 +128,8 @@ func TestSecretIsLost(t *testing.T) {
 	}
 }
 
-// TestReadOnlySecretIsLost: if somebody else keeps the Secret, its loss is logged, and the process serves what it has. Without one it serves
-// nothing until there is one.
+// TestReadOnlySecretIsLost: if somebody else keeps the Secret, its loss is logged, and the process serves what it has. Without one it
+// serves nothing until there is one.
 func TestReadOnlySecretIsLost(t *testing.T) {
 	t.Parallel()
 	v := newWebhook(t)
@@ -144,7 +144,8 @@ func TestReadOnlySecretIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": map[string]any{"name": v.certificate},
+	secret := map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+		"metadata": map[string]any{"name": v.certificate},
 		"data": map[string]any{"tls.crt": base64.StdEncoding.EncodeToString(certificate), "tls.key": base64.StdEncoding.EncodeToString(key),
 			"ca.crt": base64.StdEncoding.EncodeToString(certificate)}}
 	secrets := testkit.Dynamic(t).Resource(secretResource).Namespace(v.ns)

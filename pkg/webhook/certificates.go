@@ -70,7 +70,8 @@ func (c *Certificates) read(ctx context.Context, accepts func(*pair) bool) error
 func (c *Certificates) take(secret *corev1.Secret) error {
 	b := readBundle(secret.Data)
 	if b.current == nil {
-		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s%s", c.At, keyCertificate, keyPrivate, c.meanwhile())
+		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s%s",
+			c.At, keyCertificate, keyPrivate, c.meanwhile())
 	}
 	return c.serve(b)
 }
@@ -81,11 +82,12 @@ func (c *Certificates) serve(b *bundle) error {
 		return fmt.Errorf("reading Secret %s: %w", c.At, err)
 	}
 	c.served.Store(&served{bundle: b, certificate: certificate})
+	expiration.WithLabelValues(c.At.String()).Set(float64(b.current.leaf.NotAfter.Unix()))
 	return nil
 }
 
-// next is what the Secret should hold. If it has lost the certificate that is served, that stays in use until the next one is trusted. nil: it
-// stays as it is.
+// next is what the Secret should hold; nil: it stays as it is. If it has lost the certificate that is served, that stays in use until
+// the next one is trusted.
 func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) bool) (*bundle, error) {
 	now := time.Now()
 	if was := c.served.Load(); was != nil && !b.current.serves(c.Hosts, now) && was.bundle.current.serves(c.Hosts, now) {
