@@ -229,3 +229,70 @@ func authority(t *testing.T) []byte {
 	}
 	return text
 }
+
+// watching is an operator of the CronTabs, for commands that need one.
+const watching = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: watching}
+watch: {apiVersion: GROUP/v1beta1, kind: CronTab, namespaces: [NS]}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: "{metadata: {name: {{ .metadata.name }}}, data: {at: {{ .spec.hostPort }}}}"
+conventions:
+  fieldManager: watching
+  labels: {example.com/managed-by: watching}
+  hash: {annotation: example.com/hash}
+  owner: {reference: true}
+status: {enabled: false}
+`
+
+// TestConversionInGetAndWhy: both commands say whether the definition has the conversion of the config, and who has written it.
+func TestConversionInGetAndWhy(t *testing.T) {
+	t.Parallel()
+	eventually := func(v *verified, want string) {
+		t.Helper()
+		operator := filepath.Join(t.TempDir(), "operator.yaml")
+		text := strings.NewReplacer("GROUP", v.group, "NS", v.ns).Replace(watching)
+		if err := os.WriteFile(operator, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want = "conversion crontabs: CustomResourceDefinition crontabs." + v.group + ": " + want
+		for _, args := range [][]string{{"get"}, {"why", "crontabs." + v.group, "a"}} {
+			testkit.Eventually(t, patience, func() (bool, string) {
+				code, out := run(t, append(args, "-c", v.dir, "-c", operator, "-n", v.ns, "--kubeconfig", testkit.Kubeconfig(t))...)
+				return code == 0 && strings.Contains(out, want), fmt.Sprintf("%v: exit code %d, without %q\n%s", args, code, want, out)
+			})
+		}
+	}
+	auto, verify := newWebhook(t), newVerified(t)
+	for _, v := range []*verified{auto, verify} {
+		v.cronTabs.apply(t, "a", "example.com:80")
+	}
+	eventually(auto, "spec.conversion.strategy is None, so objects are returned in other versions as they are stored: corollary run writes it")
+	eventually(verify, "spec.conversion.strategy is None, so objects are returned in other versions as they are stored: apply what")
+
+	p := auto.serve()
+	eventually(auto, fmt.Sprintf("spec.conversion names https://%s/convert, written by field manager crontabs.%s, as this config says",
+		auto.address, auto.group))
+	p.interrupt(t)
+	p.wait(t)
+	testkit.Update(t, definitions, "", "crontabs."+auto.group, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "https://example.com/other", "spec", "conversion", "webhook", "clientConfig", "url")
+	})
+	eventually(auto, "spec.conversion names https://example.com/other, written by field manager test and not by crontabs."+auto.group)
+
+	verify.serve()
+	verify.apply(verify.stanza())
+	eventually(verify, fmt.Sprintf("spec.conversion names https://%s/convert, written by field manager test: with publish: Verify",
+		verify.address))
+	if err := os.Remove(verify.file("certificate.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	code, out := run(t, "get", "-c", verify.dir, "-n", verify.ns, "--kubeconfig", testkit.Kubeconfig(t))
+	if !strings.Contains(out, "the conversion is not proven") {
+		t.Errorf("exit code %d, and it does not say what keeps the conversion from being served\n%s", code, out)
+	}
+}

@@ -83,6 +83,9 @@ func (o *getOptions) run(ctx context.Context) error {
 		return err
 	}
 	t := &getTable{options: o, line: line, printer: newRowPrinter(o)}
+	if err := o.noteConversions(ctx, cfg, files, line.note); err != nil {
+		return err
+	}
 	tellsRunning := o.running.lease != "" || o.output.value == "wide"
 	if tellsRunning {
 		if err := o.running.note(ctx, cfg, &o.connection, line.note); err != nil {

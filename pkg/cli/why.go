@@ -94,8 +94,11 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err := w.explain(ctx, k, object); err != nil {
 		return err
 	}
+	note := func(format string, args ...any) { w.writer.remark(fmt.Sprintf(format, args...)) }
+	if err := o.noteConversions(ctx, cfg, files, note); err != nil {
+		return err
+	}
 	if o.running.lease != "" {
-		note := func(format string, args ...any) { w.writer.remark(fmt.Sprintf(format, args...)) }
 		if err := o.running.note(ctx, cfg, &o.connection, note); err != nil {
 			return err
 		}

@@ -41,8 +41,8 @@ func (p *Publisher) differences(crd *apiextensionsv1.CustomResourceDefinition) (
 	const at = "spec.conversion.webhook."
 	client := has.Webhook.ClientConfig
 	wanted := typed(p.Endpoint.Conversion(false, nil)).Webhook
-	if now := addressOf(client); now != addressOf(wanted.ClientConfig) {
-		list = append(list, fmt.Sprintf("%sclientConfig names %s, and must name %s", at, now, addressOf(wanted.ClientConfig)))
+	if now := Address(client); now != Address(wanted.ClientConfig) {
+		list = append(list, fmt.Sprintf("%sclientConfig names %s, and must name %s", at, now, Address(wanted.ClientConfig)))
 	}
 	if now := has.Webhook.ConversionReviewVersions; !slices.Equal(now, wanted.ConversionReviewVersions) {
 		list = append(list, fmt.Sprintf("%sconversionReviewVersions is %v, and must be %v", at, now, wanted.ConversionReviewVersions))
@@ -64,8 +64,8 @@ func (p *Publisher) differences(crd *apiextensionsv1.CustomResourceDefinition) (
 	return list
 }
 
-// addressOf is where API servers send reviews, as people read it.
-func addressOf(c *apiextensionsv1.WebhookClientConfig) string {
+// Address is where API servers send reviews, as people read it.
+func Address(c *apiextensionsv1.WebhookClientConfig) string {
 	if c.URL != nil {
 		return *c.URL
 	}
