@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -33,7 +34,7 @@ type ConversionFile struct {
 
 // Errorf returns an error at a path of the conversion.
 func (c *ConversionFile) Errorf(path, fix, format string, args ...any) *Error {
-	return c.file.Errorf(c.prefix+path, fix, format, args...)
+	return c.file.Errorf(strings.TrimSuffix(c.prefix+path, "."), fix, format, args...)
 }
 
 // Rewritten is the document of kind Conversion with another conversion, or the key conversion of an operator with it.
