@@ -160,7 +160,7 @@ const wholeMetadata = `{"name":"a","generateName":"a-","namespace":"ns","uid":"1
 	"creationTimestamp":"2026-01-02T03:04:05Z","deletionTimestamp":"2026-01-02T03:04:06Z","deletionGracePeriodSeconds":0,
 	"finalizers":["example.com/f"],"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"2"}],"selfLink":"",
 	"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"example.com/v1beta1","fieldsV1":{"f:spec":{".":{},"f:a":{}}}}],
-	"labels":{"l":"<&>"},"annotations":{"n":"\u2028"},"newer":{"a":[null,1.5,9007199254740993]}}`
+	"labels":{"l":"v"},"annotations":{"n":"\u2028<&>"},"newer":{"a":[null,1.5,9007199254740993]}}`
 
 // Of metadata only labels and annotations may be changed: rules for anything else are refused, and the rest stays as it was sent,
 // whether a conversion touches metadata or not.
@@ -187,8 +187,9 @@ func TestMetadataStays(t *testing.T) {
 		}
 	}
 	for _, row := range []struct{ reason, rules, labels string }{
-		{"without rules about metadata", "", `{"l":"<&>"}`},
-		{"with one", `    toHub: [{remove: [".metadata.labels.l"]}]`, `{}`},
+		{"without rules about metadata", "", `{"l":"v"}`},
+		{"a label is removed", `    toHub: [{remove: [".metadata.labels.l"]}]`, `{}`},
+		{"a label is set", `    toHub: [{set: ".metadata.labels['example.com/a']", expression: self.spec.a}]`, `{"l":"v","example.com/a":"v"}`},
 	} {
 		c, problems := compile(t, crdOf(fields, fields), conversionOf(row.rules))
 		if len(problems) > 0 {
@@ -206,7 +207,7 @@ func TestMetadataStays(t *testing.T) {
 		if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || len(answer.Response.ConvertedObjects) != 1 {
 			t.Fatalf("%s: answered %s: %v", row.reason, recorder.Body, err)
 		}
-		want := object(t, []byte(strings.Replace(wholeMetadata, `{"l":"<&>"}`, row.labels, 1)))
+		want := object(t, []byte(strings.Replace(wholeMetadata, `{"l":"v"}`, row.labels, 1)))
 		if got := object(t, answer.Response.ConvertedObjects[0].Metadata); !cmp.Equal(got, want) {
 			t.Errorf("%s: %s", row.reason, cmp.Diff(want, got))
 		}

@@ -49,7 +49,7 @@ func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	made.literals, made.needsMetadata = c.found, made.preserve != ""
+	made.literals, made.metadata, made.needsMetadata = c.found, c.metadata, made.preserve != ""
 	for _, s := range made.spokes {
 		for _, o := range slices.Concat(s.toHub, s.fromHub) {
 			made.needsMetadata = made.needsMetadata || o.touches("metadata")
@@ -62,7 +62,8 @@ type compiler struct {
 	options  Options
 	versions map[string]*kinds.Version
 	problems []*Problem
-	found    []any // the literals of rules and expressions
+	found    []any            // the literals of rules and expressions
+	metadata []fieldpath.Path // the labels and annotations that they name
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -117,7 +118,8 @@ func (c *compiler) served(path, name string) *kinds.Version {
 
 func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, preserves bool) *spoke {
 	made := &spoke{version: v}
-	spokeCover, hubCover := newCover(v.Structural), newCover(hub.Structural)
+	spokeCover, hubCover := newCover(withMetadata(v.Structural)), newCover(withMetadata(hub.Structural))
+	before := len(c.metadata)
 	made.toHub, made.fromHub = c.rules(at+".rules", from.Rules, spokeCover, hubCover)
 	made.toHub = append(made.toHub, c.steps(at+".toHub", from.ToHub, spokeCover, hubCover)...)
 	made.fromHub = append(made.fromHub, c.steps(at+".fromHub", from.FromHub, hubCover, spokeCover)...)
@@ -130,7 +132,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 		if !ok {
 			continue
 		}
-		inSpoke, inHub := kinds.Field(v.Structural, p) != nil, kinds.Field(hub.Structural, p) != nil
+		inSpoke, inHub := kinds.Field(spokeCover.schema, p) != nil, kinds.Field(hubCover.schema, p) != nil
 		if !inSpoke && !inHub {
 			c.problem(where+".path", "neither %s nor %s has %s", v.Name, hub.Name, p)
 		}
@@ -138,7 +140,8 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 		spokeCover.take(p, coverLost)
 		hubCover.take(p, coverLost)
 	}
-	a := &comparison{compiler: c, at: at, preserves: preserves, exact: len(from.ToHub)+len(from.FromHub)+len(from.Lost) == 0}
+	a := &comparison{compiler: c, at: at, preserves: preserves,
+		exact: len(from.ToHub)+len(from.FromHub)+len(from.Lost) == 0 && len(c.metadata) == before}
 	a.compare(spokeCover, hubCover, v, hub)
 	made.exact = a.exact
 	return made
@@ -169,7 +172,17 @@ func (c *compiler) place(at, text string, item bool) (fieldpath.Path, bool) {
 			"annotations", text)
 		return nil, false
 	}
+	if ok && !item {
+		c.names(p)
+	}
 	return p, ok
+}
+
+// names notes a label or an annotation that the conversion reads or changes.
+func (c *compiler) names(p fieldpath.Path) {
+	if p[0].Field == "metadata" && mayChange(p) {
+		c.metadata = append(c.metadata, p)
+	}
 }
 
 func mayChange(p fieldpath.Path) bool {
@@ -385,6 +398,11 @@ func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cove
 		c.found = append(c.found, program.Literals()...)
 		paths, whole := program.Reads("self")
 		from.readBy(paths, whole)
+		for _, path := range paths {
+			if !from.item {
+				c.names(fieldpath.New(path...))
+			}
+		}
 		made = append(made, &computed{p, program})
 	}
 	return made

@@ -22,6 +22,8 @@ type Converter struct {
 	preserve string // the annotation; empty without
 	// needsMetadata: something reads or changes them.
 	needsMetadata bool
+	// metadata are the labels and annotations that rules and expressions name.
+	metadata []fieldpath.Path
 	// literals are the strings and whole numbers that rules and expressions have: what they make a difference for.
 	literals []any
 	// stored is the version in which objects are stored; empty where that is not known.
@@ -95,12 +97,18 @@ func (c *Converter) hop(obj map[string]any, from, to string, p *pass) error {
 	return c.preserving(obj, from, to, p)
 }
 
+var errMetadata = errors.New("the rules make labels or annotations that the API server does not accept: labels are at most 63 letters, " +
+	"digits, '-', '_' and '.', and both are strings")
+
 // carry applies the rules alone.
 func (c *Converter) carry(obj map[string]any, from, to string, p *pass) error {
 	p.source = c.version(from)
 	operations := c.operations(from, to)
 	if err := carryOut(operations, obj, p); err != nil {
 		return err
+	}
+	if len(c.metadata) > 0 && !acceptsMetadata(obj) {
+		return errMetadata
 	}
 	obj["apiVersion"] = schema.GroupVersion{Group: c.kind.Group, Version: to}.String()
 	c.version(to).Prune(obj) // a server-side apply fails where what a webhook returns has fields that the version does not declare

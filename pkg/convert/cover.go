@@ -40,6 +40,26 @@ const (
 	coverComputed = "set"
 )
 
+// withMetadata adds to the schema of a version what a conversion may change of metadata: no CustomResourceDefinition declares that.
+func withMetadata(s *structuralschema.Structural) *structuralschema.Structural {
+	object := func() structuralschema.Structural {
+		return structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"}}
+	}
+	texts := object()
+	texts.AdditionalProperties = &structuralschema.StructuralOrBool{
+		Structural: &structuralschema.Structural{Generic: structuralschema.Generic{Type: "string"}},
+	}
+	metadata := object()
+	metadata.Properties = map[string]structuralschema.Structural{"labels": texts, "annotations": texts}
+	whole := *s
+	whole.Properties = maps.Clone(s.Properties)
+	if whole.Properties == nil {
+		whole.Properties = map[string]structuralschema.Structural{}
+	}
+	whole.Properties["metadata"] = metadata
+	return &whole
+}
+
 func newCover(s *structuralschema.Structural) *cover {
 	return &cover{schema: s, entries: map[string]*covered{}}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -194,6 +195,15 @@ func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 func (p *prover) head(obj map[string]any, version string) {
 	obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.kind.Group, Version: version}.String(), p.kind.Kind
 	obj["metadata"] = map[string]any{"name": "a", "labels": map[string]any{"app": "a"}, "annotations": map[string]any{"note": "kept"}}
+	for _, at := range p.metadata {
+		texts := append([]string{"", "a", "7", "x y"}, p.generator.literalTexts()...)
+		if p.generator.random.IntN(2) == 0 {
+			continue
+		}
+		if fieldpath.Set(obj, at, texts[p.generator.random.IntN(len(texts))]) != nil || !acceptsMetadata(obj) {
+			fieldpath.Remove(obj, at)
+		}
+	}
 }
 
 // thereAndBack takes an object there and back; nil where it survives.

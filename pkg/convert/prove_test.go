@@ -137,6 +137,30 @@ func TestProve(t *testing.T) {
 		{name: "a path that is not there", spoke: `{a: {type: string}}`, hub: `{b: {type: string}}`, rules: "    rules: [{move: .spec.c, to: .spec.b}]", problem: "the spoke does not have .spec.c"},
 		{name: "an expression about a field that is not there", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
 			rules: "    toHub: [{set: .spec.a, expression: self.spec.b}]", problem: "self.spec has no field b"},
+		{name: "a field that was a label, which the other version may have, too", spoke: `{b: {type: string}}`, hub: `{a: {type: string}, b: {type: string}}`,
+			rules: "    rules: [{move: .metadata.labels.size, to: .spec.a}]", counter: ".metadata.labels.size is"},
+		{name: "the same, kept", spoke: `{b: {type: string}}`, hub: `{a: {type: string, maxLength: 9, pattern: "^[a-z]+$"}, b: {type: string}}`,
+			rules:   "    rules: [{move: .metadata.labels.size, to: .spec.a}]",
+			counter: "not valid in v1", preserve: true},
+		{name: "an annotation, kept", spoke: `{b: {type: string}}`, hub: `{a: {type: string}, b: {type: string}}`,
+			rules: "    rules: [{move: \".metadata.annotations['example.com/a']\", to: .spec.a}]", preserve: true},
+		{name: "a label that is removed", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
+			rules: "    toHub: [{remove: [.metadata.labels.size]}]", counter: ".metadata.labels.size is"},
+		{name: "a label that is computed", spoke: `{a: {type: string, enum: [k, l], default: k}}`, hub: `{a: {type: string, enum: [k, l], default: k}}`,
+			rules:   "    toHub: [{set: .metadata.labels.size, expression: self.spec.a}]\n    fromHub: [{remove: [.metadata.labels.size]}]",
+			counter: ".metadata.labels.size is"},
+		{name: "the same, acknowledged", spoke: `{a: {type: string, enum: [k, l], default: k}}`, hub: `{a: {type: string, enum: [k, l], default: k}}`,
+			rules: "    toHub: [{set: .metadata.labels.size, expression: self.spec.a}]\n    fromHub: [{remove: [.metadata.labels.size]}]\n" +
+				"    lost: [{path: .metadata.labels.size, reason: it repeats .spec.a}]"},
+		{name: "a label of any text", spoke: `{a: {type: string, default: k}}`, hub: `{a: {type: string, default: k}}`,
+			rules: "    toHub: [{set: .metadata.labels.size, expression: self.spec.a}]\n    fromHub: [{remove: [.metadata.labels.size]}]\n" +
+				"    lost: [{path: .metadata.labels.size, reason: it repeats .spec.a}]", counter: "that the API server does not accept"},
+		{name: "a label of a number", spoke: `{a: {type: integer, default: 1}}`, hub: `{a: {type: integer, default: 1}}`,
+			rules: "    toHub: [{set: .metadata.labels.size, expression: self.spec.a}]\n" +
+				"    lost: [{path: .metadata.labels.size, reason: it repeats .spec.a}]", counter: "that the API server does not accept"},
+		{name: "expressions about metadata", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`,
+			rules: "    toHub: [{set: .spec.a, expression: \"self.metadata.?labels['size'].orValue(self.metadata.name)\"}]\n" +
+				"    lost: [{path: .spec.a, reason: it was wrong}]"},
 		{name: "metadata", spoke: `{a: {type: string}}`, hub: `{a: {type: string}}`, rules: "    rules: [{move: .metadata.name, to: .spec.a}]", problem: "cannot be converted"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -111,7 +111,8 @@ func (c *composer) spoke(from, through config.Spoke, s, old, next *structuralsch
 	all := c.written(there, back, s, next)
 	made.Rules, made.ToHub, made.FromHub = all.Rules, all.ToHub, all.FromHub
 	for _, lost := range slices.Concat(from.Lost, through.Lost) {
-		if p, err := fieldpath.Parse(lost.Path); err == nil && (kinds.Field(s, p) == nil) != (kinds.Field(next, p) == nil) {
+		p, err := fieldpath.Parse(lost.Path)
+		if err == nil && (p[0].Field == "metadata" || (kinds.Field(s, p) == nil) != (kinds.Field(next, p) == nil)) {
 			made.Lost = append(made.Lost, lost)
 		}
 	}

@@ -139,3 +139,32 @@ func TestServedWithPreserve(t *testing.T) {
 		t.Errorf("after an annotation with a value that is too large v1 has %s", got)
 	}
 }
+
+// A field of one version is a label or an annotation in the other.
+func TestServedMetadata(t *testing.T) {
+	t.Parallel()
+	things := serve(t, string(crdOf(`{b: {type: string}}`, `{b: {type: string}, a: {type: string}, tier: {type: string, enum: [low, high]}}`)), `
+hub: v1
+spokes:
+  - version: v1beta1
+    rules:
+      - {move: ".metadata.annotations['example.com/a']", to: .spec.a}
+      - {move: .metadata.labels.tier, to: .spec.tier}
+`)
+	ns := testkit.Namespace(t)
+	old, current := things.WithVersion("v1beta1"), things.WithVersion("v1")
+	testkit.Apply(t, ns, "apiVersion: "+things.Group+"/v1beta1\nkind: Thing\n"+
+		"metadata: {name: x, labels: {tier: low, l: v}, annotations: {example.com/a: one}}\nspec: {b: two}")
+	now := testkit.Get(t, current, ns, "x")
+	if got := fmt.Sprint(now.Object["spec"], now.GetLabels(), now.GetAnnotations()); got != "map[a:one b:two tier:low] map[l:v] map[]" {
+		t.Errorf("in v1 it is %s", got)
+	}
+	testkit.Update(t, current, ns, "x", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "high", "spec", "tier")
+	})
+	then := testkit.Get(t, old, ns, "x")
+	got := fmt.Sprint(then.Object["spec"], then.GetLabels(), then.GetAnnotations())
+	if got != "map[b:two] map[l:v tier:high] map[example.com/a:one]" {
+		t.Errorf("in v1beta1 it is %s", got)
+	}
+}
