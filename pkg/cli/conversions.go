@@ -136,6 +136,7 @@ type compiledConversion struct {
 
 // connect prepares the clients.
 func (s *conversionSource) connect(cfg *rest.Config) error {
+	cfg = withoutWarnings(cfg)
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
@@ -150,6 +151,13 @@ func (s *conversionSource) connect(cfg *rest.Config) error {
 	}
 	s.client, s.mapper = client, mapper
 	return nil
+}
+
+// withoutWarnings is for clients that migrate: to each rewritten object the API server would answer that its version is deprecated.
+func withoutWarnings(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg
 }
 
 // take notes what is to be served from now on.

@@ -113,7 +113,7 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := dynamic.NewForConfig(withoutWarnings(cfg))
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}

@@ -57,6 +57,7 @@ func TestRunMigrates(t *testing.T) {
 				for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
 					v := v.(map[string]any)
 					v["storage"] = v["name"] == "v1"
+					v["deprecated"] = true // as it is on the way back to an old version
 				}
 			})
 			if !row.proven {
@@ -68,6 +69,9 @@ func TestRunMigrates(t *testing.T) {
 				stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
 				return slices.Equal(stored, row.stored), fmt.Sprintf("status.storedVersions is %v", stored)
 			})
+			if text := served.text(t); strings.Contains(text, "deprecated") {
+				t.Errorf("it logs warnings of the API server for each object:\n%s", text)
+			}
 			if row.event == "" {
 				return
 			}
