@@ -127,3 +127,42 @@ func TestReplaced(t *testing.T) {
 		})
 	}
 }
+
+// A key that has leaked, whose Secret somebody deleted, is soon no longer used, and then no longer trusted; what is served is trusted at
+// every moment.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	hosts := []string{"a.example.com"}
+	b, err := (&bundle{}).advance(hosts, lifetime, time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaked := b.current
+	if b, err = b.renew(hosts, lifetime); err != nil {
+		t.Fatal(err)
+	}
+	renewed, begun := b.next, time.Now()
+	for minute := range 40 {
+		published := b.trust()
+		next, err := readBundle(b.data()).advance(hosts, lifetime, begun.Add(time.Duration(minute)*time.Minute),
+			func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next != nil {
+			b = next
+		}
+		if !connects(t, published, b.current, hosts[0]) {
+			t.Errorf("after %d minutes, API servers do not trust what is served", minute)
+		}
+		if served := b.current.leaf.Equal(leaked.leaf); served != (minute < 10) {
+			t.Errorf("after %d minutes, the leaked key is served: %t", minute, served)
+		}
+		if trusted := b.trusts(leaked.authority); trusted != (minute < 30) {
+			t.Errorf("after %d minutes, the leaked key is trusted: %t", minute, trusted)
+		}
+	}
+	if !b.current.leaf.Equal(renewed.leaf) || b.next != nil {
+		t.Error("another certificate is served")
+	}
+}
