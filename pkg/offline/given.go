@@ -34,7 +34,7 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 	return nil
 }
 
-// InputsFor finds the inputs of an upstream among the given objects.
+// InputsFor finds the inputs of an upstream, and its own objects that others read, among the given objects.
 func (g Given) InputsFor(ctx context.Context, p *pipeline.Pipeline, upstream *unstructured.Unstructured) pipeline.Inputs {
 	return p.InputsAt(p.InputRefs(ctx, upstream), pipeline.Whole(func(s *pipeline.InputSource) (list []*unstructured.Unstructured) {
 		for key, u := range g {
@@ -43,5 +43,10 @@ func (g Given) InputsFor(ctx context.Context, p *pipeline.Pipeline, upstream *un
 			}
 		}
 		return list
-	}))
+	})).WithSiblings(func(downstream int, at pipeline.Ref) map[string]any {
+		if u := g[givenKey{p.Downstreams[downstream].GVK().GroupKind(), at}]; u != nil {
+			return u.Object
+		}
+		return nil
+	})
 }

@@ -83,10 +83,9 @@ func (p *Pipeline) holdDeletion(out *Decision) {
 		if o.Action != ActionDelete {
 			continue
 		}
-		name := p.Downstreams[o.Downstream].Name
 		for _, other := range left {
-			d := p.Downstreams[other.Downstream]
-			if other.UID != o.UID && slices.ContainsFunc(d.Config.After, func(a config.After) bool { return a.Name == name }) {
+			if other.UID != o.UID && slices.Contains(p.comesAfter(p.Downstreams[other.Downstream]), o.Downstream) {
+				d := p.Downstreams[other.Downstream]
 				o.State, o.Action, o.RequeueAfter = StateWaiting, ActionNone, 0
 				o.Message = fmt.Sprintf("it stays until %s %s is gone, which comes after it", d.Config.Kind, other.Target)
 				break

@@ -55,6 +55,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	for i := range f.Operator.Downstreams {
 		c.downstream(i)
 	}
+	c.siblings()
 	c.before()
 	c.statusFields()
 	c.secrets()

@@ -87,7 +87,7 @@ func (c *compiler) when(d *Downstream, path string) {
 		return
 	}
 	d.when = c.program(path+".when", func() (*rules.Program, error) {
-		return c.env.Bool(d.Config.When, rules.Upstream, d.Name)
+		return c.env.Bool(d.Config.When, rules.Sibling, d.Name)
 	})
 	d.whenInputs = c.programInputs(d.when)
 	c.p.readsStatus = c.p.readsStatus || (d.when != nil && readsStatus(d.when.Reads))

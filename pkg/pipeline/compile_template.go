@@ -67,6 +67,11 @@ func (p *Pipeline) renderOptions() render.Options {
 			o.Lists = append(o.Lists, s.Name)
 		}
 	}
+	for _, d := range p.Downstreams {
+		if d.Several() {
+			o.Lists = append(o.Lists, render.DownstreamKey(d.Name))
+		}
+	}
 	if d := p.Config.Delimiters; len(d) == 2 {
 		o.Left, o.Right = d[0], d[1]
 	}

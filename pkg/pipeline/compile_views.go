@@ -23,6 +23,7 @@ func (c *compiler) views() {
 		if d.hasObservedGeneration {
 			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
 		}
+		v.Keep, v.KeepWhole = append(v.Keep, d.shown.Paths...), v.KeepWhole || d.shown.Whole
 		for _, f := range c.p.fields {
 			keep(&v, f.program, "downstreams", d)
 		}

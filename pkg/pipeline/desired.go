@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +22,8 @@ type Desired struct {
 	Invalid []rules.Failure
 	// Objects are in the order of the config's downstreams, at least one for each.
 	Objects []DesiredObject
+	// siblings are what was read of live objects.
+	siblings []siblingRead
 	// items are those of forEach, by downstream; nil until they are needed.
 	items [][]any
 }
@@ -80,12 +84,40 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 			return p.failed(err)
 		}
 	}
-	w.Objects = nil
-	for i, d := range p.Downstreams {
-		w.Objects = append(w.Objects, p.desiredObjects(d, upstream, in, vars, budget, items[i])...)
-	}
-	p.refuseSharedTargets(w)
+	p.addObjects(w, upstream, in, vars, budget, items)
 	return w
+}
+
+// addObjects finds out the objects of all downstreams, each after those that it reads. If one has too many items, the upstream is invalid.
+func (p *Pipeline) addObjects(
+	w *Desired, upstream *unstructured.Unstructured, in Inputs, vars rules.Vars, budget *rules.Budget, items []itemList,
+) {
+	lists := make([][]DesiredObject, len(p.Downstreams))
+	of := func(i int) []DesiredObject { return lists[i] }
+	note := func(r siblingRead) {
+		if !slices.Contains(w.siblings, r) {
+			w.siblings = append(w.siblings, r)
+		}
+	}
+	for _, i := range p.order {
+		d := p.Downstreams[i]
+		inputs, err := p.withSiblings(d, of, in, note)
+		its := vars
+		its.Downstreams, inputs.lacking = inputs.downstreams, err
+		switch {
+		case d.items == nil || !d.readsSiblings(d.items):
+		case err != nil:
+			items[i] = itemList{err: err}
+		default:
+			if items[i].items, items[i].err = d.itemsOf(its, inputs, budget); len(items[i].items) > *d.Config.ForEach.MaxItems {
+				w.Invalid = tooMany(p, items)
+				return
+			}
+		}
+		lists[i] = p.desiredObjects(d, upstream, inputs, its, budget, items[i])
+	}
+	w.Objects = slices.Concat(lists...)
+	p.refuseSharedTargets(w)
 }
 
 // errOnlyDeletes is why nothing is known but what becomes of an upstream that is being deleted.
@@ -112,7 +144,7 @@ func (d *Desired) of(downstream int) []DesiredObject {
 
 // vars are what expressions can read.
 func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
-	vars := rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects, Values: in.values}
+	vars := rules.Vars{Self: upstream.Object, Params: p.params, Inputs: in.objects, Downstreams: in.downstreams, Values: in.values}
 	if vars.Values == nil && len(p.variables) > 0 {
 		vars.Values = rules.NewValues()
 	}
@@ -124,9 +156,12 @@ func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructu
 		return DesiredObject{Err: err}
 	}
 	if d.when != nil {
+		if in.lacking != nil && d.readsSiblings(d.when) {
+			return DesiredObject{Err: in.lacking}
+		}
 		wanted, err := d.when.Eval(vars, budget)
 		if err != nil {
-			return DesiredObject{Err: hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err))}
+			return DesiredObject{Err: d.lacksField(hideValues(d.hidesValues, redact.Errorf("evaluating when: %w", err)))}
 		}
 		if wanted != true {
 			return DesiredObject{}
@@ -135,7 +170,7 @@ func (p *Pipeline) desiredObject(d *Downstream, upstream *unstructured.Unstructu
 	if err := d.unserved(); err != nil {
 		return DesiredObject{Err: err}
 	}
-	if err := in.problem(d.inputs); err != nil {
+	if err := cmp.Or(in.problem(d.inputs), in.lacking); err != nil {
 		return DesiredObject{Err: err}
 	}
 	doc, err := p.document(d, upstream, in)

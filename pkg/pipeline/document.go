@@ -36,13 +36,23 @@ func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, 
 }
 
 func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
+	values, lacking := p.valuesOf(p.vars(upstream, in), in.rules), error(nil)
 	data := render.Data{Upstream: upstream.Object, Params: p.params, Inputs: in.objects, Item: in.item, Budget: in.renderBudget(),
-		Variables: p.valuesOf(p.vars(upstream, in), in.rules)}
+		Variables: func(name string) (any, error) {
+			value, err := values(name)
+			if err != nil && lacking == nil {
+				lacking = d.lacksField(err)
+			}
+			return value, err
+		}}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
+	var missing *waiting
 	switch {
+	case errors.As(lacking, &missing):
+		return nil, missing
 	case errors.As(err, &e) && e.Input != "":
-		return nil, &waiting{fmt.Sprintf("input %s exists, but %s", e.Input, e.Problem)}
+		return nil, &waiting{fmt.Sprintf("%s exists, but %s", e.Input, e.Problem)}
 	case err != nil:
 		return nil, err
 	}
@@ -254,6 +264,10 @@ func dropText(doc map[string]any, part, key string) {
 func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
 	d, doc := p.Downstreams[w.Objects[k].Downstream], w.Objects[k].document
 	if doc == nil {
+		var err error
+		if in, err = p.withSiblings(d, w.of, in, nil); err != nil {
+			return nil, err
+		}
 		in.item = p.itemAt(w, k, p.vars(upstream, in), in)
 		again, err := p.document(d, upstream, in)
 		if err != nil {

@@ -27,7 +27,9 @@ type itemList struct {
 func (p *Pipeline) items(vars rules.Vars, in Inputs, budget *rules.Budget) []itemList {
 	all := make([]itemList, len(p.Downstreams))
 	for i, d := range p.Downstreams {
-		all[i].items, all[i].err = d.itemsOf(vars, in, budget)
+		if d.items != nil && !d.readsSiblings(d.items) {
+			all[i].items, all[i].err = d.itemsOf(vars, in, budget)
+		}
 	}
 	return all
 }
@@ -42,7 +44,7 @@ func (d *Downstream) itemsOf(vars rules.Vars, in Inputs, budget *rules.Budget) (
 	}
 	value, err := d.items.Eval(vars, budget)
 	if err != nil {
-		return nil, hideValues(d.hidesValues, redact.Errorf("evaluating forEach.items: %w", err))
+		return nil, d.lacksField(hideValues(d.hidesValues, redact.Errorf("evaluating forEach.items: %w", err)))
 	}
 	switch value := value.(type) {
 	case []any:
@@ -141,6 +143,8 @@ func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs) any {
 		w.items = make([][]any, len(p.Downstreams))
 	}
 	if w.items[o.Downstream] == nil {
+		in, _ = p.withSiblings(d, w.of, in, nil)
+		vars.Downstreams = in.downstreams
 		w.items[o.Downstream], _ = d.itemsOf(vars, in, rules.NewBudget(context.Background()))
 	}
 	if list := w.items[o.Downstream]; o.item < len(list) {

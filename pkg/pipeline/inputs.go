@@ -111,6 +111,11 @@ type Inputs struct {
 	objects map[string]any
 	// problems are by index, nil if there is none.
 	problems []error
+	// sibling gives the upstream's own objects, for downstreams that read others, and downstreams are those that one reads.
+	sibling     Sibling
+	downstreams map[string]any
+	// lacking is why what a downstream reads of others cannot be told yet.
+	lacking error
 	// item is the item of forEach that a document is rendered for.
 	item any
 	// larger is asked before rendering uses more than a small share of what it may; nil: it need not ask.

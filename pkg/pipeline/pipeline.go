@@ -45,6 +45,7 @@ type Pipeline struct {
 	Refusals []config.Error
 
 	params          map[string]any
+	order           []int // of the downstreams: each behind those that it reads
 	variables       []variable
 	matchConditions []matchCondition
 	validator       *rules.Validator
@@ -78,6 +79,8 @@ type Downstream struct {
 	// items gives the items of forEach; nil without.
 	items       *rules.Program
 	itemsInputs inputSet
+	siblings    []int     // the downstreams that it reads
+	shown       InputView // what others read of its objects
 	when        *rules.Program
 	whenInputs  inputSet
 	template    *render.Template

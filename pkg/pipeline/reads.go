@@ -71,6 +71,11 @@ func (c *compiler) declared(path, kind string, names []string, at func(name stri
 		for _, v := range c.file.Operator.Variables {
 			known = append(known, v.Name)
 		}
+	case "downstream":
+		known, section = nil, "downstreams"
+		for _, d := range c.p.Downstreams {
+			known = append(known, d.Name)
+		}
 	case "input":
 		known, section = nil, "inputs"
 		for _, s := range c.p.Inputs {
@@ -107,6 +112,15 @@ func (c *compiler) programReads(path string, reads func(string) ([][]string, boo
 		}
 		c.declared(path, kind, names, nil)
 	}
+	siblings, all := reads("downstreams")
+	var names []string
+	for _, p := range siblings {
+		names = append(names, strings.Join(p[:min(1, len(p))], ""))
+	}
+	if all {
+		names = append(names, "all of them")
+	}
+	c.noSiblings(path, names)
 	paths, whole := reads("inputs")
 	for _, s := range c.p.Inputs {
 		s.View.Whole = s.View.Whole || whole
@@ -153,6 +167,8 @@ func (c *compiler) templateInputs(path string, t text, at func(string) (string, 
 	c.declared(path, "parameter", t.Params(), at)
 	c.declared(path, "variable", t.Variables(), at)
 	c.declared(path, "input", t.Inputs(), at)
+	c.declared(path, "downstream", t.Downstreams(), at)
+	c.noSiblings(path, t.Downstreams())
 	var set inputSet
 	for i, s := range c.p.Inputs {
 		paths, whole := t.InputReads(s.Name)

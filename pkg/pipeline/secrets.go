@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/redact"
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -26,8 +27,8 @@ func (c *compiler) secrets() {
 	if c.p.upstreamIsSecret() {
 		c.p.UpstreamWords = redact.NewWords()
 	}
-	for _, d := range c.p.Downstreams {
-		c.secretDocument(d)
+	for _, i := range c.p.order { // whether those that one reads hold a value is known
+		c.secretDocument(c.p.Downstreams[i])
 	}
 	for i, d := range c.p.Downstreams {
 		c.secretRules(d)
@@ -151,6 +152,8 @@ func (c *compiler) readsSecret(reads reader, d *Downstream) bool {
 func (c *compiler) templateReadsSecret(reads func(string) ([][]string, bool)) bool {
 	return slices.ContainsFunc(c.p.Inputs, func(s *InputSource) bool {
 		return isSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
+	}) || slices.ContainsFunc(c.p.Downstreams, func(d *Downstream) bool {
+		return d.Hidden() && reaches(reads, render.DownstreamKey(d.Name), "")
 	})
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -52,6 +53,7 @@ type text interface {
 	Params() []string
 	Variables() []string
 	Inputs() []string
+	Downstreams() []string
 	InputReads(name string) (paths [][]string, whole bool)
 	InputShown(name string) (paths [][]string, whole bool)
 	ComputesInput() bool
@@ -81,6 +83,20 @@ func (c *compiler) reading(t text) text {
 	return r
 }
 
+// Downstreams are those of the text and its variables.
+func (r reading) Downstreams() []string {
+	names := slices.Clone(r.text.Downstreams())
+	for _, program := range r.programs {
+		paths, _ := program.Reads("downstreams")
+		for _, path := range paths {
+			if len(path) > 0 && !slices.Contains(names, path[0]) {
+				names = append(names, path[0])
+			}
+		}
+	}
+	return names
+}
+
 // InputReads is that of the text and its variables.
 func (r reading) InputReads(name string) (paths [][]string, whole bool) {
 	return r.andOfInput(name)(r.text.InputReads(name))
@@ -94,11 +110,15 @@ func (r reading) InputShown(name string) (paths [][]string, whole bool) {
 // andOfInput adds what the variables read of an input.
 func (r reading) andOfInput(name string) func(paths [][]string, whole bool) ([][]string, bool) {
 	return func(paths [][]string, whole bool) ([][]string, bool) {
+		root, member := "inputs", name
+		if sibling, ok := strings.CutPrefix(name, render.DownstreamKey("")); ok {
+			root, member = "downstreams", sibling
+		}
 		for _, program := range r.programs {
-			more, all := program.Reads("inputs")
+			more, all := program.Reads(root)
 			whole = whole || all
 			for _, path := range more {
-				if len(path) > 0 && path[0] == name {
+				if len(path) > 0 && path[0] == member {
 					paths, whole = append(slices.Clip(paths), path[1:]), whole || len(path) == 1
 				}
 			}

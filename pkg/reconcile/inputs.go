@@ -186,10 +186,23 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 // inputsRead are the inputs as findInputs found them.
 func (r *reconciliation) inputsRead() pipeline.Inputs {
 	if r.unpacked == nil {
-		in := r.Pipeline.InputsAt(r.record.inputs, foundObjects(r.inputs)).Sharing(r.acquireSlot)
+		in := r.Pipeline.InputsAt(r.record.inputs, foundObjects(r.inputs)).Sharing(r.acquireSlot).WithSiblings(r.sibling)
 		r.unpacked = &in
 	}
 	return *r.unpacked
+}
+
+// sibling returns what the cache keeps of an object of the upstream's own.
+func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any {
+	live := r.Cache.Live(downstream, at)
+	if live == nil {
+		return nil
+	}
+	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.targets, func(t target) bool { return t.uid == live.UID })
+	if !pipeline.Owns(live, r.upstream.GetUID(), known) {
+		return nil
+	}
+	return live.Kept
 }
 
 // foundObjects are the inputs as templates see them.

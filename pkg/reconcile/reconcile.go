@@ -330,14 +330,15 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 	if rec.isExpensive && r.acquireSlot() != nil {
 		return
 	}
-	if rec.desired != nil && rec.version == r.upstream.GetResourceVersion() && rec.inputsDigest == r.inputsDigest {
+	changed := rec.desired == nil || r.Pipeline.SiblingsChanged(rec.desired, r.sibling)
+	if !changed && rec.version == r.upstream.GetResourceVersion() && rec.inputsDigest == r.inputsDigest {
 		return
 	}
 	digest := r.readableDigest(r.Pipeline.ReadsStatus())
 	if rec.externalDigest = digest; r.Pipeline.ReadsOwn() {
 		rec.externalDigest = r.othersDigest()
 	}
-	if rec.desired == nil || rec.digest != digest {
+	if changed || rec.digest != digest {
 		rec.isExpensive = false
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
 		r.alignMemory()

@@ -3,6 +3,7 @@ package render
 import (
 	"maps"
 	"slices"
+	"strings"
 	"text/template/parse"
 )
 
@@ -42,7 +43,19 @@ func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
 func (t *Template) Variables() []string { return sortedKeys(t.reads.variables) }
 
 // Inputs are the names that the template gives to `input`, sorted; computed names are not among them.
-func (t *Template) Inputs() []string { return sortedKeys(t.reads.inputs) }
+func (t *Template) Inputs() []string {
+	return slices.DeleteFunc(sortedKeys(t.reads.inputs), func(name string) bool { return strings.Contains(name, ".") })
+}
+
+// Downstreams are the names that the template gives to `downstream`, sorted.
+func (t *Template) Downstreams() (names []string) {
+	for _, key := range sortedKeys(t.reads.inputs) {
+		if name, ok := strings.CutPrefix(key, DownstreamKey("")); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // InputReads tells what the template can read of an input: the fields that (input "NAME").field names, with everything
 // below them; of a list the fields that are read of its objects in a range over it. whole means that it may read anything.
@@ -203,14 +216,10 @@ func (a *analysis) listCall(n parse.Node) string {
 	if len(cmd.Args) == 1 {
 		return a.listCall(cmd.Args[0])
 	}
-	if function(cmd) != "input" || len(cmd.Args) != 2 {
-		return ""
+	if name, known := objectCall(cmd); known && slices.Contains(a.options.Lists, name) {
+		return name
 	}
-	name, known := constString(cmd.Args[1])
-	if !known || !slices.Contains(a.options.Lists, name) {
-		return ""
-	}
-	return name
+	return ""
 }
 
 // listLength is the input that is a list of which a command is the length.
@@ -303,6 +312,8 @@ func (a *analysis) named(called, name string, known bool) {
 		a.variables[name] = true
 	case called == "input":
 		a.input(name, known, nil)
+	case called == "downstream" && known:
+		a.input(DownstreamKey(name), true, nil)
 	}
 }
 
@@ -319,14 +330,29 @@ func (a *analysis) input(name string, known bool, fields []string) {
 	}
 }
 
-// inputCall reports (input "NAME"), which is what a field can be read of.
+// inputCall reports (input "NAME") and (downstream "NAME"), which is what a field can be read of.
 func inputCall(n parse.Node) (name string, ok bool) {
 	p, isPipe := n.(*parse.PipeNode)
-	if !isPipe || len(p.Decl) > 0 || len(p.Cmds) != 1 || function(p.Cmds[0]) != "input" || len(p.Cmds[0].Args) != 2 {
+	if !isPipe || len(p.Decl) > 0 || len(p.Cmds) != 1 {
 		return "", false
 	}
-	return constString(p.Cmds[0].Args[1])
+	return objectCall(p.Cmds[0])
 }
+
+// objectCall is the input, or the key of the downstream, that a call with a constant name gives.
+func objectCall(cmd *parse.CommandNode) (name string, ok bool) {
+	called := function(cmd)
+	if (called != "input" && called != "downstream") || len(cmd.Args) != 2 {
+		return "", false
+	}
+	if name, ok = constString(cmd.Args[1]); called == "downstream" {
+		name = DownstreamKey(name)
+	}
+	return name, ok
+}
+
+// DownstreamKey is the name under which a downstream stands among the inputs, none of which can be called so.
+func DownstreamKey(name string) string { return "downstreams." + name }
 
 func (a *analysis) node(n parse.Node, s scope) {
 	switch n := n.(type) {

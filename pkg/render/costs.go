@@ -41,7 +41,7 @@ var costs = func() map[string]cost {
 	add(constant, "hello", "and", "or", "not", "lt", "le", "gt", "ge", "len", "index")
 	add(own, "print", "printf", "println", "html", "js", "urlquery", "eq", "ne")
 	// the execution's
-	add(constant, "param", "variable", "input", "item", fnEmit, fnTick, fnEnter, fnLeave)
+	add(constant, "param", "variable", "input", "downstream", "item", fnEmit, fnTick, fnEnter, fnLeave)
 	add(own, "include", fnIndent, fnNindent, fnTrim, fnOver)
 
 	add(constant, "trunc", "hasPrefix", "hasSuffix", "trim", "trimSuffix", "trimPrefix", "substr", "plural")

@@ -19,7 +19,8 @@ type Error struct {
 	Fix string
 	// Limit is ErrLimit or ErrTime where a limit ended the rendering, or what a Budget's larger said; else nil.
 	Limit error
-	// Input is the input that exists without the field that the template reads; empty for any other problem.
+	// Input is the object that exists without the field that the template reads, as in "input settings" or "downstream service"; empty for
+	// any other problem.
 	Input string
 
 	// action is the author's text that is to blame, kind the problem without values; each empty where it is not known.

@@ -15,11 +15,12 @@ var runFunctions = map[string]func(*run) any{
 	fnLeave:   func(r *run) any { return r.exit },
 	fnOver:    func(r *run) any { return r.over },
 
-	"param":    func(r *run) any { return r.param },
-	"variable": func(r *run) any { return r.variable },
-	"input":    func(r *run) any { return r.input },
-	"item":     func(r *run) any { return func() any { return r.data.Item } },
-	"include":  func(r *run) any { return r.include },
+	"param":      func(r *run) any { return r.param },
+	"variable":   func(r *run) any { return r.variable },
+	"input":      func(r *run) any { return r.input },
+	"downstream": func(r *run) any { return func(name string) any { return r.input(DownstreamKey(name)) } },
+	"item":       func(r *run) any { return func() any { return r.data.Item } },
+	"include":    func(r *run) any { return r.include },
 
 	"print":    func(r *run) any { return r.print },
 	"println":  func(r *run) any { return r.println },

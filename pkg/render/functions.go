@@ -93,8 +93,8 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 		)
 		return
 	}
-	if name == "variable" && !namesConstant(cmd) {
-		c.errorf(cmd.Pos, `write variable "NAME"`, "the name of a variable must be written as it is, since what the variable reads is read, too")
+	if (name == "variable" || name == "downstream") && !namesConstant(cmd) {
+		c.errorf(cmd.Pos, `write `+name+` "NAME"`, "the name of a %s must be written as it is, since what is read must be known before", name)
 		return
 	}
 	if !isFunction(name) {
@@ -135,8 +135,9 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 // unknownFunctionFix says what was meant by a word that is no function.
 func unknownFunctionFix(name string) string {
 	switch name {
-	case "self", "params", "inputs", "downstream", "downstreams":
-		return "this is CEL; in a template the upstream is the dot, as in .metadata.name, and there are param \"NAME\" and input \"NAME\""
+	case "self", "params", "inputs", "downstreams":
+		return "this is CEL; in a template the upstream is the dot, as in .metadata.name, and there are " +
+			"param, variable, input and downstream, each with \"NAME\""
 	case "metadata", "spec", "status", "apiVersion", "kind", "data":
 		return "a field begins with a dot: ." + name
 	case "null", "None", "none":

@@ -10,7 +10,8 @@ type Options struct {
 	Left, Right string
 	// Items tells that the template is executed for each item of a list: `item` can be used.
 	Items bool
-	// Lists are the inputs that are lists: of these InputReads tells what is read of their objects.
+	// Lists are the inputs that are lists, and the keys of downstreams with several objects: of these InputReads tells what is read of
+	// their objects.
 	Lists []string
 	// Limits bound what one execution may use; zero fields take the default.
 	Limits Limits
@@ -73,7 +74,7 @@ type Data struct {
 	Upstream map[string]any
 	// Params is what `param NAME` gives.
 	Params map[string]any
-	// Inputs is what `input NAME` gives; a nil value is an input that is allowed to be missing, a []any one that is a list.
+	// Inputs is what `input NAME` gives and, by DownstreamKey, `downstream NAME`; a nil value is an input that is allowed to be missing, a []any one that is a list.
 	Inputs map[string]any
 	// Variables gives what `variable NAME` gives; nil: there are none.
 	Variables func(name string) (any, error)

@@ -104,13 +104,13 @@ func (s *site) missing() error {
 	problem := s.text + " is not set"
 	e := &Error{Line: s.line, Column: s.column, Problem: problem, Fix: fix, action: s.action(), kind: problem}
 	if m := fieldOfInput.FindStringSubmatch(s.text); m != nil {
-		e.Input = m[1]
+		e.Input = m[1] + " " + m[2]
 	}
 	return e
 }
 
-// fieldOfInput matches an expression that reads a field of an input: (input "NAME").spec.host.
-var fieldOfInput = regexp.MustCompile(`^\(input "([^"]+)"\)\.`)
+// fieldOfInput matches an expression that reads a field of an input or a downstream: (input "NAME").spec.host.
+var fieldOfInput = regexp.MustCompile(`^\((input|downstream) "([^"]+)"\)\.`)
 
 // position translates byte offsets of a template to lines and columns.
 type position struct {

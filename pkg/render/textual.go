@@ -56,6 +56,9 @@ func (t *Text) ReadsStatus() bool { return t.template.ReadsStatus() }
 // StatusReads is as a Template's.
 func (t *Text) StatusReads() (paths [][]string, whole bool) { return t.template.StatusReads() }
 
+// Downstreams are as a Template's.
+func (t *Text) Downstreams() []string { return t.template.Downstreams() }
+
 // Params and Inputs are as Template's.
 func (t *Text) Params() []string { return t.template.Params() }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -11,6 +12,9 @@ import (
 
 // compile is behind Bool, String and Any.
 func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) (*Program, error) {
+	if kind == Sibling && !strings.Contains(expr, varDownstreams) {
+		kind = Upstream // declaring the types of the downstreams takes a while
+	}
 	s, err := e.scope(kind, downstream)
 	if err != nil {
 		return nil, &CompileError{Line: 1, Column: 1, Problem: err.Error()}

@@ -11,7 +11,7 @@ import (
 // Items compiles an expression that gives a list or a map, and declares its items for the expressions of a downstream that are compiled
 // later: item is one of the list, or {key, value} of the map. The error is a *CompileError.
 func (e *Env) Items(expr, downstream string) (*Program, error) {
-	p, err := e.compile(expr, Upstream, "", wantItems)
+	p, err := e.compile(expr, Sibling, "", wantItems)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.items[downstream] = unknown; err != nil {

@@ -55,6 +55,9 @@ func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	problem.Problem = name + " is not known here"
 	problem.Fix = "valid names are " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {
+	case slices.Contains(names, name):
+		problem.Problem = name + " cannot be used as a whole"
+		problem.Fix = "read a member of it: " + name + ".NAME"
 	case name == varVariables:
 		problem.Problem = "there are no variables here"
 		problem.Fix = "declare them in variables: an expression reads those that are declared before it"

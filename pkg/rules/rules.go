@@ -31,6 +31,8 @@ const (
 	// Status gives downstreams instead, all of them by name: downstreams.NAME, where a NAME that is no identifier is
 	// escaped as in CRDs (web-server is downstreams.web__dash__server).
 	Status
+	// Sibling gives what Upstream gives, and downstreams besides: what a downstream reads of the others.
+	Sibling
 	// Matching gives self, params and object, one of the objects that an input which is a list may have.
 	Matching
 )
@@ -56,7 +58,7 @@ func (s *scope) variables() []string {
 	switch s.kind {
 	case Downstream:
 		list = append(list, varDownstream)
-	case Status:
+	case Status, Sibling:
 		list = append(list, varDownstreams)
 	case Matching:
 		return append(list, varObject, varParams)

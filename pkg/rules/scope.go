@@ -29,7 +29,7 @@ type scope struct {
 func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if kind == Status || kind == Upstream && e.items[downstream] == nil {
+	if kind == Status || (kind == Upstream || kind == Sibling) && e.items[downstream] == nil {
 		downstream = ""
 	}
 	key := scopeKey{kind, downstream}
@@ -48,7 +48,7 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 		if s.downstream == nil {
 			s.downstream = unknown
 		}
-	case Status:
+	case Status, Sibling:
 		s.downstreams = &node{Schema: unknown.Schema, properties: map[string]*node{}}
 		for name, n := range e.downstreams {
 			if e.lists[name] {
@@ -97,7 +97,7 @@ func (s *scope) build(base *cel.Env) error {
 	switch s.kind {
 	case Downstream:
 		variable(varDownstream, s.downstream)
-	case Status:
+	case Status, Sibling:
 		variable(varDownstreams, s.downstreams)
 	case Matching:
 		variable(varObject, s.object)
@@ -127,7 +127,7 @@ type Vars struct {
 	Self map[string]any
 	// Downstream is the downstream, for the scope Downstream.
 	Downstream map[string]any
-	// Downstreams are the downstreams by name, each a map[string]any, for the scope Status. One that is left out (or
+	// Downstreams are the downstreams by name, each a map[string]any, for the scopes Status and Sibling. One that is left out (or
 	// nil) is absent: downstreams.NAME is then an error and has(downstreams.NAME) false. An empty map instead has no
 	// fields, so that downstreams.NAME.?status is none.
 	Downstreams map[string]any
@@ -172,7 +172,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case varDownstream:
 		return object(a.scope.downstream, a.vars.Downstream), a.scope.kind == Downstream
 	case varDownstreams:
-		return object(a.scope.downstreams, a.vars.Downstreams), a.scope.kind == Status
+		return object(a.scope.downstreams, a.vars.Downstreams), a.scope.kind == Status || a.scope.kind == Sibling
 	}
 	return nil, false
 }

@@ -19,9 +19,9 @@ type variable struct {
 }
 
 // Variable compiles an expression and declares its value, as variables.NAME, for the expressions that are compiled later, those of
-// variables too. It is of the scope Upstream. The error is a *CompileError.
+// variables too. It is of the scope Sibling. The error is a *CompileError.
 func (e *Env) Variable(name, expr string) (*Program, error) {
-	p, err := e.compile(expr, Upstream, "", wantVariable)
+	p, err := e.compile(expr, Sibling, "", wantVariable)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	made := &variable{name, p, unknown}
@@ -102,7 +102,8 @@ func (p *Program) Value(name string, vars Vars, b *Budget) (any, error) {
 	if known, ok := vars.Values.found[name]; ok {
 		return known.value, known.err
 	}
-	value, err := p.Eval(Vars{Self: vars.Self, Params: vars.Params, Inputs: vars.Inputs, Values: vars.Values}, b)
+	vars.Downstream, vars.Item, vars.Object = nil, nil, nil // what a variable reads is the same for all
+	value, err := p.Eval(vars, b)
 	vars.Values.found[name] = variableValue{value, err}
 	return value, err
 }
