@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -67,7 +68,7 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 	back := runtime.DeepCopyJSON(obj)
 	target.Coerce(back) // as the API server does before it asks for the way back
 	if err := c.carry(back, to, from, p); err != nil {
-		return err
+		return fmt.Errorf("finding what %s has no room for, on the way back to %s: %w", to, from, err)
 	}
 	source.Coerce(back)
 	delete(all, from)

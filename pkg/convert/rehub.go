@@ -23,7 +23,10 @@ func Rehub(conf *config.Conversion, hub string, versions []*kinds.Version) (*con
 		schemas[v.Name] = v.Structural
 	}
 	n := slices.IndexFunc(conf.Spokes, func(s config.Spoke) bool { return s.Version == hub })
-	if n < 0 {
+	switch {
+	case hub == conf.Hub:
+		return nil, nil, fmt.Errorf("%s is the hub already", hub)
+	case n < 0:
 		return nil, nil, fmt.Errorf("%s is not one of its spokes", hub)
 	}
 	env, err := rules.NewEnv(rules.EnvOptions{})
