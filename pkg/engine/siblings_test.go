@@ -120,3 +120,27 @@ func TestSiblings(t *testing.T) {
 	eventuallyCondition(t, ns, "w", "False", "Waiting", "page: ")
 	waitData(t, ns, "w-page", "port", "81")
 }
+
+// An object that is not the upstream's own is not read, whatever it says of itself.
+func TestSiblingOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	testkit.Apply(t, ns, widget("w", "{data: {}}"))
+	uid := testkit.Get(t, widgets, ns, "w").GetUID()
+	testkit.Apply(t, ns, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: w-service
+  labels: {%[1]s.example.com/managed: "yes"}
+  annotations: {%[1]s.example.com/owner: "%[2]s/w/%[3]s"}
+  ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: w, uid: %[3]s, controller: true}]
+data: {address: stolen, port: "1"}
+`, name, ns, uid))
+	start(t, testkit.Config(), related(ns, name))
+	eventuallyCondition(t, ns, "w", "False", "Conflict", "")
+	eventuallyCondition(t, ns, "w", "False", "Conflict", "page: downstream service, which it reads, is missing: "+ns+"/w-service")
+	if testkit.Find(t, configMaps, ns, "w-page") != nil {
+		t.Error("a page was made of somebody else's object")
+	}
+}

@@ -82,7 +82,7 @@ func (p *Pipeline) siblingsOf(
 			if more := n - namesShown; more > 0 {
 				missing = append(missing[:namesShown], fmt.Sprintf("%d more", more))
 			}
-			return nil, &waiting{fmt.Sprintf("downstream %s, which it reads, does not exist yet: %s", other.Name, strings.Join(missing, ", "))}
+			return nil, &waiting{fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name, strings.Join(missing, ", "))}
 		}
 		if other.Several() {
 			found[other.Name] = several
