@@ -132,7 +132,14 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 	}
 	in := p.InputsAt(p.InputRefs(ctx, u), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
 		return w.list(ctx, s.Kind.GVK)
-	}))
+	})).WithSiblings(func(downstream int, at pipeline.Ref) map[string]any {
+		for _, u := range w.list(ctx, p.Downstreams[downstream].GVK()) {
+			if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
+				return u.Object
+			}
+		}
+		return nil
+	})
 	desired := p.Desired(ctx, u, in)
 	for k, d := range desired.Objects {
 		if d.Err != nil {

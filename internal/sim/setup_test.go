@@ -24,6 +24,8 @@ type Setup struct {
 	Guard       bool   `json:"guard,omitempty"`       // guard
 	Several     bool   `json:"several,omitempty"`     // forEach
 	Second      bool   `json:"second,omitempty"`      // another downstream, with `when`
+	After       bool   `json:"after,omitempty"`       // the first downstream comes after the second
+	Related     bool   `json:"related,omitempty"`     // the first downstream reads the second, which is always wanted
 	Elsewhere   bool   `json:"elsewhere,omitempty"`   // downstreams may be in another namespace
 	Exclusive   bool   `json:"exclusive,omitempty"`   // drift.exclusiveFields
 	Orphan      bool   `json:"orphan,omitempty"`      // deletionPolicy, and adoptionPolicy, since what stays is met again
@@ -44,6 +46,8 @@ var setups = map[string]Setup{
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
 	"several":     {Several: true},
+	"after":       {After: true, Second: true, Wait: true},
+	"related":     {Related: true, Second: true},
 }
 
 // randomSetup combines what a config may have.
@@ -63,6 +67,8 @@ func randomSetup(seed uint64) Setup {
 	}
 	s.Several = some(3) && !s.Cluster
 	s.Conditions = some(5)
+	s.After = some(4)
+	s.Related = some(4) && !s.Several
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
@@ -134,8 +140,12 @@ func (s *Setup) downstream(line func(string, ...any), name, kind string, v varia
 		line("    forEach: {items: self.spec.items}")
 		item = "{{ item }}"
 	}
-	if kind == "Secret" {
+	isFirst := s.Second != v.second && kind != "Secret"
+	if kind == "Secret" && !s.Related {
 		line("    when: self.spec.?exposed.orValue(false)")
+	}
+	if isFirst && s.After {
+		line("    after: [secret]")
 	}
 	switch {
 	case s.Cluster:
@@ -167,6 +177,9 @@ func (s *Setup) downstream(line func(string, ...any), name, kind string, v varia
 	line("        annotations:\n          template: \"%d\"", v.template)
 	if s.Input != "" {
 		line("          settings: {{ (input \"settings\" | default dict).data | default dict | toJson | sha256sum }}")
+	}
+	if isFirst && s.Related {
+		line("          secret: {{ (downstream \"secret\").data | toJson | sha256sum }}")
 	}
 	if kind == "Secret" {
 		line("      stringData: {{ .spec.data }}")

@@ -255,7 +255,7 @@ func TestConflicts(t *testing.T) {
 	}
 	after := w.contents()
 	if strings.Contains(after, "changed") || strings.Contains(after, "somebody") || strings.Contains(after, pausedBy) ||
-		strings.Contains(after, "77") {
+		strings.Contains(after, `"observedGeneration":77`) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 	w.deleteAll(false)

@@ -53,7 +53,12 @@ func (c *Converter) Has(version string) bool {
 // Convert converts an object to a version, in place: it must belong to the caller. The object has the fields and defaults that the API
 // server gives it in the version that it names. Where it lacks fields that are required there, what is computed from them is not set. After
 // an error the object is of no use.
-func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) error {
+func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // the other objects of a review, and whoever asks for them, are not concerned
+			err = fmt.Errorf("internal error (recovered from a panic): %v: please report it with the object and the conversion", p)
+		}
+	}()
 	from, err := c.versionOf(obj)
 	if err != nil {
 		return err

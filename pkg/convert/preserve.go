@@ -58,7 +58,7 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 		return err
 	}
 	if mine := all[to]; mine != nil {
-		if mine.TooLarge {
+		if mine.TooLarge && (c.stored == "" || to == c.stored) { // on the way to be read, it is forged: what is stored has all of it
 			return errWasTooLarge
 		}
 		c.putBack(obj, mine, target)
@@ -152,7 +152,7 @@ func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 	if len(text) > maxPreserved {
 		return all
 	}
-	if strict, err := kjson.UnmarshalStrict([]byte(text), &all); err != nil || len(strict) > 0 {
+	if strict, err := kjson.UnmarshalStrict([]byte(text), &all); err != nil || len(strict) > 0 || all == nil {
 		return map[string]*kept{}
 	}
 	for version, k := range all {

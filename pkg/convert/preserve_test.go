@@ -11,7 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/convert"
 )
 
 // Whoever may write an object can forge the annotation of preserve. What comes of it must be an object that the API server takes from a
@@ -49,6 +53,46 @@ func TestForgedAnnotation(t *testing.T) {
 				if problem := unacceptable(obj, before); problem != "" {
 					t.Errorf("%s: %s: %v", forged, problem, obj)
 				}
+			}
+		}
+	}
+}
+
+// Whatever the annotation says, it makes no conversion fail: of an object that is stored, every list of the kind would fail with it.
+func TestForgedAnnotationNeverFails(t *testing.T) {
+	t.Parallel()
+	_, versions := define(t, crdOf(`{a: {type: string}, old: {type: string}}`, `{a: {type: string}, new: {type: string}}`))
+	values := []string{`null`, `true`, `1`, `1e999`, `"x"`, `""`, `[]`, `[null]`, `{}`, `{"a": null}`}
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, v, `{"v1": `+v+`}`, `{"v1beta1": `+v+`}`, `{"v2": `+v+`}`, `{"": `+v+`}`, `{"v1": {}, "v1beta1": `+v+`}`)
+		for _, version := range []string{"v1", "v1beta1"} {
+			for _, form := range []string{
+				`{"fields": %s}`, `{"fields": [%s]}`, `{"fields": [{"path": %s}]}`, `{"fields": [{"path": [%s]}]}`,
+				`{"fields": [{"path": ["spec", "new"], "is": %s}]}`, `{"fields": [{"path": ["spec", "old"], "back": %s}]}`,
+				`{"fields": [{"path": ["spec", "a"], "absent": %s}]}`, `{"tooLarge": %s}`,
+			} {
+				texts = append(texts, fmt.Sprintf(`{%q: %s}`, version, fmt.Sprintf(form, v)))
+			}
+		}
+	}
+	texts = append(texts, "", "{", strings.Repeat("[", 100_000), strings.Repeat(`{"v1":`, 10_000))
+	for _, stored := range []string{"v1beta1", "v1"} {
+		c, problems := convert.Compile(&config.Conversion{
+			Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1"}}, Preserve: &config.Preserve{Annotation: "example.com/kept"},
+		}, convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions, Stored: stored})
+		if len(problems) > 0 {
+			t.Fatal(problems[0])
+		}
+		to, own := "v1", "old"
+		if stored == "v1" {
+			to, own = "v1beta1", "new"
+		}
+		for _, text := range texts {
+			obj := map[string]any{"apiVersion": "example.com/" + stored, "kind": "Thing", "spec": map[string]any{"a": "v", own: "x"},
+				"metadata": map[string]any{"name": "a", "uid": "1", "annotations": map[string]any{"example.com/kept": text}}}
+			if err := c.Convert(t.Context(), obj, to); err != nil {
+				t.Errorf("%s to %s: %.100q: %v", stored, to, text, err)
 			}
 		}
 	}

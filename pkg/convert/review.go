@@ -3,6 +3,7 @@ package convert
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,15 +29,14 @@ const MaxReview = 256 << 20
 // inFlight bounds the bytes of all reviews that are answered at a time: others wait.
 var inFlight = semaphore.NewWeighted(MaxReview)
 
-// maxTime bounds the answer to a review: the API server waits no longer.
-const maxTime = 30 * time.Second
-
 // Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from converters is a kind
 // that is not converted here.
 type Handler struct {
 	Converters func(schema.GroupKind) *Converter
 	// Observe is called with the result of each review; nil for nobody.
 	Observe func(objects int, err error)
+	// MaxTime bounds the answer to a review. Default 30 s: the API server waits no longer.
+	MaxTime time.Duration
 }
 
 // review is a ConversionReview whose objects are not read yet.
@@ -54,6 +54,7 @@ type reviewRequest struct {
 // ServeHTTP implements http.Handler. What cannot be read as a review is a 400; what cannot be converted is a failure in the answer,
 // which the API server shows to whoever asked.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	maxTime := cmp.Or(h.MaxTime, 30*time.Second)
 	// The end of the process cancels the request's context, and lets it finish what it has begun.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxTime)
 	defer cancel()

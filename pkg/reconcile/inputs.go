@@ -192,9 +192,16 @@ func (r *reconciliation) inputsRead() pipeline.Inputs {
 	return *r.unpacked
 }
 
-// sibling returns what the cache keeps of an object of the upstream's own.
+// sibling returns what is kept of an object of the upstream's own, as the cache shows it or an answer that is newer.
 func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any {
-	live := r.Cache.Live(downstream, at)
+	cached := func() *drift.Live { return r.Cache.Live(downstream, at) }
+	live := cached()
+	if w := r.record.desired; w != nil {
+		isIt := func(o pipeline.DesiredObject) bool { return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil }
+		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.targets) {
+			live = r.record.latest(k, at, cached, r.now)
+		}
+	}
 	if live == nil {
 		return nil
 	}
