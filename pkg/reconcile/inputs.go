@@ -197,7 +197,9 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 	cached := func() *drift.Live { return r.Cache.Live(downstream, at) }
 	live := cached()
 	if w := r.record.desired; w != nil {
-		isIt := func(o pipeline.DesiredObject) bool { return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil }
+		isIt := func(o pipeline.DesiredObject) bool {
+			return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil
+		}
 		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.targets) {
 			live = r.record.latest(k, at, cached, r.now)
 		}
