@@ -80,6 +80,8 @@ func (t *translation) status(v any) any {
 				out[key] = t.namespace(namespace)
 			case key == "observedGeneration" && isNumber && generation == t.oldGeneration:
 				out[key] = t.generation
+			case key == "observedGeneration" && isNumber && generation < t.oldGeneration: // what nobody had seen stays unseen
+				out[key] = min(generation, t.generation-1)
 			default:
 				out[key] = t.status(item)
 			}

@@ -213,3 +213,38 @@ func TestMetadataStays(t *testing.T) {
 		}
 	}
 }
+
+// What is shown of an object that cannot be converted has no value of it.
+func TestLossShowsNoValues(t *testing.T) {
+	t.Parallel()
+	for _, expression := range []string{
+		"{'a': 'b'}[self.spec.a]", "string(timestamp(self.spec.a))", "url(self.spec.a).getHost()", "string(cidr(self.spec.a).prefixLength())",
+		"string(int(self.spec.a))", "string(quantity(self.spec.a).asInteger())",
+	} {
+		c, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}}`), conversionOf(fmt.Sprintf(
+			"    toHub: [{set: .spec.a, expression: %q}]\n    fromHub: [{set: .spec.a, expression: self.spec.a}]\n", expression)))
+		if len(problems) > 0 {
+			t.Fatalf("%s: %v", expression, problems[0])
+		}
+		loss, _ := c.Survives(t.Context(), map[string]any{"apiVersion": "example.com/v1beta1", "kind": "Thing",
+			"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"a": "SEKRET VALUE"}})
+		if loss == nil || strings.Contains(loss.Shown, "SEKRET") || !strings.Contains(loss.Shown, "set .spec.a: evaluating ") {
+			t.Errorf("%s: %+v", expression, loss)
+		}
+	}
+}
+
+// The annotation of preserve is nothing that a rule may name.
+func TestRulesNamePreserve(t *testing.T) {
+	t.Parallel()
+	const at = ".metadata.annotations['example.com/kept']"
+	for _, rules := range []string{
+		`rules: [{move: .spec.a, to: "` + at + `"}]`, `toHub: [{set: "` + at + `", expression: "''"}]`, `fromHub: [{remove: ["` + at + `"]}]`,
+	} {
+		_, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}}`),
+			[]byte("hub: v1\nspokes: [{version: v1beta1, "+rules+"}]\npreserve: {annotation: example.com/kept}"))
+		if !slices.ContainsFunc(problems, func(p *convert.Problem) bool { return strings.Contains(fmt.Sprint(*p), "is the annotation of preserve") }) {
+			t.Errorf("%s: %v", rules, problems)
+		}
+	}
+}

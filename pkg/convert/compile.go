@@ -63,6 +63,7 @@ type compiler struct {
 	versions map[string]*kinds.Version
 	problems []*Problem
 	found    []any            // the literals of rules and expressions
+	preserve string           // the annotation of preserve
 	metadata []fieldpath.Path // the labels and annotations that they name
 }
 
@@ -79,6 +80,7 @@ func (c *compiler) converter(config *config.Conversion) *Converter {
 		if made.preserve = config.Preserve.Annotation; made.preserve == "" {
 			c.problem("preserve.annotation", "required value is missing: set the name of an annotation")
 		}
+		c.preserve = made.preserve
 	}
 	for i := range config.Spokes {
 		at := fmt.Sprintf("spokes[%d]", i)
@@ -174,6 +176,10 @@ func (c *compiler) place(at, text string, item bool) (fieldpath.Path, bool) {
 	}
 	if ok && !item {
 		c.names(p)
+	}
+	if ok && !item && c.preserve != "" && len(p) > 2 && p[1].Field == "annotations" && p[2].Field == c.preserve {
+		c.problem(at, "%s is the annotation of preserve: use another one", text)
+		return nil, false
 	}
 	return p, ok
 }

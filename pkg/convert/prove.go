@@ -211,7 +211,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 	found := &Counterexample{Object: obj}
 	there := runtime.DeepCopyJSON(obj)
 	if err := p.Convert(ctx, there, p.via.Name); err != nil {
-		found.Problem, found.Shown = err.Error(), err.Error()
+		found.Problem, found.Shown = err.Error(), withoutValues(err)
 		return found
 	}
 	p.via.Coerce(there)
@@ -223,7 +223,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 		return found
 	}
 	if err := p.Convert(ctx, there, p.from.Name); err != nil {
-		found.Problem, found.Shown = err.Error(), err.Error()
+		found.Problem, found.Shown = err.Error(), withoutValues(err)
 		return found
 	}
 	p.from.Coerce(there)

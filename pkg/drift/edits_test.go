@@ -308,6 +308,6 @@ func (o *edited) lost(now *unstructured.Unstructured) string {
 	return differs(values(o.live), values(now), nil, func(at []any) bool {
 		want, _ := valueIn(o.desired, at)
 		m, ok := want.(map[string]any)
-		return ok && len(m) == 0
+		return ok && len(m) == 0 || len(at) > 0 && at[len(at)-1] == "timeAdded" // when a taint was changed, says the API server
 	})
 }

@@ -121,7 +121,7 @@ func (d *Downstream) readsSiblings(program *rules.Program) bool {
 // lacksField is err, or that one has to wait if an expression which reads other downstreams found a field missing.
 func (d *Downstream) lacksField(err error) error {
 	var failed *rules.EvalError
-	if len(d.siblings) > 0 && errors.As(err, &failed) && strings.HasPrefix(failed.Problem, "no such key") {
+	if len(d.siblings) > 0 && errors.As(err, &failed) && failed.LacksField() {
 		return &waiting{hideValues(d.hidesValues, err).Error()}
 	}
 	return err
