@@ -39,7 +39,7 @@ func NewBudget(l Limits, larger func() error) *Budget {
 }
 
 func (b *Budget) reset(l Limits, larger func() error) {
-	*b = Budget{limits: l, bytes: l.Bytes, steps: l.Steps, since: time.Now()}
+	*b = Budget{limits: l, bytes: l.Bytes, steps: l.Steps}
 	if larger != nil {
 		b.bytes, b.steps = l.Bytes/smallShare, l.Steps/smallShare
 		b.reserve = &reserve{bytes: l.Bytes - b.bytes, steps: l.Steps - b.steps, larger: larger}
@@ -47,8 +47,9 @@ func (b *Budget) reset(l Limits, larger func() error) {
 	b.begin()
 }
 
-// begin begins a document: its size counts for itself.
+// begin begins a document: its size and its time count for itself. The steps bound how long all of them take.
 func (b *Budget) begin() {
+	b.since = time.Now()
 	b.values, b.text, b.nesting, b.placing = b.limits.Values, b.limits.Output, 0, false
 }
 

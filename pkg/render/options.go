@@ -33,7 +33,7 @@ type Limits struct {
 	Values int
 	// Output is how many bytes one document may have, about as JSON. Default 3 MiB; the API server stores 1.5 MiB.
 	Output int
-	// Time is how long rendering may take, on a machine that has other things to do. Default one second.
+	// Time is how long rendering one document may take, on a machine that has other things to do. Default one second.
 	Time time.Duration
 	// CacheBytes bounds the parsed skeletons that a template keeps between executions. Default 1 MiB.
 	CacheBytes int
