@@ -243,7 +243,9 @@ func TestRulesNamePreserve(t *testing.T) {
 	} {
 		_, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}}`),
 			[]byte("hub: v1\nspokes: [{version: v1beta1, "+rules+"}]\npreserve: {annotation: example.com/kept}"))
-		if !slices.ContainsFunc(problems, func(p *convert.Problem) bool { return strings.Contains(fmt.Sprint(*p), "is the annotation of preserve") }) {
+		if !slices.ContainsFunc(problems, func(p *convert.Problem) bool {
+			return strings.Contains(fmt.Sprint(*p), "is the annotation of preserve")
+		}) {
 			t.Errorf("%s: %v", rules, problems)
 		}
 	}
