@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 		{"a misspelt key of a file's config, below a list and above a map", []string{"--set-file=operatorFiles.app=" +
 			naming("downstreams: [{name: x}, {name: y, deletonPolicy: Orphan}]\nretri: {minDelay: 5s}")},
 			"operatorFiles.app is not a config of an operator: downstreams[1].deletonPolicy is no key of a config: those there are adopt, " +
-				"adoptionPolicy, apiVersion, deletionPolicy, "},
+				"adoptionPolicy, after, apiVersion, deletionPolicy, "},
 		{"all that is misspelt at once, and what that leaves out", []string{"--set-file=operatorFiles.app=" + misspelt},
 			"it has no watch.kind;\n  retri is no key of a config: those there are apiVersion, conventions, "},
 		{"a word of a file's config that is none of those allowed", []string{"--set-file=operatorFiles.app=" +
