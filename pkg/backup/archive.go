@@ -109,7 +109,7 @@ func replace(from, to string, m *Manifest) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	old := to + ".old"
+	old := from + ".old" // a name that nothing else has: not even what was left by a backup that was killed here
 	if len(entries) > 0 {
 		before, err := readManifest(to)
 		if err != nil {
@@ -150,7 +150,7 @@ func checkOutput(path string) error {
 	case isFile(path) && info.IsDir():
 		return fmt.Errorf("%s is a directory", path)
 	case isFile(path):
-		return nil
+		return checkArchive(path, info)
 	case !info.IsDir():
 		return fmt.Errorf("%s is a file: a backup is written to a directory or to a file NAME.tar.zst", path)
 	}
@@ -168,7 +168,40 @@ func checkOutput(path string) error {
 	if err != nil {
 		return err
 	}
-	return m.strangers(path)
+	return m.checkUnlisted(path)
+}
+
+// checkArchive refuses a file that does not begin as pack begins it; an empty one is a place for a backup.
+func checkArchive(path string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() && info.Size() == 0 {
+		return nil
+	}
+	err := errors.New("it is not a regular file")
+	if info.Mode().IsRegular() { // opening a pipe would wait
+		err = beginsWithManifest(path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s exists and is not a backup: name another file: %w", path, err)
+	}
+	return nil
+}
+
+func beginsWithManifest(path string) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	expander, err := zstd.NewReader(in)
+	if err != nil {
+		return err
+	}
+	defer expander.Close()
+	header, err := tar.NewReader(expander).Next()
+	if err == nil && header.Name != manifestName {
+		err = fmt.Errorf("it begins with %q", header.Name)
+	}
+	return err
 }
 
 func pack(dir, name string, m *Manifest) (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,7 +106,7 @@ func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[typ
 	k := &Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource,
 		Namespaced: s.Namespaced, HasStatus: s.HasStatus}
 	if isSecret(k.gvr().GroupResource()) && len(b.Recipients) == 0 {
-		return k, errors.New("objects of this kind are only written encrypted, and no recipient is given")
+		return k, errors.New("objects of this kind are only written encrypted, and the recipient is missing: set --age-recipient")
 	}
 	if s.Custom {
 		u, err := b.Client.Resource(definitions).Get(ctx, k.Name(), metav1.GetOptions{})
@@ -117,8 +118,10 @@ func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[typ
 		}
 	}
 	for try := 1; ; try++ {
-		err := b.list(ctx, w, s, k, uids)
+		written := map[types.UID]bool{}
+		err := b.list(ctx, w, s, k, uids, written)
 		if !apierrors.IsResourceExpired(err) {
+			maps.Copy(uids, written)
 			return k, err
 		}
 		if try == tries {
@@ -139,8 +142,9 @@ func (s *Selection) listed() []string {
 	return slices.Sorted(slices.Values(s.Namespaces))
 }
 
-// list lists the kind's namespaces one after the other, all at the resourceVersion of the first page.
-func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uids map[types.UID]bool) error {
+// list lists the kind's namespaces one after the other, all at the resourceVersion of the first page. It adds the objects to written;
+// uids are those of the kinds before.
+func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uids, written map[types.UID]bool) error {
 	selector := ""
 	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {
 		selector = s.Choices[0].Selector.String()
@@ -157,7 +161,7 @@ func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uid
 			}
 			k.ResourceVersion = page.GetResourceVersion()
 			for i := range page.Items {
-				if err := b.object(w, s, k, &page.Items[i], uids); err != nil {
+				if err := b.object(w, s, k, &page.Items[i], uids, written); err != nil {
 					return err
 				}
 			}
@@ -170,7 +174,7 @@ func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uid
 	return nil
 }
 
-func (b *Backup) object(w *writer, s *Selection, k *Kind, u *unstructured.Unstructured, uids map[types.UID]bool) error {
+func (b *Backup) object(w *writer, s *Selection, k *Kind, u *unstructured.Unstructured, uids, written map[types.UID]bool) error {
 	switch {
 	case !slices.ContainsFunc(s.Choices, func(c Choice) bool { return b.matches(c, u, uids) }):
 		return nil
@@ -178,7 +182,7 @@ func (b *Backup) object(w *writer, s *Selection, k *Kind, u *unstructured.Unstru
 		k.Terminating++
 		return nil
 	}
-	uids[u.GetUID()] = true
+	written[u.GetUID()] = true
 	k.Objects++
 	return w.object(k, u)
 }

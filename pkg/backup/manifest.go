@@ -171,11 +171,11 @@ func (m *Manifest) verify(dir string) error {
 			return fmt.Errorf("%s was altered or truncated: its checksum is %s and not %s: use another backup", f.Path, sum, f.SHA256)
 		}
 	}
-	return m.strangers(dir)
+	return m.checkUnlisted(dir)
 }
 
-// strangers returns an error where the directory has a file that the manifest does not list.
-func (m *Manifest) strangers(dir string) error {
+// checkUnlisted returns an error where the directory has a file that the manifest does not list.
+func (m *Manifest) checkUnlisted(dir string) error {
 	listed := map[string]bool{manifestName: true}
 	for _, f := range m.Files {
 		listed[f.Path] = true

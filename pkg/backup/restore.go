@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -261,15 +262,15 @@ func (r *Restore) install(ctx context.Context, t *target) error {
 		return fmt.Errorf("creating CustomResourceDefinition %s: %w", t.Name(), err)
 	}
 	const patience = 2 * time.Minute
+	var last error // such as that a conversion webhook cannot be reached yet
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		_, err := r.Client.Resource(t.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
-		if err == nil || apierrors.IsNotFound(err) {
-			return err == nil && r.established(ctx, t), nil
+		if _, last = r.Client.Resource(t.gvr()).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(last) {
+			return false, last
 		}
-		return false, err
+		return last == nil && r.established(ctx, t), nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until CustomResourceDefinition %s is established (see its conditions): %w", t.Name(), err)
+		return fmt.Errorf("waiting until CustomResourceDefinition %s is established (see its conditions): %w", t.Name(), cmp.Or(last, err))
 	}
 	return nil
 }

@@ -123,6 +123,7 @@ func (o *runOptions) serveConversions(
 		Migrate: func(ctx context.Context, s webhook.Served) error {
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager, Converts: s.Converter.Has})
 		},
+		Forget: auto.Forget,
 		Differs: func(s webhook.Served, text string) {
 			about := s.CRD.DeepCopy()
 			about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"

@@ -54,11 +54,7 @@ func (c *Converter) Has(version string) bool {
 // server gives it in the version that it names. Where it lacks fields that are required there, what is computed from them is not set. After
 // an error the object is of no use.
 func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) (err error) {
-	defer func() {
-		if p := recover(); p != nil { // the other objects of a review, and whoever asks for them, are not concerned
-			err = fmt.Errorf("internal error (recovered from a panic): %v: please report it with the object and the conversion", p)
-		}
-	}()
+	defer recovered(&err)
 	from, err := c.versionOf(obj)
 	if err != nil {
 		return err
@@ -152,4 +148,12 @@ func (c *Converter) versionOf(obj map[string]any) (string, error) {
 		return "", fmt.Errorf("kind %q: it is not %s", kind, c.kind.Kind)
 	}
 	return gv.Version, c.knows(gv.Version)
+}
+
+// recovered is deferred where a panic must not end the process: the other objects of a review, and whoever asks for them, are not
+// concerned.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error (recovered from a panic): %v: please report it with the object and the conversion", p)
+	}
 }

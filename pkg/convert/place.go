@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -35,40 +36,71 @@ func (p place) isValid() bool {
 }
 
 // parent returns the map or list that the last step is in; nil where it is missing.
-func (p place) parent(obj any) any {
+func (p place) parent(obj any, items itemIndex) any {
 	for _, step := range p[:len(p)-1] {
-		obj = enter(obj, step)
+		switch at := obj.(type) {
+		case map[string]any:
+			obj = member(at, step)
+		case []any:
+			obj = nil
+			if i := items.find(at, step); i >= 0 {
+				obj = at[i]
+			}
+		default:
+			return nil
+		}
 	}
 	return obj
 }
 
-func enter(obj, step any) any {
-	switch at := obj.(type) {
-	case map[string]any:
-		if key, ok := step.(string); ok {
-			return at[key]
-		}
-	case []any:
-		if i := find(at, step); i >= 0 {
-			return at[i]
-		}
-	}
-	return nil
+func member(obj, step any) any {
+	at, _ := obj.(map[string]any)
+	key, _ := step.(string)
+	return at[key]
 }
 
-// find is the index of a list's item by its keys; -1 for none.
-func find(list []any, step any) int {
+// itemIndex finds the items of lists by their keys, each list once for all places that lead into it: an annotation may name thousands of
+// items of a list of thousands. It is right as long as the keys of items stay as they are.
+type itemIndex map[*any]*listIndex
+
+type listIndex struct {
+	names  []string // of the keys
+	byKeys map[string]int
+}
+
+// find is the position of a list's item by its keys; -1 for none. A list has one set of keys: places that name others lead nowhere.
+func (x itemIndex) find(list []any, step any) int {
 	keys, ok := step.(map[string]any)
-	if !ok {
+	if !ok || len(list) == 0 {
 		return -1
 	}
-	return slices.IndexFunc(list, func(item any) bool {
-		fields, ok := item.(map[string]any)
-		for key, want := range keys {
-			ok = ok && equal(fields[key], want)
+	names := slices.Sorted(maps.Keys(keys))
+	index := x[&list[0]]
+	if index == nil {
+		index = &listIndex{names: names, byKeys: map[string]int{}}
+		for i, item := range list {
+			if fields, ok := item.(map[string]any); ok {
+				if text := index.text(fields); index.byKeys[text] == 0 {
+					index.byKeys[text] = i + 1
+				}
+			}
 		}
-		return ok
-	})
+		x[&list[0]] = index
+	}
+	if !slices.Equal(names, index.names) {
+		return -1
+	}
+	return index.byKeys[index.text(keys)] - 1
+}
+
+// text is equal for keys that are equal: JSON writes 1.0 as 1.
+func (x *listIndex) text(fields map[string]any) string {
+	values := make([]any, len(x.names))
+	for i, name := range x.names {
+		values[i] = fields[name]
+	}
+	text, _ := json.Marshal(values) // values of JSON: cannot fail
+	return string(text)
 }
 
 // isIn tells whether a place is at or below a path of fields; the items of lists do not count.
@@ -97,15 +129,15 @@ func (p place) isDeclared(s *structuralschema.Structural) bool {
 	return true
 }
 
-func (p place) get(obj any) (value any, ok bool) {
+func (p place) get(obj any, items itemIndex) (value any, ok bool) {
 	last := p[len(p)-1]
-	switch at := p.parent(obj).(type) {
+	switch at := p.parent(obj, items).(type) {
 	case map[string]any:
 		if key, isField := last.(string); isField {
 			value, ok = at[key]
 		}
 	case []any:
-		if i := find(at, last); i >= 0 {
+		if i := items.find(at, last); i >= 0 {
 			return at[i], true
 		}
 	}
@@ -113,16 +145,16 @@ func (p place) get(obj any) (value any, ok bool) {
 }
 
 // set sets a field of a map that is there; what it was in is gone otherwise.
-func (p place) set(obj, value any) {
-	if at, ok := p.parent(obj).(map[string]any); ok && at != nil {
+func (p place) set(obj, value any, items itemIndex) {
+	if at, ok := p.parent(obj, items).(map[string]any); ok && at != nil {
 		if key, ok := p[len(p)-1].(string); ok {
 			at[key] = value
 		}
 	}
 }
 
-func (p place) remove(obj any) {
-	if at, ok := p.parent(obj).(map[string]any); ok {
+func (p place) remove(obj any, items itemIndex) {
+	if at, ok := p.parent(obj, items).(map[string]any); ok {
 		if key, ok := p[len(p)-1].(string); ok {
 			delete(at, key)
 		}
@@ -159,8 +191,8 @@ func differences(before, back map[string]any, s *structuralschema.Structural) []
 		switch key {
 		case "apiVersion", "kind":
 		case "metadata":
-			for _, field := range []string{"annotations", "labels"} {
-				d.compare(place{key, field}, enter(before[key], field), enter(back[key], field), nil)
+			for _, name := range []string{"annotations", "labels"} {
+				d.compare(place{key, name}, member(before[key], name), member(back[key], name), nil)
 			}
 		default:
 			property := s.Properties[key]

@@ -61,7 +61,7 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 		if mine.TooLarge && (c.stored == "" || to == c.stored) { // on the way to be read, it is forged: what is stored has all of it
 			return errWasTooLarge
 		}
-		c.putBack(obj, mine, target)
+		c.putBack(p.ctx, obj, mine, target)
 	}
 	delete(all, to)
 
@@ -80,18 +80,19 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 }
 
 // putBack restores fields that nobody has changed since, if the object is as valid with them as it is without.
-func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Version) {
+func (c *Converter) putBack(ctx context.Context, obj map[string]any, mine *kept, target *kinds.Version) {
 	coerced, restored := runtime.DeepCopyJSON(obj), runtime.DeepCopyJSON(obj)
 	target.Coerce(coerced)
+	items := itemIndex{}
 	for _, f := range mine.Fields {
-		now, ok := f.Path.get(coerced)
+		now, ok := f.Path.get(coerced, items)
 		if unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was); !unchanged {
 			continue
 		}
 		if f.IsAbsent {
-			f.Path.remove(restored)
+			f.Path.remove(restored, items)
 		} else {
-			f.Path.set(restored, f.Is)
+			f.Path.set(restored, f.Is, items)
 		}
 	}
 	if !acceptsMetadata(restored) {
@@ -99,8 +100,8 @@ func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Versio
 	}
 	put := runtime.DeepCopyJSON(restored)
 	target.Coerce(put)
-	before := errorsOf(target, coerced)
-	for problem := range errorsOf(target, put) {
+	before := errorsOf(ctx, target, coerced)
+	for problem := range errorsOf(ctx, target, put) {
 		if !before[problem] {
 			return
 		}
@@ -109,9 +110,9 @@ func (c *Converter) putBack(obj map[string]any, mine *kept, target *kinds.Versio
 	maps.Copy(obj, restored)
 }
 
-func errorsOf(v *kinds.Version, obj map[string]any) map[string]bool {
+func errorsOf(ctx context.Context, v *kinds.Version, obj map[string]any) map[string]bool {
 	found := map[string]bool{}
-	for _, err := range v.Validate(context.TODO(), obj) {
+	for _, err := range v.Validate(ctx, obj) {
 		found[string(err.Type)+err.Field] = true
 	}
 	return found

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,9 +23,6 @@ import (
 
 // MaxReview bounds a review in bytes: the API server puts a whole list into one.
 const MaxReview = 256 << 20
-
-// inFlight bounds the bytes of all reviews that are answered at a time: others wait.
-var inFlight = semaphore.NewWeighted(MaxReview)
 
 // Handler answers ConversionReviews of apiextensions.k8s.io/v1 with the converter of each object's kind; nil from converters is a kind
 // that is not converted here.
@@ -58,19 +53,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The end of the process cancels the request's context, and lets it finish what it has begun.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxTime)
 	defer cancel()
-	size := r.ContentLength
-	if size < 0 || size > MaxReview {
-		size = MaxReview
-	}
-	if err := inFlight.Acquire(ctx, size); err != nil {
-		http.Error(w, "too many reviews at a time", http.StatusServiceUnavailable)
-		return
-	}
-	defer inFlight.Release(size)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(maxTime)) // only tests have no deadlines
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxReview))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		http.Error(w, fmt.Sprintf("the review has more than %d MiB", MaxReview>>20), http.StatusRequestEntityTooLarge)
+	memory := reservation{budget: &bodies}
+	defer memory.release()
+	text, err := memory.read(ctx, w, r.Body, r.ContentLength, min(maxTime, maxStepTime))
+	if code := codeOf(err); code != 0 {
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+		http.Error(w, err.Error(), code)
 		return
 	}
 	var in review
@@ -156,7 +144,8 @@ func (h *Handler) convert(ctx context.Context, in *reviewRequest) ([][]byte, err
 const minShare = 16
 
 // object converts one object. Metadata stay as they were sent, unless the conversion needs them: most of an object's text is there.
-func (h *Handler) object(ctx context.Context, text []byte, to schema.GroupVersion) ([]byte, error) {
+func (h *Handler) object(ctx context.Context, text []byte, to schema.GroupVersion) (_ []byte, err error) {
+	defer recovered(&err)
 	var fields map[string]json.RawMessage
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &fields); err != nil {
 		return nil, fmt.Errorf("reading an object: %w", err)

@@ -85,6 +85,9 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 	return nil
 }
 
+// Forget removes the metrics of a definition that is not considered any more. A migration of it that runs goes on.
+func (a *Auto) Forget(crd string) { pending.DeleteLabelValues(crd) }
+
 // Wait waits until no migration runs.
 func (a *Auto) Wait() { a.done.Wait() }
 

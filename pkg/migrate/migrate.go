@@ -405,7 +405,6 @@ func managersPatch(u *unstructured.Unstructured, p *Plan) ([]byte, error) {
 		}
 	}
 	return json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": u.GetUID()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
 		{"op": "replace", "path": "/metadata/managedFields", "value": merged(managers)},
 	})
@@ -427,8 +426,18 @@ func merged(managers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return out
 }
 
-// trim names the stored version alone in status.storedVersions, if the definition is the one that the migration began with.
+// trim names the stored version alone in status.storedVersions, if the definition is the one that the migration began with. A conflict
+// need not mean that it is another one: conditions are written, too.
 func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
+	for try := 1; ; try++ {
+		err := m.trimOnce(ctx, p)
+		if r.Trimmed = err == nil; !apierrors.IsConflict(err) || try == tries {
+			return err
+		}
+	}
+}
+
+func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
 	crd, err := m.definition(ctx)
 	if err != nil {
 		return err
@@ -437,7 +446,6 @@ func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 		return ErrChanged
 	}
 	if slices.Equal(crd.Status.StoredVersions, []string{p.Stored}) {
-		r.Trimmed = true
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -446,23 +454,11 @@ func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Client.Resource(
-		definitions,
-	).Patch(
-		ctx,
-		m.CRD,
-		types.MergePatchType,
-		patch,
-		metav1.PatchOptions{FieldManager: m.FieldManager},
-		"status",
-	)
-	if apierrors.IsConflict(err) {
-		return ErrChanged
-	}
+	_, err = m.Client.Resource(definitions).
+		Patch(ctx, m.CRD, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status")
 	if err != nil {
 		return fmt.Errorf("writing status.storedVersions of CustomResourceDefinition %s: %w", m.CRD, err)
 	}
-	r.Trimmed = true
 	return nil
 }
 

@@ -105,9 +105,6 @@ func (p *pair) verify(trust []byte, hosts []string, now time.Time) error {
 	return nil
 }
 
-// begun is when a pair was made: its validity begins an hour before.
-func (p *pair) begun() time.Time { return p.leaf.NotBefore.Add(time.Hour) }
-
 // readBundle reads a Secret's data. What cannot be read is missing from it.
 func readBundle(data map[string][]byte) *bundle {
 	b := &bundle{}
@@ -148,21 +145,40 @@ func Trust(text []byte) ([]byte, error) {
 
 func (b *bundle) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(b.trusted, c.Equal) }
 
+// sighting is since when something has been true of a certificate, as far as this process has seen: another one begins anew.
+type sighting struct {
+	leaf  *x509.Certificate
+	since time.Time
+}
+
+func (s *sighting) lasts(leaf *x509.Certificate, now time.Time) time.Duration {
+	if s.leaf == nil || !s.leaf.Equal(leaf) {
+		*s = sighting{leaf, now}
+	}
+	return now.Sub(s.since)
+}
+
+// rotation is what a process has seen of the bundles that it keeps: since when the next certificate has been trusted by all definitions,
+// and since when the current one has been served.
+type rotation struct{ trusted, served sighting }
+
 // advance brings a bundle to what it should be at a time: a first certificate, the next one in good time, served once it has been
 // trusted for a while, and the old authority forgotten a while after that. It returns nil where nothing is to be done. accepts tells
 // whether every definition trusts a certificate now.
-func (b *bundle) advance(hosts []string, life time.Duration, now time.Time, accepts func(*pair) bool) (*bundle, error) {
+func (r *rotation) advance(b *bundle, hosts []string, life time.Duration, now time.Time, accepts func(*pair) bool) (*bundle, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host is named that the certificate is for")
 	}
 	switch {
+	case !b.current.serves(hosts, now) && b.next.serves(hosts, now):
+		return b.promote(), nil
 	case !b.current.serves(hosts, now):
 		return b.replace(hosts, life)
 	case b.next != nil:
-		return b.advanceNext(hosts, now, accepts), nil
+		return r.advanceNext(b, hosts, now, accepts), nil
 	case b.current.leaf.NotAfter.Sub(now) < life/3:
 		return b.renew(hosts, life)
-	case !b.trusts(b.current.authority) || len(b.trusted) > 1 && now.Sub(b.current.begun()) >= 3*overlap:
+	case !b.trusts(b.current.authority) || len(b.trusted) > 1 && r.served.lasts(b.current.leaf, now) >= 2*overlap:
 		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}, nil
 	}
 	return nil, nil
@@ -178,16 +194,29 @@ func (b *bundle) renew(hosts []string, life time.Duration) (*bundle, error) {
 }
 
 // advanceNext is advance where there is a next certificate already.
-func (b *bundle) advanceNext(hosts []string, now time.Time, accepts func(*pair) bool) *bundle {
+func (r *rotation) advanceNext(b *bundle, hosts []string, now time.Time, accepts func(*pair) bool) *bundle {
+	accepted := accepts(b.next)
+	if !accepted {
+		r.trusted = sighting{}
+	}
 	switch {
 	case !b.next.serves(hosts, now):
 		return &bundle{current: b.current, trusted: []*x509.Certificate{b.current.authority}}
 	case !b.trusts(b.next.authority) || !b.trusts(b.current.authority):
 		return &bundle{current: b.current, next: b.next, trusted: []*x509.Certificate{b.current.authority, b.next.authority}}
-	case now.Sub(b.next.begun()) >= overlap && accepts(b.next):
-		return &bundle{current: b.next, trusted: []*x509.Certificate{b.next.authority, b.current.authority}}
+	case accepted && r.trusted.lasts(b.next.leaf, now) >= overlap:
+		return b.promote()
 	}
 	return nil
+}
+
+// promote makes the next certificate the current one.
+func (b *bundle) promote() *bundle {
+	trusted := []*x509.Certificate{b.next.authority}
+	if b.current != nil && b.current.authority != nil {
+		trusted = append(trusted, b.current.authority)
+	}
+	return &bundle{current: b.next, trusted: trusted}
 }
 
 // replace begins anew where nothing that is there can be served. Whoever is trusted stays so until the new one is.

@@ -31,7 +31,7 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hosts := []string{"corollary.ops.svc", "127.0.0.1"}
-		b, err := (&bundle{}).advance(hosts, lifetime, time.Now(), nil)
+		b, err := (&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,6 +40,7 @@ func TestRotation(t *testing.T) {
 			served *pair
 		}
 		past := []state{{b.trust(), b.current}} // one a minute
+		r := &rotation{}
 		begun, rotations, largest, news := time.Now(), 0, 0, 0
 		for time.Since(begun) < 365*24*time.Hour {
 			step := time.Minute
@@ -48,7 +49,7 @@ func TestRotation(t *testing.T) {
 			}
 			<-time.After(step) // of a virtual clock
 			published := past[max(0, len(past)-5)].trust
-			next, err := readBundle(b.data()).advance(hosts, lifetime, time.Now(),
+			next, err := r.advance(readBundle(b.data()), hosts, lifetime, time.Now(),
 				func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })
 			if err != nil {
 				t.Fatal(err)
@@ -85,7 +86,7 @@ func TestRotation(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	hosts := []string{"a.example.com"}
-	good, err := (&bundle{}).advance(hosts, lifetime, time.Now(), nil)
+	good, err := (&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestReplaced(t *testing.T) {
 			if row.now.IsZero() {
 				row.now = time.Now()
 			}
-			next, err := readBundle(data).advance(row.hosts, lifetime, row.now, nil)
+			next, err := (&rotation{}).advance(readBundle(data), row.hosts, lifetime, row.now, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +134,7 @@ func TestReplaced(t *testing.T) {
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	hosts := []string{"a.example.com"}
-	b, err := (&bundle{}).advance(hosts, lifetime, time.Now(), nil)
+	b, err := (&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,10 +142,11 @@ func TestRenewed(t *testing.T) {
 	if b, err = b.renew(hosts, lifetime); err != nil {
 		t.Fatal(err)
 	}
+	r := &rotation{}
 	renewed, begun := b.next, time.Now()
 	for minute := range 40 {
 		published := b.trust()
-		next, err := readBundle(b.data()).advance(hosts, lifetime, begun.Add(time.Duration(minute)*time.Minute),
+		next, err := r.advance(readBundle(b.data()), hosts, lifetime, begun.Add(time.Duration(minute)*time.Minute),
 			func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +160,7 @@ func TestRenewed(t *testing.T) {
 		if served := b.current.leaf.Equal(leaked.leaf); served != (minute < 10) {
 			t.Errorf("after %d minutes, the leaked key is served: %t", minute, served)
 		}
-		if trusted := b.trusts(leaked.authority); trusted != (minute < 30) {
+		if trusted := b.trusts(leaked.authority); trusted != (minute < 31) {
 			t.Errorf("after %d minutes, the leaked key is trusted: %t", minute, trusted)
 		}
 	}

@@ -26,7 +26,8 @@ type Certificates struct {
 	ReadOnly bool
 	Log      logr.Logger
 
-	served atomic.Pointer[served]
+	served   atomic.Pointer[served]
+	rotation rotation
 	// Of a Secret that is only read: the certificate that definitions trusted at the last look, and when what is served last changed.
 	accepted *x509.Certificate
 	changed  time.Time
@@ -64,16 +65,26 @@ func (c *Certificates) read(ctx context.Context, accepts func(*pair) bool) error
 	if c.ReadOnly {
 		return c.follow(secret, accepts)
 	}
-	return c.take(secret)
+	return c.take(secret, accepts)
 }
 
-func (c *Certificates) take(secret *corev1.Secret) error {
+// take serves what the Secret holds, unless definitions trust what is served and not that.
+func (c *Certificates) take(secret *corev1.Secret, accepts func(*pair) bool) error {
 	b := readBundle(secret.Data)
 	if b.current == nil {
 		return fmt.Errorf("reading Secret %s: it holds no certificate with its key in %s and %s%s",
 			c.At, keyCertificate, keyPrivate, c.meanwhile())
 	}
+	if was := c.served.Load(); was != nil && c.breaks(was.bundle, b, accepts) {
+		return fmt.Errorf("reading Secret %s: a CustomResourceDefinition does not trust its certificate yet%s", c.At, c.meanwhile())
+	}
 	return c.serve(b)
+}
+
+// breaks tells whether reviews would fail if b replaced what is served: no definition trusts it, as after somebody has replaced the Secret.
+func (c *Certificates) breaks(served, b *bundle, accepts func(*pair) bool) bool {
+	return !served.current.leaf.Equal(b.current.leaf) && served.current.serves(c.Hosts, time.Now()) &&
+		accepts(served.current) && !accepts(b.current)
 }
 
 func (c *Certificates) serve(b *bundle) error {
@@ -87,13 +98,20 @@ func (c *Certificates) serve(b *bundle) error {
 }
 
 // next is what the Secret should hold; nil: it stays as it is. If it has lost the certificate that is served, that stays in use until
-// the next one is trusted.
+// the next one is trusted, which is the one that somebody has put in its place, if that can be served.
 func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) bool) (*bundle, error) {
 	now := time.Now()
-	if was := c.served.Load(); was != nil && !b.current.serves(c.Hosts, now) && was.bundle.current.serves(c.Hosts, now) {
-		return was.bundle.renew(c.Hosts, life)
+	if was := c.served.Load(); was != nil && was.bundle.current.serves(c.Hosts, now) {
+		switch {
+		case !b.current.serves(c.Hosts, now):
+			return was.bundle.renew(c.Hosts, life)
+		case c.breaks(was.bundle, b, accepts):
+			return &bundle{
+				current: was.bundle.current, next: b.current, trusted: []*x509.Certificate{was.bundle.current.authority, b.current.authority},
+			}, nil
+		}
 	}
-	return b.advance(c.Hosts, life, now, accepts)
+	return c.rotation.advance(b, c.Hosts, life, now, accepts)
 }
 
 // keep brings the Secret to what it should be now, with certificates that live so long; accepts tells whether all definitions trust one. Of
@@ -128,5 +146,5 @@ func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts fun
 		c.Log.Info("the certificate of the webhook has changed", "secret", c.At.String(), "expires", next.current.leaf.NotAfter,
 			"overlaps", next.next != nil)
 	}
-	return c.take(secret)
+	return c.take(secret, accepts)
 }

@@ -109,8 +109,11 @@ func (e Endpoint) answers(ctx context.Context, trust []byte, to string, objects 
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(trust)
+	var roots *x509.CertPool // without a caBundle, the system's
+	if len(trust) > 0 {
+		roots = x509.NewCertPool()
+		roots.AppendCertsFromPEM(trust)
+	}
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
 	}}

@@ -66,11 +66,15 @@ type Publisher struct {
 	Differs func(s Served, text string)
 	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is published.
 	Migrate func(context.Context, Served) error
+	// Forget ends what Migrate began to measure of the definition that has the name.
+	Forget func(name string)
 	// Interval is how often everything is looked at.
 	Interval time.Duration
 	Log      logr.Logger
 
 	converters sync.Map               // by schema.GroupKind: what was once proven is served to the end of the process
+	measured   map[string]bool        // definitions with a metric, by name
+	migrated   map[string]bool        // those that Migrate was called for
 	unready    atomic.Pointer[string] // why reviews cannot be answered; nil before the first look
 	logged     *string                // what was wrong when it was last logged; nil before
 	differing  map[string]string      // by name of a definition: what the last event said
@@ -123,6 +127,9 @@ func (p *Publisher) tick(ctx context.Context) error {
 	if errs = append(errs, p.certificate(ctx, leads, served)); p.Certificates.served.Load() == nil {
 		return errors.Join(errs...)
 	}
+	if err == nil {
+		p.forget(served)
+	}
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
 			published.WithLabelValues(s.CRD.Name).Set(0)
@@ -139,6 +146,28 @@ func (p *Publisher) tick(ctx context.Context) error {
 	}
 	p.unready.Store(&unready)
 	return errors.Join(errs...)
+}
+
+// forget removes the metrics of definitions that are not served any more.
+func (p *Publisher) forget(served []Served) {
+	before, migrated := p.measured, p.migrated
+	p.measured, p.migrated = map[string]bool{}, map[string]bool{}
+	for _, s := range served {
+		p.measured[s.CRD.Name] = true
+		if s.Migrate {
+			p.migrated[s.CRD.Name] = true
+		}
+	}
+	for name := range before {
+		if !p.measured[name] {
+			published.DeleteLabelValues(name)
+		}
+	}
+	for name := range migrated {
+		if !p.migrated[name] {
+			p.Forget(name)
+		}
+	}
 }
 
 // take serves what is proven, and returns which reviews cannot be answered.
@@ -190,8 +219,9 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 			return fmt.Errorf("CustomResourceDefinition %s: spec.conversion is left as it is: %w", s.CRD.Name, err)
 		}
 	}
-	_, err := p.Client.Resource(Definitions).Apply(ctx, s.CRD.Name, Definition(s.CRD.Name, wanted),
-		metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
+	definition := Definition(s.CRD.Name, wanted)
+	definition.SetResourceVersion(s.CRD.ResourceVersion) // a version added meanwhile needs the webhook
+	_, err := p.Client.Resource(Definitions).Apply(ctx, s.CRD.Name, definition, metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}
