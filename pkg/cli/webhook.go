@@ -123,13 +123,12 @@ func (o *runOptions) serveConversions(
 		Migrate: func(ctx context.Context, s webhook.Served) error {
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager, Converts: s.Converter.Has})
 		},
-		Forget: auto.Forget,
 		Differs: func(s webhook.Served, text string) {
 			about := s.CRD.DeepCopy()
 			about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 			recorder(s.Name).Eventf(about, nil, corev1.EventTypeWarning, "ConversionDiffers", "Verify", "%s", text)
 		},
-		Interval: interval,
+		Interval: interval, Forget: auto.Forget,
 		Find:     source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, ReadOnly: o.webhook.readOnly, Log: log},
 	}

@@ -77,7 +77,9 @@ func codeOf(err error) int {
 
 // read reads a body that the client says has length bytes; -1: it does not say. A client may take maxStep for each bodyStep. The error is
 // errBusy, errTooLong, or the connection's.
-func (r *reservation) read(ctx context.Context, w http.ResponseWriter, body io.Reader, length int64, maxStep time.Duration) ([]byte, error) {
+func (r *reservation) read(
+	ctx context.Context, w http.ResponseWriter, body io.Reader, length int64, maxStep time.Duration,
+) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	var text []byte
 	step := bodyStep

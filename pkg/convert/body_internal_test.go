@@ -97,6 +97,6 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 type slow struct{ io.Reader }
 
 func (s slow) Read(p []byte) (int, error) {
-	time.Sleep(time.Millisecond) // of a virtual clock
+	<-time.After(time.Millisecond) // of a virtual clock
 	return s.Reader.Read(p)
 }
