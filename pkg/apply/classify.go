@@ -25,7 +25,7 @@ type Failure struct {
 // schema or the policy, so that a caller may begin with its longest delay. It is never a reason to give up.
 func (f Failure) Persistent() bool {
 	switch f.Reason {
-	case ReasonRejected, ReasonSchemaMismatch, ReasonUnencodable, ReasonTooLarge, ReasonDenied:
+	case ReasonRejected, ReasonSchemaMismatch, ReasonUnencodable, ReasonTooLarge, ReasonDenied, ReasonConflict:
 		return true
 	}
 	return false
@@ -57,6 +57,7 @@ func reason(err error) string {
 		{ErrGone, ReasonNotFound},
 		{ErrReplaced, ReasonReplaced},
 		{ErrConflict, ReasonChanged},
+		{ErrOwned, ReasonConflict},
 		{context.Canceled, ReasonCanceled},
 	} {
 		if errors.Is(err, m.meaning) {

@@ -16,6 +16,8 @@ type Target struct {
 	GVR       schema.GroupVersionResource
 	Namespace string // "" for a cluster-scoped kind
 	Name      string
+	// Yields: an apply takes no fields of other managers.
+	Yields bool
 }
 
 // String returns "deployments.apps apps/web", or "namespaces web" for a cluster-scoped kind.

@@ -22,13 +22,15 @@ var (
 	ErrReplaced = errors.New("another object has taken the name")
 	// ErrConflict: the object changed since it was read. Nothing was written: read it again, then retry.
 	ErrConflict = errors.New("the object has changed since it was read")
+	// ErrOwned: other field managers own fields that the request would change. Nothing was written.
+	ErrOwned = errors.New("other field managers own the fields")
 )
 
 // Error is a request that was refused or got no answer.
 type Error struct {
 	Verb    string // as Observer hears it
 	Target  Target
-	Meaning error // ErrExists, ErrGone, ErrReplaced, ErrConflict or nil
+	Meaning error // ErrExists, ErrGone, ErrReplaced, ErrConflict, ErrOwned or nil
 	Err     error // as client-go returned it: an apierrors.APIStatus where the API server answered
 
 	op op
@@ -73,6 +75,9 @@ func (e *Error) of(t Target) *Error {
 func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
 	if e = e.of(t); e.Meaning != nil {
 		return e
+	}
+	if apierrors.HasStatusCause(e.Err, metav1.CauseTypeFieldManagerConflict) {
+		return e.meaning(ErrOwned)
 	}
 	conflict := apierrors.IsConflict(e.Err)
 	if !conflict && !objectNotFound(e.Err, t) {

@@ -18,7 +18,10 @@ const (
 
 // explain returns why the request failed.
 func (e *Error) explain() string {
-	if e.Meaning != nil {
+	switch {
+	case errors.Is(e.Meaning, ErrOwned):
+		return readable(e.Err) + ": leave the field out of the template, or set force: true"
+	case e.Meaning != nil:
 		return e.Meaning.Error()
 	}
 	if _, answered := status(e.Err); !answered {

@@ -25,6 +25,8 @@ const (
 	ReasonReplaced = "Replaced"
 	// ReasonChanged: another writer came in between; nothing was written.
 	ReasonChanged = "Changed"
+	// ReasonConflict: other field managers own fields that ownership: Fields would change.
+	ReasonConflict = "Conflict"
 	// ReasonRejected: the API server validated the object and refuses a value: a bad one, or a new one for an
 	// immutable field (Client.Accepts tells them apart).
 	ReasonRejected = "Rejected"
@@ -50,7 +52,7 @@ const (
 // Reasons returns every reason, sorted, for documentation and for metrics that are to exist from the start.
 func Reasons() []string {
 	return []string{
-		ReasonAlreadyExists, ReasonCanceled, ReasonChanged, ReasonDenied, ReasonForbidden, ReasonInternalError,
+		ReasonAlreadyExists, ReasonCanceled, ReasonChanged, ReasonConflict, ReasonDenied, ReasonForbidden, ReasonInternalError,
 		ReasonKindNotServed, ReasonNamespaceNotFound, ReasonNamespaceTerminating, ReasonNotFound, ReasonRejected,
 		ReasonReplaced, ReasonSchemaMismatch, ReasonThrottled, ReasonTooLarge, ReasonUnauthorized,
 		ReasonUnavailable, ReasonUnencodable, ReasonUnknown,

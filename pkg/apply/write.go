@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -35,12 +36,13 @@ func (c *Client) Create(ctx context.Context, t Target, obj map[string]any) (*uns
 	return nil, failed
 }
 
-// Apply brings the object with that uid to obj by one forced server-side apply and returns it as stored. Fields
+// Apply brings the object with that uid to obj by one forced server-side apply and returns it as stored; a target that yields is not
+// forced. Fields
 // that an earlier apply had and obj has not are removed, or reset to their defaults, unless another manager owns
 // them too. It is also how an object that nobody owns is adopted: with the uid that was looked at.
 //
 // ErrGone: the object is not there any more, and none was made. ErrReplaced: another one has its name, and was
-// left alone. A terminating object takes the apply like any other; the result then has a deletionTimestamp.
+// left alone. ErrOwned: the target yields, and other managers have other values. A terminating object takes the apply like any other; the result then has a deletionTimestamp.
 //
 // Every field that the schema does not know is refused (see SchemaMismatch), never dropped in silence.
 func (c *Client) Apply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {
@@ -52,6 +54,17 @@ func (c *Client) Apply(ctx context.Context, t Target, uid types.UID, obj map[str
 func (c *Client) ApplyAt(ctx context.Context, t Target, uid types.UID, resourceVersion string,
 	obj map[string]any) (*unstructured.Unstructured, error) {
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, resourceVersion, obj, false)
+}
+
+// Withdraw removes the fields that only our manager owns from an object of others, and nothing else. It returns nil if the object is gone,
+// or another one has its name.
+func (c *Client) Withdraw(ctx context.Context, t Target, gvk schema.GroupVersionKind, uid types.UID) error {
+	obj := map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind}
+	_, err := c.applyTo(ctx, op{verb: "apply", doing: "withdrawing from", needs: "patch"}, t, uid, "", obj, false)
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrReplaced) {
+		return nil
+	}
+	return err
 }
 
 // DryRunApply is Apply as far as the store, which it leaves as it is. It returns what Apply would have stored.
@@ -72,11 +85,11 @@ func (c *Client) applyTo(ctx context.Context, o op, t Target, uid types.UID, res
 	return out, nil
 }
 
-// apply sends one forced server-side apply. The validation is strict: an apply is read against the schema
+// apply sends one server-side apply, forced unless the target yields. The validation is strict: an apply is read against the schema
 // whatever the level says – an unknown field is an error even at Ignore –, and a server that should come to obey
 // the level must not begin to drop fields, since a dropped field would be drift forever.
 func (c *Client) apply(ctx context.Context, o op, t Target, doc map[string]any, dryRun bool) (*unstructured.Unstructured, *Error) {
-	force := true
+	force := !t.Yields
 	opts := metav1.PatchOptions{Force: &force, FieldValidation: metav1.FieldValidationStrict}
 	if dryRun {
 		opts.DryRun = []string{metav1.DryRunAll}

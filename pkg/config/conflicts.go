@@ -33,7 +33,7 @@ func Conflicts(files []*File) Errors {
 	for i, f := range files {
 		told := map[string]bool{} // one clash of a path is enough to fix it, however many copies of a file there are
 		for _, other := range files[:i] {
-			for _, e := range f.sharedStatus(other) {
+			for _, e := range append(f.sharedStatus(other), f.sharedMarks(other)...) {
 				if !told[e.Path] {
 					errs = append(errs, e)
 				}
@@ -115,6 +115,30 @@ func (f *File) sharedStatus(other *File) Errors {
 				errs = append(errs, f.Errorf(p.at, "choose another path, or watch other namespaces or labels",
 					"%s overlaps %s, which is written by %s, and %s",
 					p.path, o.path, other.where(o.at), both))
+			}
+		}
+	}
+	return errs
+}
+
+// sharedMarks reports annotations that two operators would both write on one object, of which one sets only fields.
+func (f *File) sharedMarks(other *File) Errors {
+	var errs Errors
+	for i, d := range f.Downstreams {
+		for _, o := range other.Downstreams {
+			if d.Ownership != OwnershipFields && o.Ownership != OwnershipFields || groupKind(d.APIVersion, d.Kind) != groupKind(o.APIVersion, o.Kind) {
+				continue
+			}
+			a, b := &f.Conventions, &other.Conventions
+			for path, keys := range map[string][2]string{
+				"conventions.owner.annotation": {a.Owner.Annotation, b.Owner.Annotation},
+				"conventions.hash.annotation":  {a.Hash.Annotation, b.Hash.Annotation},
+				"conventions.hash.label":       {a.Hash.Label, b.Hash.Label},
+			} {
+				if keys[0] != "" && keys[0] == keys[1] {
+					errs = append(errs, f.Errorf(path, "choose another key", "%s is used in %s too, and both operators may write one %s (downstreams[%d]): "+
+						"with ownership: Fields, several operators contribute to an object", keys[0], other.where(path), d.Kind, i))
+				}
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (f *File) feeds(to *File) int {
 		return -1
 	}
 	return slices.IndexFunc(f.Downstreams, func(d Downstream) bool {
-		return groupKind(d.APIVersion, d.Kind) == groupKind(to.Watch.APIVersion, to.Watch.Kind) && sharesNamespace(f, d, to)
+		return d.Ownership != OwnershipFields && groupKind(d.APIVersion, d.Kind) == groupKind(to.Watch.APIVersion, to.Watch.Kind) && sharesNamespace(f, d, to)
 	})
 }
 

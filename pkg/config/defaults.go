@@ -52,6 +52,10 @@ func (f *File) fillDefaults() {
 		fill(&d.AdoptionPolicy, AdoptNever)
 		fill(&d.UpdatePolicy, UpdateApply)
 		fill(&d.Ready.ObservedGeneration, ObservedAuto)
+		fill(&d.Ownership, OwnershipObject)
+		if d.Ownership == OwnershipFields {
+			fill(&d.DeletionPolicy, DeletionOrphan) // what is not ours stays
+		}
 		fill(&d.DeletionPolicy, DeletionDelete)
 		fill(&d.Drift.Policy, DriftEnforce)
 	}

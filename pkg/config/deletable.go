@@ -54,7 +54,7 @@ func (f *File) cut() *File {
 	for i := range op.Downstreams {
 		have := &op.Downstreams[i]
 		op.Downstreams[i] = Downstream{Name: have.Name, APIVersion: have.APIVersion, Kind: have.Kind, When: "true",
-			TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
+			Ownership: have.Ownership, TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
 		if !unordered {
 			op.Downstreams[i].After = have.After
 		}

@@ -20,6 +20,9 @@ type ObservedGeneration string
 // UpdatePolicy says how a downstream is brought to a new desired state.
 type UpdatePolicy string
 
+// Ownership says how much of an object is ours.
+type Ownership string
+
 // DeletionPolicy says what becomes of a downstream that is no longer wanted.
 type DeletionPolicy string
 
@@ -88,6 +91,11 @@ const (
 	// DeletionOrphan leaves the object and takes our marks off.
 	DeletionOrphan DeletionPolicy = "Orphan"
 
+	// OwnershipObject is for an object that follows from its upstream.
+	OwnershipObject Ownership = "Object"
+	// OwnershipFields is for fields of an object that somebody else made.
+	OwnershipFields Ownership = "Fields"
+
 	// DriftEnforce undoes changes.
 	DriftEnforce DriftPolicy = "Enforce"
 	// DriftReport only tells of them.
@@ -148,6 +156,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[ObservedGeneration](): names(ObservedAuto, ObservedRequired, ObservedOptional),
 	reflect.TypeFor[UpdatePolicy]():       names(UpdateApply, UpdateRecreate, UpdateCreateOnly),
 	reflect.TypeFor[DeletionPolicy]():     names(DeletionDelete, DeletionOrphan),
+	reflect.TypeFor[Ownership]():          names(OwnershipObject, OwnershipFields),
 	reflect.TypeFor[DriftPolicy]():        names(DriftEnforce, DriftReport, DriftIgnore),
 	reflect.TypeFor[EventPolicy]():        names(EventsAll, EventsWarnings, EventsNone),
 	reflect.TypeFor[HashAlgorithm]():      names(SHA256, SHA1, MD5),

@@ -119,12 +119,12 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 	reflect.TypeFor[Operator](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = Kind
-		// What is missing here may be in the conventionsFile.
+		// What is missing here may be in the conventionsFile. Labels are not needed where every downstream has ownership Fields.
 		s.Required = without(s.Required, "conventions")
 		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
 		s.Then = jsonschema.TrueSchema
 		whole := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"conventions"}}
-		here := &jsonschema.Schema{Required: []string{"fieldManager", "labels", "hash"}, Properties: jsonschema.NewProperties()}
+		here := &jsonschema.Schema{Required: []string{"fieldManager", "hash"}, Properties: jsonschema.NewProperties()}
 		here.Properties.Set("hash", &jsonschema.Schema{AnyOf: oneOf("annotation", "label")})
 		whole.Properties.Set("conventions", here)
 		s.Else = whole

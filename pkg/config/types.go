@@ -200,7 +200,12 @@ type Downstream struct {
 	Template string `json:"template,omitempty" holds:"template"`
 	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.
 	TemplateFile string `json:"templateFile,omitempty"`
-	// Ready adds conditions for being ready to those of the kind itself (kstatus).
+	// Ownership is Object (default), or Fields: the object is somebody else's, and only the fields that the template sets are ours. It is
+	// never created or deleted; until it exists, the downstream is Waiting. It takes no labels and annotations from conventions.
+	Ownership Ownership `json:"ownership,omitempty"`
+	// Force takes fields that another field manager owns. Only with ownership Fields; without it, such a field is a Conflict.
+	Force bool `json:"force,omitempty"`
+	// Ready adds conditions for being ready to those of the kind itself (kstatus). With ownership Fields, they are the only ones.
 	Ready Ready `json:"ready,omitempty"`
 	// TargetNamespaces limits the namespaces that the downstream may be in.
 	TargetNamespaces TargetNamespaces `json:"targetNamespaces,omitempty"`

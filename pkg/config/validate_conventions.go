@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -85,7 +86,8 @@ func (v *validator) key(at, key string) bool {
 // selectorLabel wants the label that makes the API server send us our own downstreams and no others.
 func (v *validator) selectorLabel() {
 	const path = "conventions.labels"
-	if v.elsewhere() {
+	ours := func(d Downstream) bool { return d.Ownership != OwnershipFields }
+	if v.elsewhere() || len(v.Downstreams) > 0 && !slices.ContainsFunc(v.Downstreams, ours) {
 		return
 	}
 	for _, k := range sortedKeys(v.Conventions.Labels) {
@@ -146,7 +148,9 @@ func (v *validator) needs() {
 	}
 	for i, d := range v.Downstreams {
 		at := fmt.Sprintf("downstreams[%d]", i)
-		if d.DeletionPolicy == DeletionOrphan {
+		if d.Ownership == OwnershipFields {
+			why = append(why, at+".ownership is Fields, and an object of others takes no owner reference")
+		} else if d.DeletionPolicy == DeletionOrphan {
 			why = append(why, at+".deletionPolicy is Orphan, and an object with an owner reference would be collected")
 		}
 		why = append(why, v.needsElsewhere(at, d.TargetNamespaces)...)

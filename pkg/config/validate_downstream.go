@@ -24,6 +24,7 @@ func (v *validator) downstreams() {
 		v.targets(at, d.TargetNamespaces)
 		v.adopt(at, d)
 		v.drift(at+".drift", d.Drift)
+		v.ownership(at, d)
 	}
 	v.order()
 }

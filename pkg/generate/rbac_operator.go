@@ -175,7 +175,11 @@ func (r *operatorRights) downstream(d *config.Downstream) error {
 		return nil
 	}
 	r.askWhetherGone(k)
-	r.grantTo(places, what, "create", "patch")
+	r.grantTo(places, what, "patch")
+	if d.Ownership == config.OwnershipFields {
+		return nil
+	}
+	r.grantTo(places, what, "create")
 	if d.DeletionPolicy == config.DeletionDelete || d.UpdatePolicy == config.UpdateRecreate {
 		r.grantTo(places, what, "delete")
 	}

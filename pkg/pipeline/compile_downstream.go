@@ -44,8 +44,11 @@ func (c *compiler) downstream(i int) {
 	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
 }
 
-// conventions compiles the labels and annotations that every document gets.
+// conventions compiles the labels and annotations that every document of ours gets.
 func (c *compiler) conventions(d *Downstream) {
+	if d.OwnsFields() { // others choose the labels of their objects
+		return
+	}
 	d.labels = c.texts("conventions.labels", c.file.Operator.Conventions.Labels)
 	d.annotations = c.texts("conventions.annotations", c.file.Operator.Conventions.Annotations)
 	for _, e := range slices.Concat(d.labels, d.annotations) {

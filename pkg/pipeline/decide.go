@@ -201,6 +201,9 @@ func absent(s *subject) (Outcome, bool) {
 	if s.facts.Finished && s.Downstream.Config.UpdatePolicy == config.UpdateCreateOnly && s.facts.RecordedAt == s.desired.Target {
 		return finishedBefore(s), true
 	}
+	if s.OwnsFields() {
+		return Outcome{State: StateWaiting, Message: s.desired.Target.String() + " does not exist: somebody else has to create it (ownership: Fields)"}, true
+	}
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return Outcome{State: StateConflict, Message: f}, true
 	}
@@ -222,12 +225,19 @@ func terminating(s *subject) (Outcome, bool) {
 	if !s.facts.Live.Deleting {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateWaiting, Message: fmt.Sprintf("%s is being deleted and is recreated once it is gone", s.desired.Target)}, true
+	text := "%s is being deleted and is recreated once it is gone"
+	if s.OwnsFields() {
+		text = "%s is being deleted, and is not ours: nothing is set on it"
+	}
+	return Outcome{State: StateWaiting, Message: fmt.Sprintf(text, s.desired.Target)}, true
 }
 
 // notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns it.
 // Our mark alone says nothing: whoever may create the kind can write it.
 func notOurs(s *subject) (Outcome, bool) {
+	if s.OwnsFields() {
+		return othersObject(s)
+	}
 	if s.ours() {
 		return Outcome{}, false
 	}
@@ -254,9 +264,29 @@ func notOurs(s *subject) (Outcome, bool) {
 		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true
 }
 
+// othersObject is notOurs for an object of others, which needs no mark of ours before the first apply. Its owner annotation names one
+// upstream: what a second one would set under the same field manager, the first would remove.
+func othersObject(s *subject) (Outcome, bool) {
+	live, up := s.facts.Live, s.in.Upstream
+	at, uid, marked := ParseOwnerMark(live.OwnerMark)
+	self := Ref{Namespace: up.GetNamespace(), Name: up.GetName()}
+	switch {
+	case marked && at != self:
+		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s of %s has the fields of %s, and two upstreams of one operator cannot both set fields of one object: "+
+			"give one of them another object, or an operator with another field manager and owner annotation",
+			s.Pipeline.Config.Conventions.Owner.Annotation, s.desired.Target, at)}, true
+	case marked && uid == string(up.GetUID()), s.facts.Trusted && s.facts.AppliedHash != "":
+		return Outcome{}, false
+	}
+	return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, and gets the rendered fields", s.desired.Target)}, true
+}
+
 // ours reports whether what stands is known to be ours. Nothing else may be reported, let alone recorded: what the status
 // records is believed later.
 func (s *subject) ours() bool {
+	if s.OwnsFields() {
+		return Marked(s.facts.Live, s.in.Upstream.GetUID())
+	}
 	return Owns(s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
 }
 

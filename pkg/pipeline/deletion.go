@@ -60,6 +60,8 @@ func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
 	switch {
 	case orphaned:
 		o.State, o.Message = StateRelease, "the upstream is being deleted with --cascade=orphan"
+	case p.Downstreams[own.Downstream].OwnsFields():
+		o.State, o.Message = StateRelease, "the upstream is being deleted: its fields are removed from the object"
 	case keeps:
 		o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
 	}

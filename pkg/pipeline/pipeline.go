@@ -151,6 +151,9 @@ func (p *Pipeline) StatusEnabled() bool {
 	return p.Config.Status.Enabled == nil || *p.Config.Status.Enabled
 }
 
+// OwnsFields reports whether its objects are those of others, of which only the rendered fields are ours.
+func (d *Downstream) OwnsFields() bool { return d.Config.Ownership == config.OwnershipFields }
+
 // TrustsStatus reports whether what the upstream's status records of its downstreams is a witness. A status that is written
 // like any other field is none: whoever may create the upstream could claim any object by it.
 func (p *Pipeline) TrustsStatus() bool {

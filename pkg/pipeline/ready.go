@@ -78,7 +78,11 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		f.Failed, f.Reason, f.Message = true, status.ReasonFailed, p.message(d, message, vars, budget)
 		return f
 	}
-	switch r.Live.Status {
+	health := r.Live.Status
+	if d.OwnsFields() { // whether the object of others works is their affair
+		health = kstatus.CurrentStatus
+	}
+	switch health {
 	case kstatus.FailedStatus:
 		f.Failed, f.Reason = true, status.ReasonFailed
 		f.Message = p.message(d, f.Message, vars, budget)
@@ -89,7 +93,7 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 		f.Message = p.message(d, f.Message, vars, budget)
 		return f
 	}
-	if unseen := d.unwatchedFields(r.Live); unseen != "" {
+	if unseen := d.unwatchedFields(r.Live); unseen != "" && !d.OwnsFields() {
 		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, unseen
 		return f
 	}

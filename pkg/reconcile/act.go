@@ -319,9 +319,18 @@ func deleteObject(ctx context.Context, client *apply.Client, t apply.Target, uid
 	return nil
 }
 
-// release removes our marks from an object that is kept.
+// release removes our marks from an object that is kept, and our fields from one of others, unless it is deleted with
+// --cascade=orphan.
 func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error {
-	t := r.target(o.Downstream, o.Target)
+	t, d := r.target(o.Downstream, o.Target), r.Pipeline.Downstreams[o.Downstream]
+	if d.OwnsFields() && r.cascade() != pipeline.CascadeOrphan {
+		if err := r.client.Withdraw(ctx, t, d.GVK(), o.UID); err != nil {
+			return err
+		}
+		r.eventReleased(o)
+		r.noteReleased(o)
+		return nil
+	}
 	live, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || (err == nil && live.GetUID() != o.UID) {
 		r.record.forgetObject(o.UID, r.now)

@@ -196,5 +196,6 @@ func (r *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
 }
 
 func (r *Reconciler) target(i int, ref pipeline.Ref) apply.Target {
-	return apply.Target{GVR: r.Pipeline.Downstreams[i].Kind.GVR, Namespace: ref.Namespace, Name: ref.Name}
+	d := r.Pipeline.Downstreams[i]
+	return apply.Target{GVR: d.Kind.GVR, Namespace: ref.Namespace, Name: ref.Name, Yields: d.OwnsFields() && !d.Config.Force}
 }

@@ -265,6 +265,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 		r.readers.move(ref, rec.inputs, nil)
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
+		r.contributions.set(ref, nil)
 		r.memory.forget(ref)
 	}
 }
@@ -342,6 +343,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		rec.isExpensive = false
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
 		r.alignMemory()
+		r.noteContributions()
 		countRender(r.Name)
 	}
 	if tookTooLong(rec.desired) && rec.renderAgainAt.IsZero() {

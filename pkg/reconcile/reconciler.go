@@ -45,6 +45,7 @@ type Reconciler struct {
 
 	memory          memory
 	readers         readers
+	contributions   contributions
 	removals        removals
 	unstorable      unstorable
 	shared          shared

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"fmt"
+)
+
+// ownership checks what may be said of an object that somebody else makes and deletes.
+func (v *validator) ownership(at string, d *Downstream) {
+	if d.Ownership != OwnershipFields {
+		if d.Force {
+			v.add(at+".force", "remove it, or set ownership: Fields", "it has no effect: an object of ours is always applied by force")
+		}
+		return
+	}
+	const why = "the object belongs to others (ownership: Fields)"
+	for _, one := range []struct {
+		key string
+		set bool
+	}{
+		{"adoptionPolicy", d.AdoptionPolicy != AdoptNever},
+		{"adopt", d.Adopt != nil},
+		{"updatePolicy", d.UpdatePolicy != UpdateApply},
+		{"deletionPolicy", d.DeletionPolicy != DeletionOrphan},
+		{"drift.initialFields", len(d.Drift.InitialFields) > 0},
+		{"drift.exclusiveFields", len(d.Drift.ExclusiveFields) > 0},
+	} {
+		if one.set {
+			v.add(at+"."+one.key, "remove it", "it is not supported here: %s", why)
+		}
+	}
+	if groupKind(d.APIVersion, d.Kind) == groupKind(v.Watch.APIVersion, v.Watch.Kind) {
+		v.add(at+".ownership", "watch the objects by another operator, or use a kind of your own as upstream",
+			"the upstreams' own kind is not supported here: an object with our owner annotation is not an upstream")
+	}
+	for i := range v.Downstreams {
+		if other := &v.Downstreams[i]; other.Ownership != OwnershipFields && groupKind(other.APIVersion, other.Kind) == groupKind(d.APIVersion, d.Kind) {
+			v.add(at+".ownership", "move one of them to another operator, with another field manager and owner annotation",
+				"downstream %s owns whole objects of the same kind: which of both an object belongs to would not be known",
+				fmt.Sprintf("%q", other.Name))
+			return
+		}
+	}
+}

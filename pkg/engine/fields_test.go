@@ -1,0 +1,164 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// contributing sets fields of a ConfigMap that somebody else makes.
+func contributing(ns, name, more string) string {
+	text := strings.Replace(fill(widgetConfig, ns, name), "  labels: {"+name+".example.com/managed: \"yes\"}\n", "", 1)
+	return strings.Replace(text, "    kind: ConfigMap\n", "    kind: ConfigMap\n    ownership: Fields\n"+more, 1)
+}
+
+// makeTheirs makes an object that has one key of somebody else.
+func makeTheirs(t *testing.T, ns, name string) {
+	t.Helper()
+	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", labels: {app: theirs}}\ndata: {theirs: '1'}")
+}
+
+// waitUntouched waits until nothing of ours is left on an object: its labels, annotations and data are those that makeTheirs made.
+func waitUntouched(t *testing.T, ns, name, operator string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Get(t, configMaps, ns, name)
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		managed := slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == operator })
+		untouched := len(data) == 1 && data["theirs"] == "1" && len(u.GetAnnotations()) == 0 && len(u.GetLabels()) == 1 && !managed
+		return untouched, "something of ours is left: " + jsonOf(u)
+	})
+}
+
+func jsonOf(u *unstructured.Unstructured) string {
+	text, _ := u.MarshalJSON()
+	return string(text)
+}
+
+// The fields of an object of others follow the upstream, whoever makes, changes or deletes the object; nothing else of it is touched,
+// and at rest it costs nothing.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+	counter := testkit.NewCounter()
+	operator := start(t, counter.Wrap(testkit.Config()), contributing(ns, name, ""))
+	eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist: somebody else has to create it")
+	quiet(t, counter)
+
+	counter.Reset()
+	makeTheirs(t, ns, "shared")
+	waitData(t, ns, "shared", "a", "one")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+	if n := counter.Mutating(); n > 3 { // an apply, the status, and the status again where the watch was late
+		t.Errorf("%d writes: %v", n, counter.Snapshot())
+	}
+	quiet(t, counter)
+
+	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"more":"x"},"metadata":{"labels":{"new":"y"}}}`)
+	quiet(t, counter)
+	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"more":null,"a":null},"metadata":{"labels":{"new":null}}}`)
+	waitData(t, ns, "shared", "a", "one")
+
+	testkit.Apply(t, ns, widget("w", "{name: shared, data: {b: two}}"))
+	waitData(t, ns, "shared", "b", "two")
+	if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
+		t.Error("a field that is no longer rendered stays")
+	}
+
+	operator.halt()
+	counter = testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), contributing(ns, name, ""))
+	quiet(t, counter)
+	if n := counter.Mutating(); n > 0 {
+		t.Errorf("a restart writes: %v", counter.Snapshot())
+	}
+
+	testkit.Delete(t, configMaps, ns, "shared")
+	eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist")
+	makeTheirs(t, ns, "shared")
+	waitData(t, ns, "shared", "b", "two")
+
+	makeTheirs(t, ns, "other")
+	testkit.Apply(t, ns, widget("w", "{name: other, data: {b: two}}"))
+	waitData(t, ns, "other", "b", "two")
+	waitUntouched(t, ns, "shared", name)
+
+	testkit.Delete(t, widgets, ns, "w")
+	waitGone(t, widgets, ns, "w")
+	waitUntouched(t, ns, "other", name)
+}
+
+// A field that another manager owns is a conflict, which ends when it gives the field up; with force, it is taken.
+func TestFieldsOfOtherManagers(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	makeTheirs(t, ns, "shared")
+	testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
+	operator := start(t, testkit.Config(), contributing(ns, name, ""))
+	eventuallyCondition(t, ns, "w", "False", "Conflict", ".data.theirs")
+	u := testkit.Get(t, configMaps, ns, "shared")
+	if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); len(data) != 1 || data["theirs"] != "1" {
+		t.Errorf("it has %v", data)
+	}
+	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+	waitData(t, ns, "shared", "a", "one")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+
+	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"a":"theirs"}}`)
+	eventuallyCondition(t, ns, "w", "False", "Conflict", `conflict with "somebody"`)
+	waitData(t, ns, "shared", "a", "theirs")
+	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"a":null}}`)
+	waitData(t, ns, "shared", "a", "one")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+
+	operator.halt()
+	testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
+	start(t, testkit.Config(), contributing(ns, name, "    force: true\n"))
+	waitData(t, ns, "shared", "theirs", "mine")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+}
+
+// Two upstreams of one operator do not set fields of one object: the second one says so, and takes over when the first one goes.
+func TestFieldsOfTwoUpstreams(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	makeTheirs(t, ns, "shared")
+	testkit.Apply(t, ns, widget("first", "{name: shared, data: {a: one}}"))
+	start(t, testkit.Config(), contributing(ns, name, ""))
+	waitData(t, ns, "shared", "a", "one")
+	testkit.Apply(t, ns, widget("second", "{name: shared, data: {b: two}}"))
+	eventuallyCondition(t, ns, "second", "False", "Conflict", "has the fields of "+ns+"/first")
+	testkit.Delete(t, widgets, ns, "first")
+	waitGone(t, widgets, ns, "first")
+	waitData(t, ns, "shared", "b", "two")
+	eventuallyCondition(t, ns, "second", "True", "", "")
+	if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
+		t.Error("the fields of the first upstream stay")
+	}
+}
+
+// With kubectl delete --cascade=orphan the fields stay, without our marks.
+func TestFieldsOrphaned(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	makeTheirs(t, ns, "shared")
+	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+	start(t, testkit.Config(), contributing(ns, name, ""))
+	waitData(t, ns, "shared", "a", "one")
+	eventuallyCondition(t, ns, "w", "True", "", "")
+	testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
+	waitGone(t, widgets, ns, "w")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Get(t, configMaps, ns, "shared")
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		return data["a"] == "one" && len(u.GetAnnotations()) == 0, jsonOf(u)
+	})
+}
