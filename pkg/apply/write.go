@@ -42,7 +42,8 @@ func (c *Client) Create(ctx context.Context, t Target, obj map[string]any) (*uns
 // them too. It is also how an object that nobody owns is adopted: with the uid that was looked at.
 //
 // ErrGone: the object is not there any more, and none was made. ErrReplaced: another one has its name, and was
-// left alone. ErrOwned: the target yields, and other managers have other values. A terminating object takes the apply like any other; the result then has a deletionTimestamp.
+// left alone. ErrOwned: the target yields, and other managers have other values.
+// A terminating object takes the apply like any other; the result then has a deletionTimestamp.
 //
 // Every field that the schema does not know is refused (see SchemaMismatch), never dropped in silence.
 func (c *Client) Apply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {

@@ -64,6 +64,9 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 		pipeline.Input{Upstream: u.object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))},
 	)
 	for k, o := range decision.Outcomes {
+		if o.State == pipeline.StateWaiting && p.Downstreams[o.Downstream].OwnsFields() && desired.Objects[k].Err == nil {
+			o.State = pipeline.StateCreate // what is waited for is the object of others
+		}
 		switch o.State {
 		case pipeline.StateCreate:
 			r.document(c, u, in, desired, o)

@@ -126,7 +126,7 @@ func (f *File) sharedMarks(other *File) Errors {
 	var errs Errors
 	for i, d := range f.Downstreams {
 		for _, o := range other.Downstreams {
-			if d.Ownership != OwnershipFields && o.Ownership != OwnershipFields || groupKind(d.APIVersion, d.Kind) != groupKind(o.APIVersion, o.Kind) {
+			if !d.ownsFields() && !o.ownsFields() || !d.sharesKind(&o) {
 				continue
 			}
 			a, b := &f.Conventions, &other.Conventions
@@ -136,8 +136,9 @@ func (f *File) sharedMarks(other *File) Errors {
 				"conventions.hash.label":       {a.Hash.Label, b.Hash.Label},
 			} {
 				if keys[0] != "" && keys[0] == keys[1] {
-					errs = append(errs, f.Errorf(path, "choose another key", "%s is used in %s too, and both operators may write one %s (downstreams[%d]): "+
-						"with ownership: Fields, several operators contribute to an object", keys[0], other.where(path), d.Kind, i))
+					errs = append(errs, f.Errorf(path, "choose another key",
+						"%s is used in %s too, and both operators may write one %s (downstreams[%d]): with ownership: Fields, several operators "+
+							"contribute to an object", keys[0], other.where(path), d.Kind, i))
 				}
 			}
 		}

@@ -55,7 +55,8 @@ func (f *File) feeds(to *File) int {
 		return -1
 	}
 	return slices.IndexFunc(f.Downstreams, func(d Downstream) bool {
-		return d.Ownership != OwnershipFields && groupKind(d.APIVersion, d.Kind) == groupKind(to.Watch.APIVersion, to.Watch.Kind) && sharesNamespace(f, d, to)
+		return !d.ownsFields() && groupKind(d.APIVersion, d.Kind) == groupKind(to.Watch.APIVersion, to.Watch.Kind) &&
+			sharesNamespace(f, d, to)
 	})
 }
 

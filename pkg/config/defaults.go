@@ -53,7 +53,7 @@ func (f *File) fillDefaults() {
 		fill(&d.UpdatePolicy, UpdateApply)
 		fill(&d.Ready.ObservedGeneration, ObservedAuto)
 		fill(&d.Ownership, OwnershipObject)
-		if d.Ownership == OwnershipFields {
+		if d.ownsFields() {
 			fill(&d.DeletionPolicy, DeletionOrphan) // what is not ours stays
 		}
 		fill(&d.DeletionPolicy, DeletionDelete)

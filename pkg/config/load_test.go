@@ -61,8 +61,8 @@ func TestDefaults(t *testing.T) {
 		Downstreams: []Downstream{{
 			Name: "web", APIVersion: "v1", Kind: "ConfigMap", When: "true", Template: "x",
 			Ready:            Ready{ObservedGeneration: ObservedAuto},
-			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, AdoptionPolicy: AdoptNever, UpdatePolicy: UpdateApply, Ownership: OwnershipObject,
-			DeletionPolicy: DeletionDelete, Drift: Drift{Policy: DriftEnforce},
+			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, AdoptionPolicy: AdoptNever, UpdatePolicy: UpdateApply,
+			Ownership: OwnershipObject, DeletionPolicy: DeletionDelete, Drift: Drift{Policy: DriftEnforce},
 		}},
 		Delimiters: []string{"{{", "}}"},
 		Conventions: Conventions{

@@ -86,7 +86,7 @@ func (v *validator) key(at, key string) bool {
 // selectorLabel wants the label that makes the API server send us our own downstreams and no others.
 func (v *validator) selectorLabel() {
 	const path = "conventions.labels"
-	ours := func(d Downstream) bool { return d.Ownership != OwnershipFields }
+	ours := func(d Downstream) bool { return !d.ownsFields() }
 	if v.elsewhere() || len(v.Downstreams) > 0 && !slices.ContainsFunc(v.Downstreams, ours) {
 		return
 	}
@@ -148,7 +148,7 @@ func (v *validator) needs() {
 	}
 	for i, d := range v.Downstreams {
 		at := fmt.Sprintf("downstreams[%d]", i)
-		if d.Ownership == OwnershipFields {
+		if d.ownsFields() {
 			why = append(why, at+".ownership is Fields, and an object of others takes no owner reference")
 		} else if d.DeletionPolicy == DeletionOrphan {
 			why = append(why, at+".deletionPolicy is Orphan, and an object with an owner reference would be collected")

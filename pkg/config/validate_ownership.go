@@ -6,7 +6,7 @@ import (
 
 // ownership checks what may be said of an object that somebody else makes and deletes.
 func (v *validator) ownership(at string, d *Downstream) {
-	if d.Ownership != OwnershipFields {
+	if !d.ownsFields() {
 		if d.Force {
 			v.add(at+".force", "remove it, or set ownership: Fields", "it has no effect: an object of ours is always applied by force")
 		}
@@ -33,7 +33,7 @@ func (v *validator) ownership(at string, d *Downstream) {
 			"the upstreams' own kind is not supported here: an object with our owner annotation is not an upstream")
 	}
 	for i := range v.Downstreams {
-		if other := &v.Downstreams[i]; other.Ownership != OwnershipFields && groupKind(other.APIVersion, other.Kind) == groupKind(d.APIVersion, d.Kind) {
+		if other := &v.Downstreams[i]; !other.ownsFields() && other.sharesKind(d) {
 			v.add(at+".ownership", "move one of them to another operator, with another field manager and owner annotation",
 				"downstream %s owns whole objects of the same kind: which of both an object belongs to would not be known",
 				fmt.Sprintf("%q", other.Name))
@@ -41,3 +41,10 @@ func (v *validator) ownership(at string, d *Downstream) {
 		}
 	}
 }
+
+// sharesKind tells whether the objects of two downstreams are of one kind, whatever its version.
+func (d *Downstream) sharesKind(other *Downstream) bool {
+	return groupKind(d.APIVersion, d.Kind) == groupKind(other.APIVersion, other.Kind)
+}
+
+func (d *Downstream) ownsFields() bool { return d.Ownership == OwnershipFields }
