@@ -119,7 +119,7 @@ func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[typ
 	}
 	for try := 1; ; try++ {
 		written := map[types.UID]bool{}
-		err := b.list(ctx, w, s, k, uids, written)
+		err := b.attempt(ctx, w, s, k, uids, written)
 		if !apierrors.IsResourceExpired(err) {
 			maps.Copy(uids, written)
 			return k, err
@@ -142,9 +142,42 @@ func (s *Selection) listed() []string {
 	return slices.Sorted(slices.Values(s.Namespaces))
 }
 
-// list lists the kind's namespaces one after the other, all at the resourceVersion of the first page. It adds the objects to written;
-// uids are those of the kinds before.
-func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uids, written map[types.UID]bool) error {
+// attempt writes a kind, and adds its objects to written; uids are those of the kinds before. Where owners and what they own are of this
+// one kind, the owners have to be known first: an object may be listed before its owner.
+func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, uids, written map[types.UID]bool) error {
+	isOwned := func(c Choice) bool { return c.Owned }
+	owners := func(uid types.UID) bool { return uids[uid] || written[uid] }
+	if unowned := slices.DeleteFunc(slices.Clone(s.Choices), isOwned); len(unowned) > 0 && len(unowned) < len(s.Choices) {
+		err := b.list(ctx, s, k, func(u *unstructured.Unstructured) error {
+			if u.GetDeletionTimestamp() == nil && b.matchesAny(unowned, u, owners) {
+				written[u.GetUID()] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return b.list(ctx, s, k, func(u *unstructured.Unstructured) error {
+		switch {
+		case !b.matchesAny(s.Choices, u, owners):
+			return nil
+		case u.GetDeletionTimestamp() != nil:
+			k.Terminating++
+			return nil
+		}
+		written[u.GetUID()] = true
+		k.Objects++
+		return w.object(k, u)
+	})
+}
+
+func (b *Backup) matchesAny(choices []Choice, u *unstructured.Unstructured, owners func(types.UID) bool) bool {
+	return slices.ContainsFunc(choices, func(c Choice) bool { return b.matches(c, u, owners) })
+}
+
+// list visits the objects in the kind's namespaces, one namespace after the other, all at the resourceVersion of the first page.
+func (b *Backup) list(ctx context.Context, s *Selection, k *Kind, visit func(*unstructured.Unstructured) error) error {
 	selector := ""
 	if len(s.Choices) == 1 && s.Choices[0].Selector != nil {
 		selector = s.Choices[0].Selector.String()
@@ -161,7 +194,7 @@ func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uid
 			}
 			k.ResourceVersion = page.GetResourceVersion()
 			for i := range page.Items {
-				if err := b.object(w, s, k, &page.Items[i], uids, written); err != nil {
+				if err := visit(&page.Items[i]); err != nil {
 					return err
 				}
 			}
@@ -174,22 +207,9 @@ func (b *Backup) list(ctx context.Context, w *writer, s *Selection, k *Kind, uid
 	return nil
 }
 
-func (b *Backup) object(w *writer, s *Selection, k *Kind, u *unstructured.Unstructured, uids, written map[types.UID]bool) error {
-	switch {
-	case !slices.ContainsFunc(s.Choices, func(c Choice) bool { return b.matches(c, u, uids) }):
-		return nil
-	case u.GetDeletionTimestamp() != nil:
-		k.Terminating++
-		return nil
-	}
-	written[u.GetUID()] = true
-	k.Objects++
-	return w.object(k, u)
-}
-
-func (b *Backup) matches(c Choice, u *unstructured.Unstructured, uids map[types.UID]bool) bool {
+func (b *Backup) matches(c Choice, u *unstructured.Unstructured, isOwner func(types.UID) bool) bool {
 	if c.Selector != nil && !c.Selector.Matches(labels.Set(u.GetLabels())) || c.Namespaces != nil && !c.Namespaces[u.GetNamespace()] {
 		return false
 	}
-	return !c.Owned || slices.ContainsFunc(owners(u, b.Operators), func(o owner) bool { return uids[o.uid] })
+	return !c.Owned || slices.ContainsFunc(owners(u, b.Operators), func(o owner) bool { return isOwner(o.uid) })
 }

@@ -14,18 +14,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // print tells of one upstream. In brief, only what it has to do with the object that was asked about.
 func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
 	e.writer.upstream(f.Operator, upstreamOf(p, f))
 	e.upstreamState(ctx, p, f)
-	recorded := map[string]string{}
-	for _, r := range p.Recorded(f.Upstream) {
-		recorded[r.Name] = r.State
-	}
+	recorded := p.Recorded(f.Upstream)
 	for _, c := range f.Changes {
-		e.downstream(ctx, p, f, c, recorded[c.Downstream], brief)
+		e.downstream(ctx, p, f, c, stateIn(recorded, p, c), brief)
 	}
 	for _, r := range f.Forgotten {
 		e.writer.about(fmt.Sprintf("%s: left over: the status records it for downstream %s, which the config no longer has, or has with "+
@@ -92,6 +90,17 @@ func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured
 		heads[i] = "condition " + heads[i] + ": " + why
 	}
 	return heads
+}
+
+// stateIn is what a status records of an object; empty for nothing.
+func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c reconcile.Change) string {
+	for _, r := range recorded {
+		at := pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}
+		if r.Name == c.Downstream && (c.Index == pipeline.BeforeIndex || !p.Downstreams[c.Index].Several() || at == c.Target) {
+			return r.State
+		}
+	}
+	return ""
 }
 
 // downstream explains one object. What the status says of it stands beside what is decided now.
