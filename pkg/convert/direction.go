@@ -282,14 +282,14 @@ func (s source) text() (string, error) {
 	case s.expr != "":
 		return "(" + s.expr + ")", nil
 	case s.from != nil:
-		text, err := selfField(s.from, false)
+		text, err := selfField(s.from, len(s.from))
 		return s.change.text(text), err
 	}
 	return rules.Literal(s.constant)
 }
 
-func selfField(p fieldpath.Path, optional bool) (string, error) {
-	text, ok := rules.SelfField(names(p), optional)
+func selfField(p fieldpath.Path, optionalFrom int) (string, error) {
+	text, ok := rules.SelfField(names(p), optionalFrom)
 	if !ok {
 		return "", fmt.Errorf("%s cannot be written in an expression", p)
 	}
@@ -338,7 +338,7 @@ func (c *composer) substituted(first direction, expr string) (string, error) {
 		case r.Has:
 			return s.presence(p, ok)
 		case ok && r.Optional:
-			return s.optional()
+			return s.optional(r.FirstOptional)
 		case ok:
 			return s.text()
 		case r.Optional:
@@ -359,7 +359,7 @@ func (s source) presence(asked fieldpath.Path, ok bool) (string, error) {
 	}
 	var asks []string
 	for n := begin; n <= len(s.from); n++ {
-		text, err := selfField(s.from[:n], false)
+		text, err := selfField(s.from[:n], n)
 		if err != nil {
 			return "", err
 		}
@@ -371,13 +371,17 @@ func (s source) presence(asked fieldpath.Path, ok bool) (string, error) {
 	return "(" + strings.Join(asks, " && ") + ")", nil
 }
 
-// optional is an expression whose value is an optional.
-func (s source) optional() (string, error) {
+// optional is an expression whose value is an optional; firstToo: the first field, such as spec, may be absent.
+func (s source) optional(firstToo bool) (string, error) {
 	if s.from == nil {
 		text, err := s.text()
 		return "optional.of(" + text + ")", err
 	}
-	text, err := selfField(s.from, true)
+	from := min(1, len(s.from)-1)
+	if firstToo {
+		from = 0
+	}
+	text, err := selfField(s.from, from)
 	if err == nil && !s.change.isNone() {
 		text += ".optMap(v, " + s.change.text("v") + ")"
 	}

@@ -16,8 +16,8 @@ type FieldRead struct {
 	Path []string
 	// Has: has(self.a.b) asks whether the field is there.
 	Has bool
-	// Optional: self.a.?b gives an optional.
-	Optional bool
+	// Optional: self.a.?b gives an optional. FirstOptional: so does self.?a, which may be absent, too.
+	Optional, FirstOptional bool
 
 	start, end int // in runes
 }
@@ -125,6 +125,7 @@ func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 	read.Path = append(read.Path, name)
 	read.Has = e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()
 	read.Optional = read.Optional || e.Kind() == ast.CallKind
+	read.FirstOptional = read.FirstOptional || e.Kind() == ast.CallKind && len(read.Path) == 1
 	return read, self, true
 }
 
@@ -161,13 +162,12 @@ func (f *readFinder) around(start, end int) (from, to int) {
 	return len([]rune(before)) - len("has"), f.past(end, " \t\n") + 1
 }
 
-// SelfField is an expression for a field of self; optional: one that gives an optional. ok is false where CEL has no way to write a name.
-func SelfField(path []string, optional bool) (text string, ok bool) {
-	if len(path) == 0 {
-		return varSelf, true
-	}
-	first, ok := fieldsOf(path[:1], false)
-	rest, okRest := fieldsOf(path[1:], optional)
+// SelfField is an expression for a field of self. It gives an optional if there are fields from optionalFrom on, which may be absent. ok is
+// false where CEL has no way to write a name.
+func SelfField(path []string, optionalFrom int) (text string, ok bool) {
+	optionalFrom = min(optionalFrom, len(path))
+	first, ok := fieldsOf(path[:optionalFrom], false)
+	rest, okRest := fieldsOf(path[optionalFrom:], true)
 	return varSelf + first + rest, ok && okRest
 }
 

@@ -25,7 +25,7 @@ func TestReplaceReads(t *testing.T) {
 		{"with room", "!has ( self.spec.host ) || true", "!<has spec.host> || true", ""},
 		{"after what is no ASCII", "'héé' + self.spec.a", "'héé' + <spec.a>", ""},
 		{"an optional", "self.spec.?zone.orValue('UTC')", "<? spec.zone>.orValue('UTC')", ""},
-		{"one inside of one", "self.?spec.zone.orValue('UTC')", "<? spec.zone>.orValue('UTC')", ""},
+		{"one inside of one", "self.?spec.zone.orValue('UTC')", "<?? spec.zone>.orValue('UTC')", ""},
 		{"in a macro", "self.spec.l.map(x, x.self + self.spec.a)", "<spec.l>.map(x, x.self + <spec.a>)", ""},
 		{"in a text", "'self.spec.a' + self.spec.a", "'self.spec.a' + <spec.a>", ""},
 		{"an escaped name", "self.spec.a__dash__b", "<spec.a-b>", ""},
@@ -42,7 +42,7 @@ func TestReplaceReads(t *testing.T) {
 				if len(r.Path) > 0 && r.Path[0] == "no" {
 					return "", errors.New("not this one")
 				}
-				form := map[bool]string{true: "has "}[r.Has] + map[bool]string{true: "? "}[r.Optional]
+				form := map[bool]string{true: "has "}[r.Has] + map[bool]string{true: "?"}[r.FirstOptional] + map[bool]string{true: "? "}[r.Optional]
 				return fmt.Sprintf("<%s%s>", form, strings.Join(r.Path, ".")), nil
 			})
 			if got != row.want || (err == nil) != (row.err == "") || (err != nil && !strings.Contains(err.Error(), row.err)) {
