@@ -48,6 +48,7 @@ func (f *File) fillDefaults() {
 		for k := range d.After {
 			fill(&d.After[k].Until, AfterReady)
 		}
+		d.fillGenerated()
 		fill(&d.TargetNamespaces.From, NamespacesSame)
 		fill(&d.AdoptionPolicy, AdoptNever)
 		fill(&d.UpdatePolicy, UpdateApply)
@@ -75,6 +76,17 @@ func (f *File) fillDefaults() {
 	if op.Guard.Minimum == nil {
 		five := 5
 		op.Guard.Minimum = &five
+	}
+}
+
+func (d *Downstream) fillGenerated() {
+	for i := range d.Generated {
+		g := &d.Generated[i]
+		fill(&g.Charset, CharsetAlphanumeric)
+		if g.Length == nil {
+			length := 32
+			g.Length = &length
+		}
 	}
 }
 

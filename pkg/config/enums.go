@@ -166,6 +166,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
 	reflect.TypeFor[PublishPolicy]():      names(PublishAuto, PublishVerify),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
+	reflect.TypeFor[Charset]():            names(CharsetAlphanumeric, CharsetAlphabetic, CharsetNumeric, CharsetHex, CharsetSymbols),
 }
 
 func names[T ~string](values ...T) []string {

@@ -220,6 +220,8 @@ type Downstream struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// Drift says what happens when others change the downstream.
 	Drift Drift `json:"drift,omitempty"`
+	// Generated are random values of a Secret: made when it is created, then kept as they are.
+	Generated []Generated `json:"generated,omitempty" max:"32"`
 }
 
 // After names a downstream that comes first. Its name alone is enough.

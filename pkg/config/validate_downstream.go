@@ -25,6 +25,7 @@ func (v *validator) downstreams() {
 		v.adopt(at, d)
 		v.drift(at+".drift", d.Drift)
 		v.ownership(at, d)
+		v.generated(at, d)
 	}
 	v.order()
 }

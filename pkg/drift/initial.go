@@ -12,7 +12,7 @@ type InitialField struct {
 	// Ours: our entry owns the field or something in it. Others: another manager does, by whatever operation or
 	// subresource (an autoscaler scales through one).
 	Ours, Others bool
-	// Value is the live value; nil if Present is false.
+	// Value is the live value; nil if Present is false, and for a generated field.
 	Value   any
 	Present bool
 }
@@ -24,8 +24,23 @@ func (v *View) initial(obj map[string]any, es []entry, our int) []InitialField {
 	out := make([]InitialField, len(v.Initial))
 	for i, p := range v.Initial {
 		out[i] = initialField(obj, p, es, our)
+		if f := &out[i]; v.isGenerated(i) {
+			f.Present, f.Value = f.Value != nil, nil // null is what a key without a value is stored as
+		}
 	}
 	return out
+}
+
+func (v *View) isGenerated(i int) bool { return i >= len(v.Initial)-v.Generated }
+
+// LacksGenerated reports whether a generated field of a live object is not there.
+func (v *View) LacksGenerated(l *Live) bool {
+	for i, f := range l.Initial {
+		if v.isGenerated(i) && !f.Present {
+			return true
+		}
+	}
+	return false
 }
 
 // initialField reads one field. Another manager that owns a place above the field counts only where we do not own the

@@ -20,6 +20,8 @@ type View struct {
 	OwnerAnnotation string
 	// Initial are set at creation, then left to others: they are no part of P.
 	Initial []fieldpath.Path
+	// Generated is how many of Initial, the last ones, hold random values: those are not kept in memory.
+	Generated int
 	// Exclusive are maps in which keys that others add are drift too: they are whole in P.
 	Exclusive []fieldpath.Path
 	// Keep are the chains of fields, from the object's root, that expressions read; they end up in Live.Kept.
@@ -66,6 +68,7 @@ func (v *View) ID() string {
 		"hashLabel":       v.Hash.Label,
 		"ownerAnnotation": v.OwnerAnnotation,
 		"initial":         pathList(v.Initial), // ordered: Live.Initial has the same order
+		"generated":       int64(v.Generated),
 		"exclusive":       pathSet(v.Exclusive),
 		"keep":            keep,
 		"whole":           v.KeepWhole,

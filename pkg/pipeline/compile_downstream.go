@@ -41,6 +41,12 @@ func (c *compiler) downstream(i int) {
 		d.readsItem = d.readsItem || r.program != nil && reaches(r.program.Reads, "item", "")
 	}
 	d.initial = parsePaths(cfg.Drift.InitialFields)
+	for _, g := range cfg.Generated {
+		if key, ok := g.Key(); ok && g.Length != nil {
+			d.generated = append(d.generated, GeneratedField{Key: key, Length: *g.Length, Characters: g.Charset.Characters()})
+			d.initial = append(d.initial, fieldpath.New("data", key))
+		}
+	}
 	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
 }
 

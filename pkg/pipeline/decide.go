@@ -127,7 +127,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, createOnly, inSync, refused, updated, unselected, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, createOnly, inSync, refused, updated, unselected, lacksGenerated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {
@@ -323,6 +323,9 @@ func createOnly(s *subject) (Outcome, bool) {
 // inSync finds without any request that the object is what was applied.
 func inSync(s *subject) (Outcome, bool) {
 	live, b := s.facts.Live, s.facts.Baseline
+	if s.View.LacksGenerated(live) {
+		return Outcome{}, false
+	}
 	asReturned := b != nil && live.P == *b // keys beyond ours included, which then are the API server's own
 	if live.Hash != s.desired.Hash || (!asReturned && (live.P != s.desired.Sum || live.Extra)) {
 		return Outcome{}, false

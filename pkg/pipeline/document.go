@@ -71,6 +71,9 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := checkNumbers(canonical, d.Kind.Schema); err != nil {
 		return nil, err
 	}
+	if err := d.makeRoom(canonical); err != nil {
+		return nil, err
+	}
 	w.Hash = d.hashPrefix + drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
 	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
 	p.mark(canonical, upstream, w)
@@ -257,7 +260,8 @@ func dropText(doc map[string]any, part, key string) {
 }
 
 // Document returns the whole document to send for object k of w: what was hashed, and the fields that are set at
-// creation only (drift.initialFields) as the live object wants them. live is nil at creation.
+// creation only (drift.initialFields) as the live object wants them. live is nil at creation. Generated values are
+// placeholders: see Downstream.Fill.
 //
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
 // once another manager owns it.
@@ -275,18 +279,20 @@ func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructur
 		}
 		doc = again.document
 	}
-	if live == nil || len(d.initial) == 0 {
+	if len(d.initial) == 0 {
 		return doc, nil
 	}
-	doc = drift.Without(doc, d.initial)
-	for i, at := range d.initial {
-		if f := live.Initial[i]; sendsInitial(f) {
-			if err := fieldpath.Set(doc, at, f.Value); err != nil {
-				return nil, fmt.Errorf("rendering %s: keeping %s: %w", d.Name, at, err)
+	if live != nil {
+		doc = drift.Without(doc, d.initial)
+		for i, at := range d.initial[:len(d.initial)-len(d.generated)] {
+			if f := live.Initial[i]; sendsInitial(f) {
+				if err := fieldpath.Set(doc, at, f.Value); err != nil {
+					return nil, fmt.Errorf("rendering %s: keeping %s: %w", d.Name, at, err)
+				}
 			}
 		}
 	}
-	return doc, nil
+	return d.withPlaceholders(doc, live), nil
 }
 
 // SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as soon as

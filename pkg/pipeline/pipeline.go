@@ -96,7 +96,8 @@ type Downstream struct {
 	readsItem bool
 	// hasObservedGeneration is true if status.observedGenerationPath is asked for: its controller says there what it has seen.
 	hasObservedGeneration bool
-	initial               []fieldpath.Path
+	initial               []fieldpath.Path // the generated ones last
+	generated             []GeneratedField
 	exclusive             []fieldpath.Path
 }
 

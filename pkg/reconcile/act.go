@@ -87,6 +87,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	if err != nil {
 		return err
 	}
+	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, randomText)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
@@ -137,7 +138,7 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 // canApplyUnread reports whether an apply of downstream i needs to know nothing about the live object.
 func (r *reconciliation) canApplyUnread(i int) bool {
 	d := r.Pipeline.Downstreams[i]
-	return len(d.Config.Drift.InitialFields) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
+	return len(d.View.Initial) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
 }
 
 // mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
@@ -168,17 +169,26 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	if err != nil {
 		return err
 	}
+	o, held, err := r.readGenerated(ctx, o, taken)
+	if errors.Is(err, apply.ErrGone) {
+		r.record.forgetObject(o.UID, r.now)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	doc, err := r.document(in.Desired, o.Object, o.Live)
 	if err != nil {
 		return err
 	}
+	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, randomText)
 	before, err := r.readAhead(ctx, o)
 	if err != nil {
 		return err
 	}
 	version := ""
-	if pipeline.SendsInitial(o.Live) {
-		version = o.Live.ResourceVersion // the value is only correct until another manager takes the field
+	if pipeline.SendsInitial(o.Live) || r.Pipeline.Downstreams[i].View.LacksGenerated(o.Live) {
+		version = o.Live.ResourceVersion // the value is only correct until another manager takes or sets the field
 	}
 	resp, err := r.client.ApplyAt(ctx, r.target(i, o.Target), o.UID, version, doc)
 	resp, err = r.afterTakeOver(ctx, o, taken, doc, resp, err)
@@ -356,7 +366,7 @@ func (r *reconciliation) noteReleased(o pipeline.Outcome) {
 // compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed which fields.
 func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome) error {
 	i := o.Downstream
-	doc, err := r.document(r.record.desired, o.Object, o.Live)
+	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
 	if err != nil {
 		return err
 	}

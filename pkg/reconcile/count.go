@@ -120,7 +120,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 		if !r.mayRecreate(o, in) {
 			continue
 		}
-		doc, err := r.document(in.Desired, o.Object, o.Live)
+		doc, err := r.dryRunDocument(ctx, in.Desired, o)
 		if err != nil {
 			continue // nothing is sent either
 		}
@@ -229,7 +229,10 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bo
 func (r *reconciliation) wouldStay(ctx context.Context, o pipeline.Outcome) (bool, error) {
 	i, live := o.Downstream, o.Live
 	at, view := r.target(i, o.Target), &r.Pipeline.Downstreams[i].View
-	doc, err := r.document(r.record.desired, i, live)
+	if view.LacksGenerated(live) {
+		return false, nil
+	}
+	doc, err := r.dryRunDocument(ctx, r.record.desired, o)
 	if err != nil {
 		return false, err
 	}
