@@ -1,0 +1,242 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+var secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+const generatedLine = "generated: [{path: .data.password}, {path: .stringData.pin, length: 6, charset: numeric}]"
+
+// generatedConfig is widgetConfig with a Secret that has generated values beside the upstream's data.
+func generatedConfig(t *testing.T, ns, name string, lines ...string) string {
+	t.Helper()
+	conf := strings.Replace(fill(widgetConfig, ns, name), "kind: ConfigMap", "kind: Secret", 1)
+	conf = strings.Replace(conf, "      data: {{ .spec.data }}", "      stringData: {{ .spec.data | default (dict) }}", 1)
+	return with(conf, append(lines, generatedLine)...)
+}
+
+// secretText waits until a Secret has a value under a key that want accepts, and returns it.
+func secretText(t *testing.T, ns, name, key string, want func(string) bool) string {
+	t.Helper()
+	var have string
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, secretKind, ns, name)
+		if u == nil {
+			return false, "Secret " + name + " does not exist"
+		}
+		data, _ := u.Object["data"].(map[string]any)
+		encoded, _ := data[key].(string)
+		plain, err := base64.StdEncoding.DecodeString(encoded)
+		have = string(plain)
+		return err == nil && have != "" && want(have), "data." + key + " is " + have
+	})
+	return have
+}
+
+func anyText(string) bool { return true }
+
+func is(want string) func(string) bool { return func(have string) bool { return have == want } }
+
+func not(other string) func(string) bool { return func(have string) bool { return have != other } }
+
+// setKey sets a key of the Secret as somebody else; "" removes it.
+func setKey(t *testing.T, ns, name, key, value string) {
+	t.Helper()
+	encoded := "null"
+	if value != "" {
+		encoded = `"` + base64.StdEncoding.EncodeToString([]byte(value)) + `"`
+	}
+	testkit.Patch(t, secretKind, ns, name, "somebody", `{"data":{"`+key+`":`+encoded+`}}`)
+}
+
+// A new Secret costs what any new object costs, and nothing afterwards.
+func TestGeneratedRequests(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	conf := generatedConfig(t, ns, name)
+	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	quiet(t, counter)
+	counter.Reset()
+	testkit.Apply(t, ns, widget("a", `{}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	if n := counter.Total(); n != 2 {
+		t.Errorf("a new object takes %d requests, want 2: %v", n, counter.Snapshot())
+	}
+	password := secretText(t, ns, "a", "password", anyText)
+	if !regexp.MustCompile(`^[A-Za-z0-9]{32}$`).MatchString(password) {
+		t.Error("the password has another form than its defaults say")
+	}
+	if pin := secretText(t, ns, "a", "pin", anyText); !regexp.MustCompile(`^[0-9]{6}$`).MatchString(pin) {
+		t.Error("the pin has another form than the config says")
+	}
+	r.halt()
+	counter.Reset()
+	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	waitObserved(t, name, "InSync", 1)
+	quiet(t, counter)
+	if n := counter.Mutating(); n != 0 {
+		t.Errorf("a restart writes: %v", counter.Snapshot())
+	}
+	secretText(t, ns, "a", "password", is(password))
+}
+
+// What was generated stays through whatever else changes, by us and by others.
+func TestGeneratedStays(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := generatedConfig(t, ns, name)
+	r := start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	secretText(t, ns, "a", "key", is("value"))
+	password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+	stays := func(password string) {
+		t.Helper()
+		secretText(t, ns, "a", "password", is(password))
+		secretText(t, ns, "a", "pin", is(pin))
+	}
+	testkit.Apply(t, ns, widget("a", `{data: {key: second}}`)) // an update, while we alone own the values
+	secretText(t, ns, "a", "key", is("second"))
+	stays(password)
+	setKey(t, ns, "a", "key", "tampered") // drift of another key
+	secretText(t, ns, "a", "key", is("second"))
+	stays(password)
+	setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
+	testkit.Apply(t, ns, widget("a", `{data: {key: third}}`))
+	secretText(t, ns, "a", "key", is("third"))
+	stays("theirs")
+	r.halt()
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: fourth}}`))
+	secretText(t, ns, "a", "key", is("fourth"))
+	stays("theirs")
+}
+
+// A key that is removed is made anew by one write, and so is a Secret that is deleted.
+func TestGeneratedAnew(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), generatedConfig(t, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+	quiet(t, counter)
+	counter.Reset()
+	setKey(t, ns, "a", "password", "")
+	second := secretText(t, ns, "a", "password", not(password))
+	quiet(t, counter)
+	if n := counter.Mutating(); n != 1 {
+		t.Errorf("a removed key takes %d writes, want 1: %v", n, counter.Snapshot())
+	}
+	secretText(t, ns, "a", "pin", is(pin))
+	testkit.Delete(t, secretKind, ns, "a")
+	secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+}
+
+// Policies decide about a removed key as about any other drift.
+func TestGeneratedPolicies(t *testing.T) {
+	t.Parallel()
+	for line, state := range map[string]string{"drift: {policy: Report}": "Drifted", "drift: {policy: Ignore}": "InSync", "updatePolicy: CreateOnly": "InSync"} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config()), generatedConfig(t, ns, name, line)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			quiet(t, counter)
+			counter.Reset()
+			setKey(t, ns, "a", "password", "")
+			waitObserved(t, name, state, 1)
+			quiet(t, counter)
+			data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
+			if _, ok := data["password"]; ok {
+				t.Error("the key was made anew")
+			}
+		})
+	}
+}
+
+// An adopted Secret keeps what it has, whoever its fields are taken from.
+func TestGeneratedAdopted(t *testing.T) {
+	t.Parallel()
+	for _, lines := range [][]string{
+		{"adoptionPolicy: IfUnowned"},
+		{"adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [somebody]}"},
+	} {
+		t.Run(lines[len(lines)-1], func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
+			setKey(t, ns, "a", "password", "earlier")
+			start(t, testkit.Config(), generatedConfig(t, ns, name, lines...)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			secretText(t, ns, "a", "key", is("value"))
+			secretText(t, ns, "a", "password", is("earlier"))
+			secretText(t, ns, "a", "pin", anyText)
+			testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
+			secretText(t, ns, "a", "key", is("second"))
+			secretText(t, ns, "a", "password", is("earlier"))
+		})
+	}
+}
+
+// Each object of a list has values of its own.
+func TestGeneratedForEach(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.NewReplacer("{{ .spec.name | default .metadata.name }}", "{{ item.key }}", "{{ .spec.data | default (dict) }}", "{value: {{ item.value }}}").
+		Replace(generatedConfig(t, ns, name, `forEach: {items: "self.spec.data"}`))
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {one: x, two: x}}`))
+	one, two := secretText(t, ns, "one", "password", anyText), secretText(t, ns, "two", "password", anyText)
+	if one == two {
+		t.Error("two objects have one password")
+	}
+	testkit.Apply(t, ns, widget("a", `{data: {one: y, three: x}}`))
+	secretText(t, ns, "one", "value", is("y"))
+	secretText(t, ns, "one", "password", is(one))
+	secretText(t, ns, "three", "password", anyText)
+	waitGone(t, secretKind, ns, "two")
+}
+
+// A template that sets the key itself is told so, without the value.
+func TestGeneratedSetByTemplate(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), generatedConfig(t, ns, name)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {password: swordfish}}`))
+	eventuallyCondition(t, ns, "a", "False", "RenderFailed", "data.password, which is in generated")
+}
+
+// No log, event, status or metric has a part of what was generated.
+func TestGeneratedIsNotReported(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	log := startLogged(t, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1))
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	first := secretText(t, ns, "a", "password", anyText)
+	setKey(t, ns, "a", "password", "")
+	second := secretText(t, ns, "a", "password", not(first))
+	setKey(t, ns, "a", "key", "tampered")
+	secretText(t, ns, "a", "key", is("value"))
+	testkit.Apply(t, ns, widget("a", `{data: {key: "2"}}`))
+	secretText(t, ns, "a", "key", is("2"))
+	waitEvent(t, ns, "a", "Repaired", "")
+	for _, value := range []string{first, second} {
+		notLeaked(t, "a", []byte(value), map[string]any{"the upstream": testkit.Get(t, widgets, ns, "a").Object,
+			"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)})
+	}
+}
