@@ -8,11 +8,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -93,4 +95,62 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 	p.interrupt(t)
 	p.wait(t)
 	tellsNothing()
+}
+
+// No command prints a part of a value that was generated, nor of one that a dry run makes.
+func TestCommandsPrintNothingGenerated(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	dir := t.TempDir()
+	file, upstream := filepath.Join(dir, "operator.yaml"), filepath.Join(dir, "cr.yaml")
+	operator, _, _ := strings.Cut(secretOperator(ns, name), "inputs:")
+	_, conventions, _ := strings.Cut(secretOperator(ns, name), "conventions:")
+	operator += `downstreams:
+  - name: login
+    apiVersion: v1
+    kind: Secret
+    template: "{metadata: {name: {{ .metadata.name }}}, stringData: {size: '{{ .spec.size }}'}}"
+    generated: [{path: .data.password}]
+conventions:` + conventions
+	widget := "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, namespace: " + ns + "}, spec: {size: 1}}"
+	for path, text := range map[string]string{file: operator, upstream: widget} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, out := run(t, "render", "-c", file, "-f", upstream); !strings.Contains(out, "password: (generated)") {
+		t.Errorf("render prints no placeholder:\n%s", out)
+	}
+	testkit.Apply(t, ns, widget)
+	random := regexp.MustCompile(`\b(?:[A-Za-z0-9]{32}|[A-Za-z0-9+/]{43}=)`) // the text, and its base64
+	tellsNothing := func(value string) {
+		t.Helper()
+		for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
+			{"why", "-c", file, "-n", ns, "widget", "a"}, {"why", "-c", file, "-n", ns, "-o", "json", "widget", "a"}} {
+			_, out := run(t, command...)
+			if value != "" && len(testkit.Leaked(out, []byte(value))) > 0 {
+				t.Errorf("%v tells the value:\n%s", command, out)
+			}
+			if found := random.FindString(out); found != "" && value == "" && !strings.Contains(out, "v1-"+found) {
+				t.Errorf("%v tells %s:\n%s", command, found, out)
+			}
+		}
+	}
+	tellsNothing("")
+	p := start(t, testkit.Config(), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	var value string
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, ns, "a")
+		if u == nil {
+			return false, "there is no Secret"
+		}
+		encoded, _, _ := unstructured.NestedString(u.Object, "data", "password")
+		plain, err := base64.StdEncoding.DecodeString(encoded)
+		value = string(plain)
+		return err == nil && value != "", "there is no password"
+	})
+	p.interrupt(t)
+	p.wait(t)
+	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"size":2}}`) // what plan shows is an update
+	tellsNothing(value)
 }

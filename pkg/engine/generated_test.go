@@ -197,19 +197,18 @@ func TestGeneratedAdopted(t *testing.T) {
 func TestGeneratedForEach(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("{{ .spec.name | default .metadata.name }}", "{{ item.key }}", "{{ .spec.data | default (dict) }}", "{value: {{ item.value }}}").
-		Replace(generatedConfig(t, ns, name, `forEach: {items: "self.spec.data"}`))
+	conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:").Replace(fill(poolConfig, ns, name)), generatedLine)
 	start(t, testkit.Config(), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {one: x, two: x}}`))
-	one, two := secretText(t, ns, "one", "password", anyText), secretText(t, ns, "two", "password", anyText)
+	testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
+	one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
 	if one == two {
 		t.Error("two objects have one password")
 	}
-	testkit.Apply(t, ns, widget("a", `{data: {one: y, three: x}}`))
-	secretText(t, ns, "one", "value", is("y"))
-	secretText(t, ns, "one", "password", is(one))
-	secretText(t, ns, "three", "password", anyText)
-	waitGone(t, secretKind, ns, "two")
+	testkit.Apply(t, ns, pool("a", "three=x", "one=y"))
+	secretText(t, ns, "a-one", "value", is("y"))
+	secretText(t, ns, "a-one", "password", is(one))
+	secretText(t, ns, "a-three", "password", anyText)
+	waitGone(t, secretKind, ns, "a-two")
 }
 
 // A template that sets the key itself is told so, without the value.
