@@ -60,7 +60,8 @@ func (v *validator) generatedPath(at string, g Generated, d Drift, list string, 
 	for _, other := range slices.Concat(d.InitialFields, d.ExclusiveFields) {
 		p, err := fieldpath.Parse(other)
 		if err == nil && (p.Overlaps(fieldpath.New("data", key)) || p.Overlaps(fieldpath.New("stringData", key))) {
-			v.add(at, "remove that path: a generated value is left to others anyway", "%s is also in initialFields or exclusiveFields of drift, by %s", g.Path, p)
+			v.add(at, "remove that path: a generated value is left to others anyway",
+				"%s is also in initialFields or exclusiveFields of drift, by %s", g.Path, p)
 			return
 		}
 	}

@@ -23,6 +23,7 @@ func (v *validator) ownership(at string, d *Downstream) {
 		{"deletionPolicy", d.DeletionPolicy != DeletionOrphan},
 		{"drift.initialFields", len(d.Drift.InitialFields) > 0},
 		{"drift.exclusiveFields", len(d.Drift.ExclusiveFields) > 0},
+		{"generated", len(d.Generated) > 0},
 	} {
 		if one.set {
 			v.add(at+"."+one.key, "remove it", "it is not supported here: %s", why)

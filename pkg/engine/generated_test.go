@@ -197,7 +197,8 @@ func TestGeneratedAdopted(t *testing.T) {
 func TestGeneratedForEach(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:").Replace(fill(poolConfig, ns, name)), generatedLine)
+	conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
+		`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
 	start(t, testkit.Config(), conf).ready()
 	testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
 	one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
