@@ -15,6 +15,7 @@ import (
 
 var (
 	autoscalers     = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+	statefulSets    = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	externalSecrets = schema.GroupVersionResource{Group: "secrets.example.com", Version: "v1", Resource: "externalsecrets"}
 )
 
@@ -44,6 +45,12 @@ func controllers(t *testing.T) map[schema.GroupVersionResource]func(u *unstructu
 				report(autoscalers, u, map[string]any{"observedGeneration": u.GetGeneration(), "currentReplicas": at(u, ".spec.minReplicas"),
 					"desiredReplicas": at(u, ".spec.minReplicas"), "conditions": []any{
 						map[string]any{"type": "AbleToScale", "status": "True"}, map[string]any{"type": "ScalingActive", "status": "True"}}})
+			}
+		},
+		statefulSets: func(u *unstructured.Unstructured) {
+			if at(u, ".status.observedGeneration") != u.GetGeneration() {
+				report(statefulSets, u, map[string]any{"observedGeneration": u.GetGeneration(), "replicas": int64(1), "readyReplicas": int64(1),
+					"currentReplicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1)})
 			}
 		},
 		jobs: func(u *unstructured.Unstructured) {

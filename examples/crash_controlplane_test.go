@@ -29,8 +29,12 @@ var edits = map[string][]func(b *sandbox){
 		patching(configMaps, "platform", "trusted-hosts", `{"metadata":{"annotations":{"tools.example.com/copy-to":"team-a"}}}`),
 	},
 	"credentials": {patching(platform("credentials"), "default", "storefront", `{"spec":{"keys":["username"]}}`)},
-	"hello":       {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
-	"migration":   {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
+	"database": {
+		patching(platform("databases"), "default", "orders", `{"spec":{"user":"other"}}`),
+		patching(platform("databases"), "default", "orders", `{"spec":{"image":"other"}}`),
+	},
+	"hello":     {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
+	"migration": {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
 	"monitors": {
 		patching(platform("monitors"), "default", "cart", `{"spec":{"url":"https://cart.example.com/other"}}`),
 		patching(platform("monitors"), "default", "search", `{"spec":{"team":"checkout"}}`),

@@ -71,6 +71,27 @@ func TestWebApp(t *testing.T) {
 	gone(t, services, ns, "shop")
 }
 
+// TestDatabase: a password is made with its Secret, and stays.
+func TestDatabase(t *testing.T) {
+	t.Parallel()
+	ns, databases := testkit.Namespace(t), platform("databases")
+	runExample(t, "database")
+	state(t, ns, "database")
+	login := await(t, secrets, ns, "orders-login", fields{".data.username": "b3JkZXJz"})
+	password, _ := at(login, ".data.password").(string)
+	if len(password) != 44 { // 32 characters in base64
+		t.Errorf("the password has %d characters in base64, want 44", len(password))
+	}
+	user := ".spec.template.spec.containers[name=postgres].env[name=POSTGRES_PASSWORD].valueFrom.secretKeyRef.name"
+	await(t, statefulSets, ns, "orders", fields{user: "orders-login"})
+
+	testkit.Patch(t, databases, ns, "orders", "somebody", `{"spec":{"user":"other"}}`)
+	await(t, secrets, ns, "orders-login", fields{".data.username": "b3RoZXI=", ".data.password": password})
+	testkit.Delete(t, databases, ns, "orders")
+	gone(t, secrets, ns, "orders-login")
+	gone(t, statefulSets, ns, "orders")
+}
+
 // TestBackup: a CronJob takes backups by a command that the real one understands, and its last success is the message of Ready.
 func TestBackup(t *testing.T) {
 	t.Parallel()
