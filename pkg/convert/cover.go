@@ -144,6 +144,9 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 			c.covered(other, side, e, mine, above)
 		case below, belowOther && theirs != nil && !own.isRead(p):
 			c.walk(own, other, side, p, mine, theirs, above)
+			if additional(mine) != nil {
+				c.keys(own, other, side, p, mine, theirs, above)
+			}
 		case own.isRead(p):
 			c.exact = false
 		case theirs == nil:
@@ -151,6 +154,24 @@ func (c *comparison) walk(own, other *cover, side int, at fieldpath.Path, s, o *
 		default:
 			c.uncovered(other, side, p, mine, theirs, above)
 		}
+	}
+}
+
+// keys compares two maps of which rules name single keys. The other side may have a key by the new name already, so that is never exact.
+func (c *comparison) keys(own, other *cover, side int, at fieldpath.Path, s, o *structuralschema.Structural, above fieldpath.Path) {
+	c.exact = false
+	for _, key := range slices.Sorted(maps.Keys(own.entries)) {
+		if e := own.entries[key]; len(e.path) == len(at)+1 && e.path.HasPrefix(at) {
+			c.covered(other, side, e, kinds.Field(own.schema, e.path), above)
+		}
+	}
+	switch {
+	case o == nil:
+		c.missing(side, at, above)
+	case side == 0:
+		c.same(at, s, o, above)
+	case additional(o) == nil:
+		c.same(at, o, s, above)
 	}
 }
 
