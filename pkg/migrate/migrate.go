@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -245,7 +246,11 @@ func (m *Migration) unchanged(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// each pages through the objects. left is how many come after that one, by the API server's estimate.
+// scattered is an order of n items, always the same, in which neighbors are far apart: those that fail by themselves often are neighbors
+// (objects of one namespace with a webhook), and must not look like a server that fails whatever the object.
+func scattered(n int) []int { return rand.New(rand.NewPCG(1, 1)).Perm(n) }
+
+// each pages through the objects, each page in a scattered order. left is how many come after that one, by the API server's estimate.
 func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -261,7 +266,7 @@ func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructure
 		if behind := page.GetRemainingItemCount(); behind != nil {
 			left += *behind
 		}
-		for i := range page.Items {
+		for _, i := range scattered(len(page.Items)) {
 			left--
 			if err := visit(&page.Items[i], left); err != nil || ctx.Err() != nil {
 				return cmp.Or(ctx.Err(), err)

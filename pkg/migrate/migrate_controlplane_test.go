@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -356,6 +357,33 @@ func TestMigrateManyRefused(t *testing.T) {
 	}
 	if r, err := m.Run(t.Context(), p); err != nil || r.Refused != objects || len(r.Refusals) != 100 || r.Trimmed {
 		t.Errorf("%d were refused, of which %d are named: %v", r.Refused, len(r.Refusals), err)
+	}
+}
+
+// Objects that the API server fails for by themselves stop nothing, however many of them come in a row: neighbors by name, such as those
+// of one namespace with a webhook, are not taken for a server that fails whatever the object.
+func TestMigrateNeighborsFail(t *testing.T) {
+	t.Parallel()
+	const objects = 120
+	k := define(t, "v1beta1!", "v1")
+	k.fill(objects)
+	k.change("v1", "v1beta1", "v1!")
+	faults := testkit.NewFaults()
+	faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
+		return r.Method == http.MethodPatch && strings.HasPrefix(path.Base(r.URL.Path), "t1")
+	})
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := k.migration(client)
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const failing = 31 // t1, t10 to t19, t100 to t119
+	if r, err := m.Run(t.Context(), p); err != nil || r.Refused != failing || r.Rewritten != objects-failing {
+		t.Errorf("the result is %+v: %v", r, err)
 	}
 }
 
