@@ -98,6 +98,45 @@ func TestForgedAnnotationNeverFails(t *testing.T) {
 	}
 }
 
+// What would make reads fail once another version is stored is found before, whatever is stored now: data without room, and an annotation
+// that claims there was none.
+func TestSurvivesAnyStoredVersion(t *testing.T) {
+	t.Parallel()
+	_, versions := define(t, crdOf(`{a: {type: string}, m: {type: object, additionalProperties: {type: string}}}`, `{a: {type: string}}`))
+	large := map[string]any{"key": strings.Repeat("x", 130<<10)}
+	for _, stored := range []string{"", "v1beta1", "v1"} {
+		c, problems := convert.Compile(&config.Conversion{
+			Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1"}}, Preserve: &config.Preserve{Annotation: "example.com/kept"},
+		}, convert.Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions, Stored: stored})
+		if len(problems) > 0 {
+			t.Fatal(problems[0])
+		}
+		for _, row := range []struct {
+			name, version, annotation string
+			m                         map[string]any
+			lost                      bool
+		}{
+			{name: "small", version: "v1beta1", m: map[string]any{"key": "x"}},
+			{name: "large", version: "v1beta1", m: large, lost: true},
+			{name: "forged", version: "v1beta1", annotation: `{"v1": {"tooLarge": true}}`, lost: true},
+			{name: "forged for the other version", version: "v1", annotation: `{"v1beta1": {"tooLarge": true}}`, lost: true},
+		} {
+			spec, metadata := map[string]any{"a": "v"}, map[string]any{"name": "a"}
+			if row.m != nil {
+				spec["m"] = row.m
+			}
+			if row.annotation != "" {
+				metadata["annotations"] = map[string]any{"example.com/kept": row.annotation}
+			}
+			obj := map[string]any{"apiVersion": "example.com/" + row.version, "kind": "Thing", "spec": spec, "metadata": metadata}
+			loss, valid := c.Survives(t.Context(), obj)
+			if !valid || (loss != nil) != row.lost {
+				t.Errorf("stored in %q, %s: the loss is %v", stored, row.name, loss)
+			}
+		}
+	}
+}
+
 // unacceptable is why the API server would not take a converted object.
 func unacceptable(obj, before map[string]any) string {
 	text, err := json.Marshal(obj["metadata"])
