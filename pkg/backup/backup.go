@@ -148,13 +148,7 @@ func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, 
 	isOwned := func(c Choice) bool { return c.Owned }
 	owners := func(uid types.UID) bool { return uids[uid] || written[uid] }
 	if unowned := slices.DeleteFunc(slices.Clone(s.Choices), isOwned); len(unowned) > 0 && len(unowned) < len(s.Choices) {
-		err := b.list(ctx, s, k, func(u *unstructured.Unstructured) error {
-			if u.GetDeletionTimestamp() == nil && b.matchesAny(unowned, u, owners) {
-				written[u.GetUID()] = true
-			}
-			return nil
-		})
-		if err != nil {
+		if err := b.family(ctx, s, k, owners, written); err != nil {
 			return err
 		}
 	}
@@ -169,6 +163,29 @@ func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, 
 		written[u.GetUID()] = true
 		k.Objects++
 		return w.object(k, u)
+	})
+}
+
+// family adds to found the objects that are chosen, and those of the same kind that they own, and so on. Each page is read once: what is
+// listed before its owner waits for it.
+func (b *Backup) family(ctx context.Context, s *Selection, k *Kind, isOwner func(types.UID) bool, found map[types.UID]bool) error {
+	waiting := map[types.UID][]types.UID{} // by owner
+	return b.list(ctx, s, k, func(u *unstructured.Unstructured) error {
+		switch {
+		case u.GetDeletionTimestamp() != nil:
+		case b.matchesAny(s.Choices, u, isOwner):
+			for next := []types.UID{u.GetUID()}; len(next) > 0; {
+				uid := next[len(next)-1]
+				found[uid] = true
+				next = append(next[:len(next)-1], waiting[uid]...)
+				delete(waiting, uid)
+			}
+		case b.matchesAny(s.Choices, u, func(types.UID) bool { return true }):
+			for _, o := range owners(u, b.Operators) {
+				waiting[o.uid] = append(waiting[o.uid], u.GetUID())
+			}
+		}
+		return nil
 	})
 }
 
