@@ -10,6 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
@@ -64,6 +68,22 @@ func (a *Archive) Close() error {
 // readable tells whether a file can be read: encrypted ones need an identity.
 func (a *Archive) readable(f *File) bool { return !f.Encrypted || len(a.identities) > 0 }
 
+// definition reads the CustomResourceDefinition of a kind.
+func (a *Archive) definition(k *Kind) (*unstructured.Unstructured, error) {
+	f, err := a.Manifest.definition(k)
+	if err != nil {
+		return nil, err
+	}
+	var found *unstructured.Unstructured
+	if err := a.each(f, func(u *unstructured.Unstructured) error { found = u; return nil }); err != nil {
+		return nil, err
+	}
+	if found == nil || found.GetName() != k.Name() {
+		return nil, fmt.Errorf("%s was altered: it is not CustomResourceDefinition %s: use another backup", f.Path, k.Name())
+	}
+	return found, nil
+}
+
 // each visits the objects of a file, one at a time.
 func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) error {
 	file, err := os.Open(filepath.Join(a.dir, filepath.FromSlash(f.Path)))
@@ -77,8 +97,10 @@ func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) er
 			return fmt.Errorf("decrypting %s: %w", f.Path, err)
 		}
 	}
-	decoder := json.NewDecoder(in)
+	bounded := &boundedReader{in: in}
+	decoder := json.NewDecoder(bounded)
 	for {
+		bounded.left = maxObject
 		var text json.RawMessage
 		if err := decoder.Decode(&text); errors.Is(err, io.EOF) {
 			return nil
@@ -89,10 +111,32 @@ func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) er
 		if err := u.UnmarshalJSON(text); err != nil {
 			return fmt.Errorf("reading %s: %w", f.Path, err)
 		}
+		if err := a.Manifest.belongs(f, u); err != nil {
+			return fmt.Errorf("%s was altered: %w: use another backup", f.Path, err)
+		}
 		if err := visit(u); err != nil {
 			return err
 		}
 	}
+}
+
+// maxObject bounds the memory that one object of an archive takes: an API server takes a few megabytes.
+const maxObject = 64 << 20
+
+// boundedReader reads no more than is left.
+type boundedReader struct {
+	in   io.Reader
+	left int
+}
+
+// Read reads, as io.Reader says, and returns an error where nothing is left.
+func (r *boundedReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, fmt.Errorf("an object has more than %d MiB, which no API server takes", maxObject>>20)
+	}
+	n, err := r.in.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
 }
 
 // replace puts a finished directory where the backup belongs. It returns false where an equal backup is there already, which stays as it
@@ -119,7 +163,11 @@ func replace(from, to string, m *Manifest) (bool, error) {
 			return false, nil
 		}
 	}
-	if err := errors.Join(os.Rename(to, old), os.Rename(from, to)); err != nil {
+	err = os.Rename(to, old)
+	if errors.Is(err, syscall.EBUSY) {
+		return false, fmt.Errorf("%w: if a volume is mounted there, name a directory in it, such as %s", err, filepath.Join(to, "backup"))
+	}
+	if err := errors.Join(err, os.Rename(from, to)); err != nil {
 		return false, err
 	}
 	return true, os.RemoveAll(old)
@@ -139,11 +187,38 @@ func replaceFile(from, to string, m *Manifest) (bool, error) {
 	return true, os.Rename(temporary, to)
 }
 
+// abandonedAfter is how old the temporary directory of a backup that was killed must be: until then it may still be written.
+const abandonedAfter = 24 * time.Hour
+
+// removeAbandoned removes what backups left that were killed: a volume would fill.
+func removeAbandoned(dir, prefix string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), prefix)
+		number, _, _ = strings.Cut(number, ".") // of replace: .old, .tar.zst
+		if _, err := strconv.ParseUint(number, 10, 64); !ok || err != nil {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // checkOutput refuses to overwrite what is not a backup.
 func checkOutput(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if ext := filepath.Ext(path); !isFile(path) && slices.Contains([]string{".tar", ".tgz", ".gz", ".zst", ".zip"}, ext) {
+			return fmt.Errorf("%s is not supported for %s: write NAME.tar.zst, or the name of a directory", ext, path)
+		}
 		return nil
 	case err != nil:
 		return err
@@ -186,13 +261,18 @@ func checkArchive(path string, info fs.FileInfo) error {
 	return nil
 }
 
+// newExpander bounds what a file can make it hold in memory.
+func newExpander(in io.Reader) (*zstd.Decoder, error) {
+	return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxObject))
+}
+
 func beginsWithManifest(path string) error {
 	in, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	expander, err := zstd.NewReader(in)
+	expander, err := newExpander(in)
 	if err != nil {
 		return err
 	}
@@ -249,7 +329,7 @@ func unpack(name, dir string) error {
 		return err
 	}
 	defer in.Close()
-	expander, err := zstd.NewReader(in)
+	expander, err := newExpander(in)
 	if err != nil {
 		return err
 	}

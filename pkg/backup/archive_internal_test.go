@@ -1,10 +1,12 @@
 package backup
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // complete makes a directory that a backup has been written to.
@@ -83,5 +85,47 @@ func TestCheckOutputFile(t *testing.T) {
 		if (err == nil) != (row.problem == "") || err != nil && !strings.Contains(err.Error(), row.problem) {
 			t.Errorf("%s: %v", row.reason, err)
 		}
+	}
+}
+
+// A name that looks like an archive of another kind is a slip: it would become a directory.
+func TestCheckOutputExtension(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"a.tgz": "write NAME.tar.zst", "a.tar": "write NAME.tar.zst", "a.tar.gz": "write NAME.tar.zst", "a.zip": "write NAME.tar.zst",
+		"a": "", "a.tar.zst": "", "2026.11": "",
+	} {
+		err := checkOutput(filepath.Join(t.TempDir(), name))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a killed backup left is removed a day later, and nothing else is.
+func TestRemoveAbandoned(t *testing.T) {
+	t.Parallel()
+	dir, old := t.TempDir(), time.Now().Add(-2*abandonedAfter)
+	for name, at := range map[string]time.Time{
+		".app.123": old, ".app.124.old": old, ".app.tar.zst.125": old, ".app.126": time.Now(), ".app.d": old, "app": old, ".other.127": old,
+	} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o600),
+			os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeAbandoned(dir, ".app."); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if got := strings.Join(left, " "); got != ".app.126 .app.d .app.tar.zst.125 .other.127 app" {
+		t.Errorf("left are %s", got)
 	}
 }

@@ -70,7 +70,14 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 		return nil, false, err
 	}
 	output = filepath.Clean(output)
-	dir, err := os.MkdirTemp(filepath.Dir(output), "."+filepath.Base(output)+".")
+	if target, err := filepath.EvalSymlinks(output); err == nil {
+		output = target // or the link would be replaced, and not what it points to
+	}
+	pattern := "." + filepath.Base(output) + "."
+	if err := removeAbandoned(filepath.Dir(output), pattern); err != nil {
+		return nil, false, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(output), pattern)
 	if err != nil {
 		return nil, false, err
 	}

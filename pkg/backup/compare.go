@@ -6,13 +6,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // differences names the fields in which an object in the cluster is not as it should be, with both values unless they are secret.
 func differences(want, live any, secret bool) []string {
 	d := &differ{secret: secret}
-	d.walk("", want, live)
+	d.walk(nil, want, live)
 	return d.list
 }
 
@@ -21,7 +22,7 @@ type differ struct {
 	list   []string
 }
 
-func (d *differ) walk(path string, want, live any) {
+func (d *differ) walk(path fieldpath.Path, want, live any) {
 	switch w := want.(type) {
 	case map[string]any:
 		if l, ok := live.(map[string]any); ok {
@@ -31,7 +32,7 @@ func (d *differ) walk(path string, want, live any) {
 	case []any:
 		if l, ok := live.([]any); ok && len(l) == len(w) {
 			for i := range w {
-				d.walk(fmt.Sprintf("%s[%d]", path, i), w[i], l[i])
+				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}), w[i], l[i])
 			}
 			return
 		}
@@ -40,13 +41,13 @@ func (d *differ) walk(path string, want, live any) {
 		return
 	}
 	if d.secret {
-		d.list = append(d.list, path+" differs")
+		d.list = append(d.list, path.String()+" differs")
 		return
 	}
 	d.list = append(d.list, fmt.Sprintf("%s is %s in the cluster and %s in the backup", path, show(live), show(want)))
 }
 
-func (d *differ) maps(path string, want, live map[string]any) {
+func (d *differ) maps(path fieldpath.Path, want, live map[string]any) {
 	keys := slices.Collect(maps.Keys(want))
 	for key := range live {
 		if _, ok := want[key]; !ok {
@@ -55,11 +56,7 @@ func (d *differ) maps(path string, want, live map[string]any) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		name := "." + key
-		if strings.ContainsAny(key, "./") {
-			name = "['" + key + "']"
-		}
-		d.walk(path+name, want[key], live[key])
+		d.walk(path.Child(key), want[key], live[key])
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -116,6 +119,8 @@ func readManifest(dir string) (*Manifest, error) {
 	name := filepath.Join(dir, manifestName)
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would never end
 		return nil, fmt.Errorf("%s is not a regular file: use another backup", name)
+	} else if err == nil && info.Size() > maxObject {
+		return nil, fmt.Errorf("%s has %d MiB, and a manifest has %d at most: use another backup", name, info.Size()>>20, maxObject>>20)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -152,6 +157,34 @@ func (m *Manifest) sameContent(other *Manifest) bool {
 	left, errLeft := a.digest()
 	right, errRight := b.digest()
 	return errLeft == nil && errRight == nil && left == right
+}
+
+// belongs returns an error where an object is not of the kind and namespace that its file is listed with.
+func (m *Manifest) belongs(f *File, u *unstructured.Unstructured) error {
+	apiVersion, kind, namespaced := "apiextensions.k8s.io/v1", "CustomResourceDefinition", false
+	if i := slices.IndexFunc(m.Kinds, func(k Kind) bool { return k.Name() == f.Kind }); i >= 0 {
+		apiVersion, kind, namespaced = m.Kinds[i].APIVersion, m.Kinds[i].Kind, m.Kinds[i].Namespaced
+	}
+	switch namespace := u.GetNamespace(); {
+	case u.GetAPIVersion() != apiVersion || u.GetKind() != kind:
+		return fmt.Errorf("it has an object of %q %q, and the manifest says %s %s", u.GetAPIVersion(), u.GetKind(), apiVersion, kind)
+	case namespace != f.Namespace || (namespace != "") != namespaced:
+		return fmt.Errorf("it has an object of namespace %q, and the manifest says %q", namespace, f.Namespace)
+	case u.GetName() == "" || len(content.IsPathSegmentName(u.GetName())) > 0 || strings.ContainsFunc(u.GetName(), unicode.IsControl):
+		return fmt.Errorf("%q is not the name of an object", u.GetName())
+	}
+	return nil
+}
+
+// definition is the file of a kind's CustomResourceDefinition.
+func (m *Manifest) definition(k *Kind) (*File, error) {
+	for i := range m.Files {
+		if f := &m.Files[i]; f.Path == k.Definition && f.Kind == "" {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("manifest.json was altered: the CustomResourceDefinition of %q is not in the list of files: use another backup",
+		k.Name())
 }
 
 // verify compares every file with its checksum.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// shown is how many objects that differ a plan describes.
+// shown is how many objects a plan names: of each kind as missing, and of all as different.
 const shown = 10
 
 // pass goes through the objects of an archive. It holds a few bytes for each object, and one page of the cluster's.
@@ -135,7 +135,9 @@ func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *
 	}
 	objects := p.objects(t, u.GetNamespace())
 	if existing == nil && p.result == nil {
-		k.Created++
+		if k.Created++; len(k.Missing) < shown {
+			k.Missing = append(k.Missing, p.describe(t, u))
+		}
 		p.now[u.GetUID()] = u.GetUID()
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -66,6 +67,8 @@ type Plan struct {
 type KindPlan struct {
 	Name                                              string
 	Created, Equal, Different, Unfinished, Unreadable int
+	// Missing are the first of Created.
+	Missing []string
 }
 
 // Problem is what is to be told of one object.
@@ -155,8 +158,7 @@ func scopeError(k *Kind) error {
 
 // definition holds a kind to its CustomResourceDefinition in the cluster, or notes that it has to be created.
 func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
-	var archived *unstructured.Unstructured
-	err := r.Archive.each(&File{Path: t.Definition}, func(u *unstructured.Unstructured) error { archived = u; return nil })
+	archived, err := r.Archive.definition(&t.Kind)
 	if err != nil {
 		return err
 	}
@@ -191,7 +193,7 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(), version,
 			strings.Join(names, ", "), version)
 	}
-	if t.install == nil && len(differences(archived.Object["spec"], live.Object["spec"], false)) > 0 {
+	if t.install == nil && len(differences(withSubresources(archived), withSubresources(live), false)) > 0 {
 		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
 	}
 	return nil
@@ -250,6 +252,20 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 		return result, err
 	}
 	return result, p.finish(ctx)
+}
+
+// withSubresources is the spec of a CustomResourceDefinition for differences, which takes an empty map for none: status: {} is one that
+// means something.
+func withSubresources(crd *unstructured.Unstructured) any {
+	spec, _ := runtime.DeepCopyJSONValue(crd.Object["spec"]).(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if subresources, _ := version["subresources"].(map[string]any); subresources["status"] != nil {
+			subresources["status"] = true
+		}
+	}
+	return spec
 }
 
 // install creates a CustomResourceDefinition and waits until its objects can be listed.

@@ -168,10 +168,16 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 			errs = append(errs, s.downstreams(f))
 		}
 	}
-	if s.secrets {
-		fmt.Fprintln(o.streams.Err, "note: Secrets are left out: add --secrets and --age-recipient")
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	switch {
+	case s.secrets && !o.secrets:
+		fmt.Fprintln(o.streams.Err, "note: Secrets are left out: add --secrets and --age-recipient")
+	case o.secrets && !s.secrets:
+		return usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
+	}
+	return nil
 }
 
 // byOwnership sorts configs so that one whose downstreams are another's upstreams comes before it, unless they form a cycle.
@@ -198,14 +204,15 @@ type selecting struct {
 	source  kinds.Source
 	client  dynamic.Interface
 	backup  *backup.Backup
-	secrets bool // some were left out
+	secrets bool // there are some, which --secrets writes
 }
 
 // add chooses objects of a kind. A kind that is chosen for several reasons is listed once, wherever any of them says.
 func (s *selecting) add(kind *kinds.Kind, namespaces []string, choice backup.Choice) {
-	if (kind.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}) && !s.options.secrets {
-		s.secrets = true
-		return
+	if (kind.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}) {
+		if s.secrets = true; !s.options.secrets {
+			return
+		}
 	}
 	for i := range s.backup.Kinds {
 		known := &s.backup.Kinds[i]

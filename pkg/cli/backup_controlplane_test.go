@@ -70,7 +70,8 @@ func TestBackupAndRestore(t *testing.T) {
 	testkit.Delete(t, configMaps, other, "copy")
 	testkit.Delete(t, secrets, other, "copy")
 
-	const plan = "configmaps: 2 to create\nsecrets: 1 to create\n"
+	plan := "configmaps: 2 to create\n  create configmaps " + ns + "/site\n  create configmaps " + other + "/copy\n" +
+		"secrets: 1 to create\n  create secrets " + other + "/copy\n"
 	if code, out = run(t, "restore", all, "--age-identity", key, "--dry-run"); code != 0 || out != plan {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -86,6 +87,11 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if len(site.GetAnnotations()) > 0 {
 		t.Errorf("annotations are left: %v", site.GetAnnotations())
+	}
+	for _, maps := range [][]string{{"--namespace-map", ns + "=" + other}, {"--namespace-map", ns + "=y", "--namespace-map", other + "=y"}} {
+		if code, out = run(t, append([]string{"restore", all}, maps...)...); code != 1 || !strings.Contains(out, " of the backup would both become ") {
+			t.Errorf("%v: exit code %d\n%s", maps, code, out)
+		}
 	}
 	if code, out = run(t, "restore", all, "--namespace-map", "nowhere=here"); code != 1 ||
 		!strings.Contains(out, "--namespace-map names nowhere, which is not in the backup: it has "+ns+", "+other) {

@@ -101,6 +101,10 @@ func TestCRDUsage(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "v1beta1   served ") || !strings.Contains(out, "storage, served") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
+	testkit.Patch(t, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gauges"}, ns, "new-5", "nobody", `{"metadata":{"managedFields":[{}]}}`)
+	if _, out = run(t, "crd", "usage", "gauges."+group); !strings.Contains(out, "(unknown)") {
+		t.Errorf("an object without managedFields is not counted:\n%s", out)
+	}
 	if code, out = run(t, "crd", "usage", "none."+group); code != 1 || !strings.Contains(out, "not found") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

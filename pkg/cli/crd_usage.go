@@ -71,6 +71,8 @@ type usageOfCRD struct {
 	Objects  int              `json:"objects"`
 	Versions []*versionUsage  `json:"versions"`
 	Managers []*managerOnKind `json:"managers"`
+	// Unknown is how many objects name no version of the kind in managedFields.
+	Unknown int `json:"unknown"`
 }
 
 // versionUsage is what they tell of one.
@@ -156,7 +158,8 @@ func usageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv
 			break
 		}
 	}
-	u.Managers = slices.SortedFunc(maps.Values(managers), func(a, b *managerOnKind) int {
+	u.Managers = slices.AppendSeq(u.Managers, maps.Values(managers))
+	slices.SortFunc(u.Managers, func(a, b *managerOnKind) int {
 		return cmp.Or(
 			cmp.Compare(u.index(a.Version), u.index(b.Version)),
 			cmp.Compare(a.Manager, b.Manager),
@@ -203,9 +206,11 @@ func (u *usageOfCRD) add(o *metav1.PartialObjectMetadata, group string, managers
 		}
 		seen[gv.Version], seen[key] = true, true
 	}
-	if last.version != "" {
-		u.Versions[u.index(last.version)].Last++
+	if last.version == "" {
+		u.Unknown++
+		return
 	}
+	u.Versions[u.index(last.version)].Last++
 }
 
 // index is where a version is. One that the definition lacks comes after the others.
@@ -240,6 +245,9 @@ func (u *usageOfCRD) print(out io.Writer) error {
 	fmt.Fprintln(w, "VERSION\tSTATE\tLAST\tOBJECTS")
 	for _, v := range u.Versions {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", v.Version, v.state(), v.Last, v.Objects)
+	}
+	if u.Unknown > 0 {
+		fmt.Fprintf(w, "(unknown)\t\t%d\t%d\n", u.Unknown, u.Unknown)
 	}
 	if len(u.Managers) > 0 {
 		fmt.Fprintln(w, "\nVERSION\tMANAGER\tOPERATION\tOBJECTS\tTIME\tEXAMPLE")

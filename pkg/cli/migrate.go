@@ -119,6 +119,7 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	}
 	m := &migrate.Migration{
 		Client: client, CRD: name, FieldManager: o.manager, Leaving: o.leaving, Fill: o.fill, Rate: o.rate, Progress: o.progress(),
+		Settle: migrate.SettleTime,
 	}
 	p, err := m.Plan(ctx)
 	if err != nil {
@@ -137,6 +138,10 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	}
 	if err := o.save(ctx, cfg, client, name); err != nil {
 		return fmt.Errorf("nothing is migrated, since the backup failed: %w", err)
+	}
+	if wait := m.Unsettled(p); wait > 0 {
+		writeNotes(o.streams, []string{fmt.Sprintf("the CustomResourceDefinition has just been changed: waiting %s until all API servers store what it says",
+			wait.Round(time.Second))})
 	}
 	r, err := m.Run(ctx, p)
 	return o.report(p, r, err)

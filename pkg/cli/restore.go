@@ -163,6 +163,15 @@ func checkMapping(mapped map[string]string, m *backup.Manifest) error {
 			return usagef("--namespace-map names %s, which is not in the backup: it has %s", from, cmp.Or(strings.Join(has, ", "), "no namespaces"))
 		}
 	}
+	source := map[string]string{}
+	for _, from := range has {
+		to := cmp.Or(mapped[from], from)
+		if other, ok := source[to]; ok {
+			return usagef("the namespaces %s and %s of the backup would both become %s, and objects of one name would replace each other: "+
+				"map them to different namespaces", other, from, to)
+		}
+		source[to] = from
+	}
 	return nil
 }
 
@@ -244,6 +253,12 @@ func (o *restoreOptions) printPlan(plan *backup.Plan) {
 			parts = []string{"nothing to do"}
 		}
 		fmt.Fprintf(out, "%s: %s\n", k.Name, strings.Join(parts, ", "))
+		for _, missing := range k.Missing {
+			fmt.Fprintf(out, "  create %s\n", missing)
+		}
+		if more := k.Created - len(k.Missing); more > 0 {
+			fmt.Fprintf(out, "  … and %d more\n", more)
+		}
 	}
 	for _, d := range plan.Differences {
 		fmt.Fprintln(out, "  "+d.String())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // ParseError tells why a text is no path. Offset is the byte in Text where reading stopped.
@@ -22,7 +23,7 @@ func (e *ParseError) Error() string {
 // Parse reads a path. The syntax:
 //
 //	.spec.replicas                     keys of letters, digits, _, $ and -, not beginning with a digit or -
-//	.metadata.labels['a.b/c']          any other key, in single quotes; \' and \\ stand for ' and \
+//	.metadata.labels['a.b/c']          any other key, in single quotes; \' and \\ stand for ' and \, \u{9} for the character U+0009
 //	.spec.containers[name=app].image   a list's item by the value of its keys, as in a map list
 //	.spec.ports[containerPort=80,protocol=TCP]
 //	.spec.ports[name='a, b']           a value that is not of letters, digits and - _ $ . / : + is quoted
@@ -203,17 +204,35 @@ func (p *parser) quoted() (string, error) {
 		case '\'':
 			return b.String(), nil
 		case '\\':
-			if e := p.peek(); e != '\'' && e != '\\' {
-				return "", p.fail(`a backslash is followed by something other than ' or \`, `write \\ for a backslash`)
+			r, err := p.escaped()
+			if err != nil {
+				return "", err
 			}
-			b.WriteByte(p.text[p.pos])
-			p.pos++
+			b.WriteRune(r)
 		default:
 			b.WriteByte(c)
 		}
 	}
 	p.pos = start
 	return "", p.fail("the quote is not closed", "close it with '")
+}
+
+// escaped reads what follows a backslash.
+func (p *parser) escaped() (rune, error) {
+	switch e := p.peek(); e {
+	case '\'', '\\':
+		p.pos++
+		return rune(e), nil
+	case 'u':
+		digits, ok := strings.CutPrefix(p.text[p.pos:], "u{")
+		digits, _, closed := strings.Cut(digits, "}")
+		if n, err := strconv.ParseUint(digits, 16, 32); ok && closed && err == nil && utf8.ValidRune(rune(n)) && len(digits) <= 6 {
+			p.pos += len("u{}") + len(digits)
+			return rune(n), nil
+		}
+		return 0, p.fail(`\u is not followed by the number of a character`, `write it in hexadecimal digits, such as \u{9}`)
+	}
+	return 0, p.fail(`a backslash is followed by something other than ', \ or u`, `write \\ for a backslash`)
 }
 
 // unexpected reports what stands at the reading position against what the grammar wants there.

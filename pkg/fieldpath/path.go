@@ -6,10 +6,13 @@
 package fieldpath
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // StepKind tells which of a Step's members counts.
@@ -123,8 +126,24 @@ func bareOr(s string, bare func(string) bool) string {
 	return quote(s)
 }
 
+// quote escapes what does not print too: a terminal would obey a control character in a key that somebody else has chosen.
 func quote(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+	var b strings.Builder
+	b.WriteByte('\'')
+	for i, r := range s {
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			b.WriteByte(s[i]) // not UTF-8
+		case !unicode.IsPrint(r):
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + "'"
 }
 
 // isPlainKey reports whether a key can follow a dot, or stand in a selector, without quotes.

@@ -2,7 +2,10 @@ package fieldpath
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -41,6 +44,10 @@ func TestParse(t *testing.T) {
 		{reason: "numbers have more digits", in: ".a[120]", want: Path{field("a"), {Kind: IndexStep, Index: 120}}},
 		{reason: "lists of lists", in: ".a[1][2]", want: Path{field("a"), {Kind: IndexStep, Index: 1}, {Kind: IndexStep, Index: 2}}},
 		{reason: "hyphens and underscores are plain", in: "._x.a-b.c_1.$ref", want: Path{field("_x"), field("a-b"), field("c_1"), field("$ref")}},
+		{reason: "what a terminal would obey is not written as it is", in: ".data['\x1b[2J\u202e']",
+			want: Path{field("data"), field("\x1b[2J\u202e")},
+			text: `.data['\u{1b}[2J\u{202e}']`},
+		{reason: "a character by its number", in: `.data['\u{9}\u{1f4cf}']`, want: Path{field("data"), field("\t📏")}, text: `.data['\u{9}📏']`},
 		{reason: "any letters are fine in quotes", in: ".data['größe 📏']", want: Path{field("data"), field("größe 📏")}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -81,7 +88,7 @@ func TestParseErrors(t *testing.T) {
 		{"an open quote is shown where it opened", ".labels['a.b]",
 			`path ".labels['a.b]": at character 9: the quote is not closed: close it with '`},
 		{"an escape of its own making", `.a['\n']`,
-			`path ".a['\\n']": at character 6: a backslash is followed by something other than ' or \: write \\ for a backslash`},
+			`path ".a['\\n']": at character 6: a backslash is followed by something other than ', \ or u: write \\ for a backslash`},
 		{"an open bracket", ".a['b'",
 			`path ".a['b'": at character 7: the path ends too early, brackets hold 'key', key=value or a number: write ['a.b/c'], [name=app] or [0]`},
 		{"an unquoted key in brackets", ".a[b]",
@@ -97,6 +104,10 @@ func TestParseErrors(t *testing.T) {
 		{"negative indexes", ".a[-1]",
 			`path ".a[-1]": at character 4: unexpected '-', expected a key: quote it in single quotes if it has other characters`},
 		{"leading zeros", ".a[01]", `path ".a[01]": at character 4: bad list index 01: write a number from 0 without leading zeros`},
+		{"a character without a number", `.a['\u{}']`,
+			`path ".a['\\u{}']": at character 6: \u is not followed by the number of a character: write it in hexadecimal digits, such as \u{9}`},
+		{"a character that there is not", `.a['\u{110000}']`,
+			`path ".a['\\u{110000}']": at character 6: \u is not followed by the number of a character: write it in hexadecimal digits, such as \u{9}`},
 		{"an index beyond any list", ".a[99999999999999999999]",
 			`path ".a[99999999999999999999]": at character 4: bad list index 99999999999999999999: write a number from 0 without leading zeros`},
 		{"a key that begins with a digit", ".a[1st]",
@@ -173,6 +184,9 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("bad error %#v", err)
 			}
 			return
+		}
+		if utf8.ValidString(s) && strings.ContainsFunc(p.String(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Fatalf("%q gives %q, which does not print", s, p)
 		}
 		q, err := Parse(p.String())
 		if err != nil {

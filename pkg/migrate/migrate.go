@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -56,6 +55,9 @@ type Migration struct {
 	Rate float32
 	// OnlyNeeded leaves out objects of which neither the stored version nor the managers are to be changed.
 	OnlyNeeded bool
+	// Settle is how long it takes at most until every API server stores what a changed definition says; see SettleTime. Run waits until
+	// the last change is that old: what another API server stores in the old version afterwards would not be rewritten.
+	Settle time.Duration
 	// Leads tells whether the process may write still; nil: always.
 	Leads func() bool
 	// Progress is called after each object; nil for nobody.
@@ -73,6 +75,8 @@ type Plan struct {
 	// Lacking is how many objects lack a field that is to be filled in.
 	Lacking int
 
+	// changed is when the definition was changed last; zero if nobody knows.
+	changed    time.Time
 	fills      []fill
 	version    *kinds.Version
 	generation int64
@@ -129,7 +133,7 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{generation: crd.Generation, leaving: slices.Clone(m.Leaving)}
+	p := &Plan{generation: crd.Generation, changed: changed(crd), leaving: slices.Clone(m.Leaving)}
 	p.sort(crd.Spec.Versions)
 	for _, leaving := range m.Leaving {
 		if leaving == p.Stored {
@@ -204,12 +208,28 @@ func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomReso
 // none was. A migration that was interrupted, or stopped with a FailingError, is run again from its beginning.
 func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 	r := &Result{}
+	if !pause(ctx, m.Unsettled(p)) {
+		return r, ctx.Err()
+	}
+	visit := m.visitor(ctx, p, r)
+	err := m.each(ctx, p, visit)
+	if err == nil {
+		err = m.again(ctx, p, r, visit)
+	}
+	if err != nil || r.Refused > 0 {
+		return r, err
+	}
+	return r, m.trim(ctx, p, r)
+}
+
+// visitor returns what rewrites one object, if it may still.
+func (m *Migration) visitor(ctx context.Context, p *Plan, r *Result) func(u *unstructured.Unstructured, left int64) error {
 	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
 	if m.Rate > 0 {
 		limiter = flowcontrol.NewTokenBucketRateLimiter(m.Rate, 1)
 	}
 	looked := time.Time{}
-	err := m.each(ctx, p, func(u *unstructured.Unstructured, left int64) error {
+	return func(u *unstructured.Unstructured, left int64) error {
 		if m.OnlyNeeded && len(p.Before) == 0 && !namesLeaving(u, p) {
 			return nil
 		}
@@ -230,11 +250,7 @@ func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
 			m.Progress(r.Progress)
 		}
 		return err
-	})
-	if err != nil || r.Refused > 0 {
-		return r, err
 	}
-	return r, m.trim(ctx, p, r)
 }
 
 // unchanged returns ErrChanged where the definition is another one than the migration began with.
@@ -321,10 +337,7 @@ func (r *Result) refuse(refusal Refusal) error {
 	if r.Refused++; len(r.Refusals) < refusalsKept {
 		r.Refusals = append(r.Refusals, refusal)
 	}
-	switch apply.Classify(refusal.Err).Reason {
-	case apply.ReasonInternalError, apply.ReasonUnavailable, apply.ReasonThrottled:
-		r.failures++
-	default:
+	if r.failures++; !refusal.mayPass() {
 		r.failures = 0
 	}
 	if r.failures == maxFailures {

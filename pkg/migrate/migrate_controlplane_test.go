@@ -387,6 +387,34 @@ func TestMigrateNeighborsFail(t *testing.T) {
 	}
 }
 
+// An object for which a webhook fails while one of its replicas is replaced is tried again.
+func TestMigratePassingFailure(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	k.fill(6)
+	k.change("v1", "v1beta1", "v1!")
+	faults, failures := testkit.NewFaults(), 0
+	faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
+		if r.Method != http.MethodPatch || path.Base(r.URL.Path) != "t1" {
+			return false
+		}
+		failures++
+		return failures <= 2
+	})
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := k.migration(client)
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed || r.Refused > 0 || len(r.Refusals) > 0 || r.Rewritten != 6 || r.Done != 6 {
+		t.Errorf("the result is %+v: %v", r, err)
+	}
+}
+
 // What others do in between refuses no object and begins nothing again: an object that is made again under its name is rewritten, and a
 // definition of which only a condition has changed is the same one.
 func TestMigrateBesideOthers(t *testing.T) {
@@ -432,4 +460,30 @@ func before(do func(*http.Request), next http.RoundTripper) http.RoundTripper {
 		do(r)
 		return next.RoundTrip(r)
 	})
+}
+
+// A migration does not begin before the change that made it necessary has had time to reach every API server.
+func TestMigrateSettles(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1beta1!", "v1")
+	k.fill(1)
+	k.change("v1", "v1beta1", "v1!")
+	m := k.migration(testkit.Dynamic(t))
+	m.Settle = time.Hour
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wait := m.Unsettled(p); wait < 59*time.Minute || wait > time.Hour {
+		t.Errorf("it waits %s", wait)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if r, err := m.Run(ctx, p); !errors.Is(err, context.DeadlineExceeded) || r.Done > 0 {
+		t.Errorf("the result is %+v: %v", r, err)
+	}
+	m.Settle = time.Nanosecond
+	if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed {
+		t.Errorf("the result is %+v: %v", r, err)
+	}
 }
