@@ -70,8 +70,12 @@ func TestBackupAndRestore(t *testing.T) {
 	testkit.Delete(t, configMaps, other, "copy")
 	testkit.Delete(t, secrets, other, "copy")
 
-	plan := "configmaps: 2 to create\n  create configmaps " + ns + "/site\n  create configmaps " + other + "/copy\n" +
-		"secrets: 1 to create\n  create secrets " + other + "/copy\n"
+	plan := strings.NewReplacer("NS", ns, "OTHER", other).Replace(`configmaps: 2 to create
+  create configmaps NS/site
+  create configmaps OTHER/copy
+secrets: 1 to create
+  create secrets OTHER/copy
+`)
 	if code, out = run(t, "restore", all, "--age-identity", key, "--dry-run"); code != 0 || out != plan {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -89,7 +93,8 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("annotations are left: %v", site.GetAnnotations())
 	}
 	for _, maps := range [][]string{{"--namespace-map", ns + "=" + other}, {"--namespace-map", ns + "=y", "--namespace-map", other + "=y"}} {
-		if code, out = run(t, append([]string{"restore", all}, maps...)...); code != 1 || !strings.Contains(out, " of the backup would both become ") {
+		code, out = run(t, append([]string{"restore", all}, maps...)...)
+		if code != 1 || !strings.Contains(out, " of the backup would both become ") {
 			t.Errorf("%v: exit code %d\n%s", maps, code, out)
 		}
 	}

@@ -54,6 +54,9 @@ versions with --leaving; versions that are not served any more count among them.
 
 With --fill, objects that lack a field get one, before the schema requires it.
 
+A change of the definition has to be 5 seconds old, so that every API server stores what it
+says: until then the command waits.
+
 Operators and other writers may keep running. An object that the API server refuses
 does not stop the others: it is reported at the end, the exit code is 1, and
 status.storedVersions stays as it is. Run an interrupted migration again.`,
@@ -138,10 +141,6 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	}
 	if err := o.save(ctx, cfg, client, name); err != nil {
 		return fmt.Errorf("nothing is migrated, since the backup failed: %w", err)
-	}
-	if wait := m.Unsettled(p); wait > 0 {
-		writeNotes(o.streams, []string{fmt.Sprintf("the CustomResourceDefinition has just been changed: waiting %s until all API servers store what it says",
-			wait.Round(time.Second))})
 	}
 	r, err := m.Run(ctx, p)
 	return o.report(p, r, err)

@@ -117,7 +117,8 @@ func (o *runOptions) serveConversions(
 		return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
 	}
 	auto := &migrate.Auto{
-		Client: source.client, Rate: defaultMigrationRate, Settle: migrate.SettleTime, Leads: leads, Log: log.WithName("migration"), Recorder: recorder,
+		Client: source.client, Rate: defaultMigrationRate, Settle: migrate.SettleTime, Leads: leads,
+		Log: log.WithName("migration"), Recorder: recorder,
 	}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
