@@ -12,12 +12,12 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
-	{"pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
+	{"pkg/backup", "pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
 	{"pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
 	{"pkg/convert", "pkg/crddiff", "pkg/crdschema", "pkg/pipeline"},
-	{"pkg/apply", "pkg/backup", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
+	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	widgetDefinition = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}}`
-	widgetA          = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "n"}}`
+	widgetA          = `{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "n", "uid": "1"}}`
 )
 
 // Whoever can write a backup can give it right checksums, too. Nothing is read from it but what its manifest says it has.
@@ -33,6 +33,7 @@ func TestForgedArchive(t *testing.T) {
 		{name: "a name that is made up each time", objects: replaced(`"name"`, `"generateName"`), want: `"" is not the name of an object`},
 		{name: "a name that is a path", objects: replaced(`"a"`, `"../a"`), want: `"../a" is not the name`},
 		{name: "a name that a terminal obeys", objects: replaced(`"a"`, `"\u001b[2J"`), want: `"\x1b[2J" is not the name`},
+		{name: "no uid, by which objects are told apart", objects: replaced(`, "uid": "1"`, ``), want: "a has no uid"},
 		{name: "a list", objects: `{"apiVersion": "v1", "kind": "List", "items": [` + widgetA + `]}`, want: `of "v1" "List"`},
 		{name: "more white space than an object has", objects: strings.Repeat("\n", maxObject+1) + widgetA, want: "more than 64 MiB"},
 		{name: "a definition outside", path: "../outside.json", want: "is not in the list of files"},

@@ -172,6 +172,8 @@ func (m *Manifest) belongs(f *File, u *unstructured.Unstructured) error {
 		return fmt.Errorf("it has an object of namespace %q, and the manifest says %q", namespace, f.Namespace)
 	case u.GetName() == "" || len(content.IsPathSegmentName(u.GetName())) > 0 || strings.ContainsFunc(u.GetName(), unicode.IsControl):
 		return fmt.Errorf("%q is not the name of an object", u.GetName())
+	case f.Kind != "" && u.GetUID() == "":
+		return fmt.Errorf("%s has no uid", u.GetName())
 	}
 	return nil
 }

@@ -177,7 +177,9 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		k.Unfinished++
 		p.unfinished[u.GetUID()] = existing.GetGeneration()
 	case p.result == nil:
-		k.Different++
+		if k.Different++; unfinished {
+			different = append(different, "a restore that was interrupted has not finished it")
+		}
 		if len(p.plan.Differences) < shown {
 			p.plan.Differences = append(p.plan.Differences, Problem{p.describe(t, u), strings.Join(different, "; ")})
 		}
@@ -197,6 +199,8 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		without(paused, generated(u))
 		p.wrote(t, u, paused, replaced)
 		return nil
+	case unfinished: // what somebody has changed since stays, but not that it is paused
+		p.unfinished[u.GetUID()] = existing.GetGeneration()
 	}
 	p.now[u.GetUID()] = existing.GetUID()
 	return nil

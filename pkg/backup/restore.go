@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/crddiff"
 )
 
 // What to do about an object that exists and is not as in the backup.
@@ -193,6 +196,11 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(), version,
 			strings.Join(names, ", "), version)
 	}
+	if t.install == nil {
+		if err := keepsFields(live, t.gvr().Version); err != nil {
+			return err
+		}
+	}
 	if t.install == nil && len(differences(withSubresources(archived), withSubresources(live), false)) > 0 {
 		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
 	}
@@ -219,6 +227,9 @@ func (r *Restore) missingNamespaces(ctx context.Context, plan *Plan) error {
 		case err != nil && !apierrors.IsForbidden(err):
 			return fmt.Errorf("reading Namespace %s: %w", name, err)
 		}
+	}
+	if len(plan.Namespaces) > 0 {
+		plan.Notes = append(plan.Notes, "namespaces are created without labels and annotations: add those that configs select them by")
 	}
 	return nil
 }
@@ -254,6 +265,36 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 	return result, p.finish(ctx)
 }
 
+// keepsFields returns an error where the API server would drop fields of a version: it stores another one, and nothing converts.
+func keepsFields(u *unstructured.Unstructured, version string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", u.GetName(), err)
+	}
+	if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensionsv1.NoneConverter {
+		return nil
+	}
+	for _, stored := range crd.Spec.Versions {
+		if !stored.Storage || stored.Name == version {
+			continue
+		}
+		dropped, err := crddiff.Dropped(crd, version, stored.Name)
+		if err != nil {
+			return fmt.Errorf("comparing the versions of CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		var paths []string
+		for _, change := range dropped {
+			paths = append(paths, change.Path)
+		}
+		if len(paths) > 0 {
+			return fmt.Errorf("CustomResourceDefinition %s stores version %s without a conversion, "+
+				"which drops what objects of version %s have: %s: set storage: true in %s, or serve a conversion, while you restore",
+				crd.Name, stored.Name, version, strings.Join(paths, ", "), version)
+		}
+	}
+	return nil
+}
+
 // withSubresources is the spec of a CustomResourceDefinition for differences, which takes an empty map for none: status: {} is one that
 // means something.
 func withSubresources(crd *unstructured.Unstructured) any {
@@ -283,24 +324,43 @@ func (r *Restore) install(ctx context.Context, t *target) error {
 		if _, last = r.Client.Resource(t.gvr()).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(last) {
 			return false, last
 		}
-		return last == nil && r.established(ctx, t), nil
+		if last == nil {
+			established, _ := r.established(ctx, t)
+			return established, nil
+		}
+		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until CustomResourceDefinition %s is established (see its conditions): %w", t.Name(), cmp.Or(last, err))
+		_, why := r.established(ctx, t)
+		return fmt.Errorf("waiting until CustomResourceDefinition %s is established%s: %w", t.Name(), why, cmp.Or(last, err))
+	}
+	// Whoever applies the definition next owns its fields.
+	const disown = `[{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]`
+	_, err = r.Client.Resource(definitions).
+		Patch(ctx, t.Name(), types.JSONPatchType, []byte(disown), metav1.PatchOptions{FieldManager: r.FieldManager})
+	if err != nil {
+		return fmt.Errorf("giving up the fields of CustomResourceDefinition %s: %w", t.Name(), err)
 	}
 	return nil
 }
 
-func (r *Restore) established(ctx context.Context, t *target) bool {
+// established tells whether the API server serves a definition; else why says which condition is False.
+func (r *Restore) established(ctx context.Context, t *target) (_ bool, why string) {
 	u, err := r.Client.Resource(definitions).Get(ctx, t.Name(), metav1.GetOptions{})
 	if err != nil {
-		return false
+		return false, ""
 	}
+	established := false
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(v any) bool {
-		condition, _ := v.(map[string]any)
-		return condition["type"] == "Established" && condition["status"] == "True"
-	})
+	for _, v := range conditions {
+		switch condition, _ := v.(map[string]any); condition["status"] {
+		case "True":
+			established = established || condition["type"] == "Established"
+		case "False":
+			why += fmt.Sprintf(" (%s is False: %s)", condition["type"], condition["message"])
+		}
+	}
+	return established, why
 }
 
 // pauseKeys are the annotations by which an upstream is paused; none for other kinds.

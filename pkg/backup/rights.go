@@ -107,7 +107,7 @@ func (b *Backup) rights() (list []right) {
 // rights are those that the writes of a plan need.
 func (r *Restore) rights(plan *Plan) (list []right) {
 	if len(plan.Definitions) > 0 {
-		list = append(list, right{verb: "create", resource: definitions})
+		list = append(list, right{verb: "create", resource: definitions}, right{verb: "patch", resource: definitions})
 	}
 	if len(plan.Namespaces) > 0 {
 		list = append(list, right{verb: "create", resource: namespaces})

@@ -86,7 +86,7 @@ func TestRightsOfRestore(t *testing.T) {
 	}{
 		{"the kind exists", false, reads, writes, backup.Replace, ""},
 		{"the kind and a namespace are missing", true, append(reads, "get namespaces"),
-			append(writes[:5:5], "create "+crds, "create namespaces"), backup.Fail, namespaces},
+			append(writes[:5:5], "create "+crds, "patch "+crds, "create namespaces"), backup.Fail, namespaces},
 	} {
 		disaster(test.missing)
 		start := func(rights []string) (*backup.Plan, *backup.Result, int, error) {

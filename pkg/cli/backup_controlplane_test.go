@@ -70,12 +70,8 @@ func TestBackupAndRestore(t *testing.T) {
 	testkit.Delete(t, configMaps, other, "copy")
 	testkit.Delete(t, secrets, other, "copy")
 
-	plan := strings.NewReplacer("NS", ns, "OTHER", other).Replace(`configmaps: 2 to create
-  create configmaps NS/site
-  create configmaps OTHER/copy
-secrets: 1 to create
-  create secrets OTHER/copy
-`)
+	plan := strings.Join([]string{"configmaps: 2 to create", "  create configmaps " + ns + "/site", "  create configmaps " + other + "/copy",
+		"secrets: 1 to create", "  create secrets " + other + "/copy", ""}, "\n")
 	if code, out = run(t, "restore", all, "--age-identity", key, "--dry-run"); code != 0 || out != plan {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

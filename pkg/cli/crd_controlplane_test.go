@@ -151,4 +151,15 @@ func TestCRDDiffOfTheCluster(t *testing.T) {
 			t.Errorf("%s: the API server says %v", row.reason, err)
 		}
 	}
+	// A file that says nothing of the conversion leaves it as it is.
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	testkit.Patch(t, crds, "", "gauges."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook",
+		"webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://localhost:1"}}}}}`)
+	file := t.TempDir() + "/same.yaml"
+	if err := os.WriteFile(file, []byte(gauges(group, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := run(t, "crd", "diff", "cluster", file); code != 0 || !strings.Contains(out, "0 breaking, 0 conversion") {
+		t.Errorf("beside a webhook: exit code %d\n%s", code, out)
+	}
 }

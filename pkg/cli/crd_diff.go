@@ -147,7 +147,20 @@ func (o *crdDiffOptions) definitions(
 			return nil, nil, err
 		}
 	}
+	if from == inCluster {
+		leaveConversion(sides[from], sides[to])
+	}
 	return sides[from], sides[to], nil
+}
+
+// leaveConversion gives files that say nothing of a conversion that of the cluster: applying them leaves it as it is.
+func leaveConversion(cluster, files []*apiextensionsv1.CustomResourceDefinition) {
+	for _, d := range files {
+		i := slices.IndexFunc(cluster, func(c *apiextensionsv1.CustomResourceDefinition) bool { return c.Name == d.Name })
+		if i >= 0 && d.Spec.Conversion == nil {
+			d.Spec.Conversion = cluster[i].Spec.Conversion
+		}
+	}
 }
 
 func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

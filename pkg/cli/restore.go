@@ -53,9 +53,9 @@ unpaused at the end. If a config has no such annotation, stop the operator and a
 --no-pause.
 
 The rights to get, list, create, update and patch the kinds, to patch their status, and
-to get owners, namespaces and customresourcedefinitions are needed, and to create the
-latter two if they are missing. If a right is missing, the command names it and writes
-nothing.`,
+to get owners, namespaces and customresourcedefinitions are needed; if they are missing,
+also to create namespaces, and to create and patch customresourcedefinitions. If a right
+is missing, the command names it and writes nothing.`,
 		Example: `  # Show the plan
   corollary restore app.tar.zst --dry-run
 

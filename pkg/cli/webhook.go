@@ -116,10 +116,7 @@ func (o *runOptions) serveConversions(
 	recorder := func(name string) events.EventRecorder {
 		return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
 	}
-	auto := &migrate.Auto{
-		Client: source.client, Rate: defaultMigrationRate, Settle: migrate.SettleTime, Leads: leads,
-		Log: log.WithName("migration"), Recorder: recorder,
-	}
+	auto := &migrate.Auto{Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"), Recorder: recorder}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager, Converts: s.Converter.Has})

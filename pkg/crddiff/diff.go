@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -141,6 +142,16 @@ func (d *differ) names() {
 			fmt.Sprintf("the kind was %s and is %s: the API server refuses the change", was.Names.Kind, is.Names.Kind),
 			recreate,
 		)
+	}
+	for _, name := range []struct{ path, was, is, users string }{
+		{"spec.names.listKind", cmp.Or(was.Names.ListKind, was.Names.Kind+"List"), cmp.Or(is.Names.ListKind, is.Names.Kind+"List"), "clients"},
+		{"spec.names.singular", cmp.Or(was.Names.Singular, strings.ToLower(was.Names.Kind)),
+			cmp.Or(is.Names.Singular, strings.ToLower(is.Names.Kind)), "commands"},
+	} {
+		if name.was != name.is && was.Names.Kind == is.Names.Kind {
+			d.add("", name.path, Breaking,
+				fmt.Sprintf("it was %s and is %s: %s that use the old name fail", name.was, name.is, name.users), "keep it")
+		}
 	}
 	for _, name := range was.Names.ShortNames {
 		if !slices.Contains(is.Names.ShortNames, name) {

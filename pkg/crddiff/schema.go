@@ -26,8 +26,25 @@ type comparison struct{ losses []loss }
 // losses compares two schemas in one direction.
 func losses(from, to *structuralschema.Structural) []loss {
 	c := &comparison{}
-	c.node("", from, to)
+	c.node("", withHead(from), withHead(to))
 	return c.losses
+}
+
+// withHead declares what every object has: a schema can only restrict it.
+func withHead(s *structuralschema.Structural) *structuralschema.Structural {
+	text := structuralschema.Structural{Generic: structuralschema.Generic{Type: "string"}}
+	whole, metadata := *s, s.Properties["metadata"]
+	metadata.Type = "object"
+	whole.Properties = withDefaults(s.Properties, map[string]structuralschema.Structural{"apiVersion": text, "kind": text})
+	metadata.Properties = withDefaults(metadata.Properties, map[string]structuralschema.Structural{"name": text, "generateName": text})
+	whole.Properties["metadata"] = metadata
+	return &whole
+}
+
+func withDefaults(own, more map[string]structuralschema.Structural) map[string]structuralschema.Structural {
+	all := maps.Clone(more)
+	maps.Copy(all, own)
+	return all
 }
 
 const (

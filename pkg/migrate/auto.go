@@ -29,8 +29,6 @@ type Auto struct {
 	Client dynamic.Interface
 	// Rate is how many objects of a kind are rewritten each second at most.
 	Rate float32
-	// Settle is that of each Migration.
-	Settle time.Duration
 	// Leads tells whether this process may write.
 	Leads func() bool
 	// Recorder makes what records events about definitions, under the name of an operator or conversion.
@@ -80,7 +78,7 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 		return nil
 	}
 	m := &Migration{
-		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads, Settle: a.Settle,
+		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads, Settle: SettleTime,
 		Progress: observe(crd.Name),
 	}
 	a.done.Go(func() { a.finish(c, a.migrate(ctx, m, c)) })

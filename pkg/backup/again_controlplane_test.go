@@ -1,0 +1,102 @@
+//go:build controlplane
+
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/backup"
+)
+
+// An upstream that somebody edits after a restore was killed is not left paused by one that skips it.
+func TestInterruptedAndEdited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	w.deleteAll(false)
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	config := testkit.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if ctx.Err() != nil {
+				return nil, errors.New("killed")
+			}
+			answer, err := next.RoundTrip(r)
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/things") {
+				kill()
+			}
+			return answer, err
+		})
+	})
+	if _, _, err := run(ctx, w.restore(config, path, backup.Fail)); err == nil {
+		t.Fatal("the restore was not killed")
+	}
+	if testkit.Get(t, w.things(), w.ns, "a").GetAnnotations()[pausedBy] != "true" {
+		t.Fatal("the upstream is not paused")
+	}
+	testkit.Patch(t, w.things(), w.ns, "a", "somebody", `{"spec": {"text": "edited"}}`)
+	plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Skip))
+	if err != nil || len(result.Refused) > 0 {
+		t.Fatalf("%+v: %v", result, err)
+	}
+	if len(plan.Differences) != 1 || !strings.Contains(plan.Differences[0].Text, "a restore that was interrupted has not finished it") {
+		t.Errorf("the plan has %v", plan.Differences)
+	}
+	u := testkit.Get(t, w.things(), w.ns, "a")
+	if spec, _ := u.Object["spec"].(map[string]any); spec["text"] != "edited" || u.GetAnnotations()[pausedBy] != "" {
+		t.Errorf("spec %v, annotations %v", u.Object["spec"], u.GetAnnotations())
+	}
+	if slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return strings.Contains(e.Manager, "restore") }) {
+		t.Errorf("managed by %v", u.GetManagedFields())
+	}
+	w.deleteAll(false)
+}
+
+// Whoever applied a definition can apply it again after it was restored.
+func TestRestoredDefinitionIsFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	w.deleteAll(true)
+	if _, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail)); err != nil || len(result.Refused) > 0 {
+		t.Fatalf("%+v: %v", result, err)
+	}
+	for _, e := range testkit.Get(t, definitions, "", w.name()).GetManagedFields() {
+		if e.Subresource == "" {
+			t.Errorf("%s owns fields of the definition", e.Manager)
+		}
+	}
+	w.deleteAll(false)
+}
+
+// A definition that would drop fields of the objects is refused before anything is written.
+func TestRestoreIntoAnotherStoredVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	w.deleteAll(true)
+	crd := w.crd("Namespaced", "v1beta1", "v1")
+	kept := "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}"
+	const declared = "{openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}"
+	testkit.InstallCRDs(t, strings.Replace(crd, kept, declared, 1))
+	_, _, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	if err == nil || !strings.Contains(err.Error(), "without a conversion, which drops what objects of version v1 have") {
+		t.Errorf("the error is %v", err)
+	}
+}
