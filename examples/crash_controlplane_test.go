@@ -22,7 +22,11 @@ var edits = map[string][]func(b *sandbox){
 	"autoscaled":  {patching(platform("workers"), "default", "thumbnails", `{"spec":{"image":"other","maxReplicas":12}}`)},
 	"backup":      {patching(platform("backups"), "default", "crontabs", `{"spec":{"schedule":"0 3 * * *","suspend":true}}`)},
 	"bucket":      {patching(platform("storages"), "default", "invoices", `{"spec":{"archive":"s3://other"}}`)},
-	"chain":       {patching(tools("v1", "websites"), "default", "bakery", `{"spec":{"title":"Bread","imprint":null}}`)},
+	"certificates": {
+		patching(ingresses, "default", "shop", `{"spec":{"tls":[{"secretName":"api-tls","hosts":["api.example.com","v2.example.com"]}]}}`),
+		patching(ingresses, "default", "shop", `{"metadata":{"annotations":{"platform.example.com/issuer":"internal"}}}`),
+	},
+	"chain": {patching(tools("v1", "websites"), "default", "bakery", `{"spec":{"title":"Bread","imprint":null}}`)},
 	"configmap-copy": {
 		patching(configMaps, "platform", "trusted-hosts", `{"data":{"strict":"false"}}`),
 		patching(configMaps, "team-a", "trusted-hosts", `{"metadata":{"annotations":{"theirs":"x"}},"data":{"strict":"true","theirs":"x"}}`),
@@ -51,6 +55,10 @@ var edits = map[string][]func(b *sandbox){
 		},
 	},
 	"rollout": {patching(configMaps, "default", "edge-settings", `{"data":{"proxy.conf":"listen 80;"}}`)},
+	"service-per-pod": {
+		patching(statefulSets, "default", "kafka", `{"spec":{"replicas":2}}`),
+		patching(statefulSets, "default", "kafka", `{"metadata":{"annotations":{"platform.example.com/service-per-pod":"9093"}}}`),
+	},
 	"team": {
 		patching(platform("teams"), "", "checkout", `{"spec":{"group":"engineers"}}`),
 		patching(platform("teams"), "", "checkout", `{"spec":{"role":"view"}}`),
@@ -58,6 +66,10 @@ var edits = map[string][]func(b *sandbox){
 	"webapp": {
 		patching(tools("v1", "webapps"), "default", "storefront", `{"spec":{"host":null,"replicas":3}}`),
 		patching(tools("v1", "webapps"), "default", "backend", `{"spec":{"host":"backend.example.com"}}`),
+	},
+	"workers": {
+		patching(platform("workerpools"), "default", "shop", `{"spec":{"workers":[{"name":"exports"},{"name":"mail","replicas":2}]}}`),
+		patching(platform("workerpools"), "default", "shop", `{"spec":{"image":"other"}}`),
 	},
 }
 

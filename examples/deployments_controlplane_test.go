@@ -43,8 +43,6 @@ func TestHello(t *testing.T) {
 func TestWebApp(t *testing.T) {
 	t.Parallel()
 	webApps := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "webapps"}
-	services := schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	ingresses := schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 	ns := testkit.Namespace(t)
 	o := runExample(t, "webapp")
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: WebApp, metadata: {name: shop}, spec: {image: shop}}")
