@@ -147,6 +147,8 @@ func (r *resource) toUnstructured(object runtime.Object) (*unstructured.Unstruct
 	switch r.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}:
 		normalizeSecret(content)
+	case schema.GroupKind{Kind: "Service"}:
+		normalizeService(content)
 	case schema.GroupKind{Kind: "Namespace"}:
 		labels := u.GetLabels()
 		if labels == nil {
@@ -158,6 +160,18 @@ func (r *resource) toUnstructured(object runtime.Object) (*unstructured.Unstruct
 		}
 	}
 	return u, nil
+}
+
+// normalizeService gives each port its default target, which its Go type would write as 0.
+func normalizeService(content map[string]any) {
+	ports, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "ports")
+	list, _ := ports.([]any)
+	for _, item := range list {
+		port, _ := item.(map[string]any)
+		if target := port["targetPort"]; target == int64(0) || target == "" {
+			port["targetPort"] = port["port"]
+		}
+	}
 }
 
 // normalizeSecret moves stringData to data, and sets the default type.

@@ -82,7 +82,7 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- /* Upstreams: read past the watch, too, where a write of the status may be refused or one may have lost its label. */ -}}
 {{- $upstreams := merge (dict "group" $up.group "resource" $up.resource "places" $within) $own -}}
 {{- include "corollary.rights.allow" (merge (dict "verbs" $read) $upstreams) -}}
-{{- if or $status (not (kindIs "invalid" $config.watch.labelSelector)) $before -}}
+{{- if or $status (not (kindIs "invalid" $config.watch.labelSelector)) $config.watch.matchConditions $before -}}
   {{- include "corollary.rights.allow" (merge (dict "verbs" (list "get")) $upstreams) -}}
 {{- end -}}
 {{- if and (not $observing) (include "corollary.rights.finalizers" .) -}}
@@ -97,14 +97,17 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "namespaces" "names" $names "verbs" $read "places" (list "")) $own) -}}
 {{- end -}}
 
-{{- /* Downstreams: making one by server-side apply takes create and patch. */ -}}
+{{- /* Downstreams: making one by server-side apply takes create and patch; of an object of somebody else, only patch. */ -}}
 {{- range $config.downstreams -}}
   {{- $verbs := list "get" "list" "watch" -}}
   {{- if not $observing -}}
     {{- include "corollary.rights.definition" (merge (dict "of" .) $process) -}}
-    {{- $verbs = concat $verbs (list "create" "patch") -}}
-    {{- if or (eq (default "Delete" .deletionPolicy) "Delete") (eq (default "Apply" .updatePolicy) "Recreate") -}}
-      {{- $verbs = append $verbs "delete" -}}
+    {{- $verbs = append $verbs "patch" -}}
+    {{- if ne (default "Object" .ownership) "Fields" -}}
+      {{- $verbs = append $verbs "create" -}}
+      {{- if or (eq (default "Delete" .deletionPolicy) "Delete") (eq (default "Apply" .updatePolicy) "Recreate") -}}
+        {{- $verbs = append $verbs "delete" -}}
+      {{- end -}}
     {{- end -}}
   {{- end -}}
   {{- include "corollary.rights.target" (merge (dict "root" $.root "config" $config "of" . "verbs" $verbs) $own) -}}
@@ -114,11 +117,13 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- include "corollary.rights.target" (merge (dict "root" $.root "config" $config "of" . "verbs" (list "get" "list" "watch" "create" "patch" "delete")) $own) -}}
 {{- end -}}
 
-{{- /* Inputs: one object by its name, where that is fixed. */ -}}
+{{- /* Inputs: one object by its name, where that is fixed. A list may name its namespaces, or "*" for all. */ -}}
 {{- range $config.inputs -}}
   {{- $kind := include "corollary.rights.kind" (dict "root" $.root "of" .) | fromJson -}}
   {{- $watched := $up.namespaced | ternary $config.watch.namespaces nil -}}
-  {{- $in := include "corollary.rights.places" (dict "within" (empty .namespace | ternary $watched (list .namespace)) "kind" $kind) | fromJsonArray -}}
+  {{- $within := (.list).namespaces | default (empty .namespace | ternary $watched (list .namespace)) -}}
+  {{- if has "*" (default list $within) }}{{ $within = nil }}{{ end -}}
+  {{- $in := include "corollary.rights.places" (dict "within" $within "kind" $kind) | fromJsonArray -}}
   {{- $names := empty .fixedName | ternary list (list .fixedName) -}}
   {{- include "corollary.rights.allow" (merge (dict "group" $kind.group "resource" $kind.resource "names" $names "verbs" $read "places" $in) $own) -}}
   {{- if eq (default "Wait" .missing) "Allow" -}}
