@@ -122,8 +122,7 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- $kind := include "corollary.rights.kind" (dict "root" $.root "of" .) | fromJson -}}
   {{- $watched := $up.namespaced | ternary $config.watch.namespaces nil -}}
   {{- $within := (.list).namespaces | default (empty .namespace | ternary $watched (list .namespace)) -}}
-  {{- if has "*" (default list $within) }}{{ $within = nil }}{{ end -}}
-  {{- $in := include "corollary.rights.places" (dict "within" $within "kind" $kind) | fromJsonArray -}}
+  {{- $in := include "corollary.rights.places" (dict "within" (has "*" (default list $within) | ternary nil $within) "kind" $kind) | fromJsonArray -}}
   {{- $names := empty .fixedName | ternary list (list .fixedName) -}}
   {{- include "corollary.rights.allow" (merge (dict "group" $kind.group "resource" $kind.resource "names" $names "verbs" $read "places" $in) $own) -}}
   {{- if eq (default "Wait" .missing) "Allow" -}}
