@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -78,12 +79,27 @@ func (c *ControlPlane) configureAudit(flags *envtest.Arguments) error {
 // ReadAudit returns every request that the API server has answered so far, in
 // the order of the answers; watches are in it from their beginning, once.
 func (c *ControlPlane) ReadAudit() ([]AuditEvent, error) {
+	events, _, err := c.ReadAuditFrom(0)
+	return events, err
+}
+
+// ReadAuditFrom is ReadAudit from an offset in bytes on, and returns the offset
+// to continue from.
+func (c *ControlPlane) ReadAuditFrom(offset int64) ([]AuditEvent, int64, error) {
 	if c.audit == "" {
-		return nil, ErrNoAudit
+		return nil, offset, ErrNoAudit
 	}
-	data, err := os.ReadFile(c.audit)
+	file, err := os.Open(c.audit)
 	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
+		return nil, offset, fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, offset, fmt.Errorf("reading the audit log: %w", err)
+	}
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, offset, fmt.Errorf("reading the audit log: %w", err)
 	}
 	var events []AuditEvent
 	for line := range bytes.Lines(data) {
@@ -92,12 +108,13 @@ func (c *ControlPlane) ReadAudit() ([]AuditEvent, error) {
 		}
 		var event AuditEvent
 		if err := json.Unmarshal(line, &event); err != nil {
-			return nil, fmt.Errorf("parsing the audit log: %w", err)
+			return nil, offset, fmt.Errorf("parsing the audit log: %w", err)
 		}
+		offset += int64(len(line))
 		if event.Verb == "watch" && event.Stage == "ResponseComplete" {
 			continue // its ResponseStarted is there already
 		}
 		events = append(events, event)
 	}
-	return events, nil
+	return events, offset, nil
 }

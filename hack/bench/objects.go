@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/corollary-dev/corollary/hack/bench/work"
+)
+
+// definition is the CustomResourceDefinition of Widget.
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.bench.example.com}
+spec:
+  group: bench.example.com
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties:
+                data: {type: object, additionalProperties: {type: string}}
+            status:
+              type: object
+              properties:
+                observedGeneration: {type: integer}
+                conditions:
+                  type: array
+                  x-kubernetes-list-type: map
+                  x-kubernetes-list-map-keys: [type]
+                  items:
+                    type: object
+                    required: [type, status, reason, lastTransitionTime]
+                    properties:
+                      type: {type: string}
+                      status: {type: string}
+                      reason: {type: string}
+                      message: {type: string}
+                      observedGeneration: {type: integer}
+                      lastTransitionTime: {type: string, format: date-time}
+`
+
+// operatorConfig is the same work for Corollary. NS is replaced.
+const operatorConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: corollary}
+watch: {apiVersion: bench.example.com/v1, kind: Widget, namespaces: [NS]}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata: {name: "{{ .metadata.name }}"}
+      data: {{ .spec.data }}
+conventions:
+  fieldManager: corollary
+  labels: {` + work.ManagedLabel + `: corollary}
+  hash: {annotation: bench.example.com/hash}
+  owner: {reference: true}
+status:
+  conditions: {ready: Ready}
+events: None
+`
+
+// writers is how many objects are written at once.
+const writers = 8
+
+// cluster writes what happens to the objects of one run.
+type cluster struct {
+	widgets, configMaps dynamic.ResourceInterface
+	names               []string
+	size                int // bytes of data in each object
+}
+
+func newCluster(cfg *rest.Config, namespace string, objects, size int) (*cluster, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	c := &cluster{
+		widgets:    client.Resource(work.GroupVersion.WithResource("widgets")).Namespace(namespace),
+		configMaps: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace),
+		names:      make([]string, objects),
+		size:       size,
+	}
+	for i := range c.names {
+		c.names[i] = fmt.Sprintf("w-%06d", i)
+	}
+	return c, nil
+}
+
+// each calls do for every object, several at once.
+func (c *cluster) each(ctx context.Context, do func(ctx context.Context, i int, name string) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i, name := range c.names {
+		group.Go(func() error { return do(ctx, i, name) })
+	}
+	return group.Wait()
+}
+
+// create creates the Widgets.
+func (c *cluster) create(ctx context.Context) error {
+	return c.each(ctx, func(ctx context.Context, i int, name string) error {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": work.GroupVersion.String(), "kind": "Widget",
+			"metadata": map[string]any{"name": name}, "spec": map[string]any{"data": c.data(i)},
+		}}
+		_, err := c.widgets.Create(ctx, u, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// update changes one value of each Widget.
+func (c *cluster) update(ctx context.Context) error {
+	return c.patch(ctx, c.widgets, `{"spec":{"data":{"key.0":"changed"}}}`)
+}
+
+// foreignChange changes a label of each ConfigMap that no program owns.
+func (c *cluster) foreignChange(ctx context.Context) error {
+	return c.patch(ctx, c.configMaps, `{"metadata":{"labels":{"foreign":"yes"}}}`)
+}
+
+// drift changes a value of each ConfigMap that the program owns.
+func (c *cluster) drift(ctx context.Context) error {
+	return c.patch(ctx, c.configMaps, `{"data":{"key.1":"edited"}}`)
+}
+
+// delete deletes the Widgets; the garbage collector deletes their ConfigMaps.
+func (c *cluster) delete(ctx context.Context) error {
+	return c.each(ctx, func(ctx context.Context, _ int, name string) error {
+		return c.widgets.Delete(ctx, name, metav1.DeleteOptions{})
+	})
+}
+
+func (c *cluster) patch(ctx context.Context, of dynamic.ResourceInterface, patch string) error {
+	return c.each(ctx, func(ctx context.Context, _ int, name string) error {
+		_, err := of.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "bench"})
+		return err
+	})
+}
+
+// data looks like settings: words that repeat in keys, values that do not.
+func (c *cluster) data(i int) map[string]any {
+	random := rand.New(rand.NewPCG(uint64(i), 1))
+	words := strings.Fields("cache timeout seconds enabled region endpoint retries backend pool limit replicas prefix bucket level format interval")
+	data := map[string]any{"key.0": "first", "key.1": "second"}
+	for size := len(`"key.0":"first","key.1":"second"`); size < c.size; {
+		key := fmt.Sprintf("%s.%s.%d", words[random.IntN(len(words))], words[random.IntN(len(words))], len(data))
+		value := fmt.Sprintf("%s-%08x", words[random.IntN(len(words))], random.Uint32())
+		data[key] = value
+		size += len(key) + len(value) + len(`"":"",`)
+	}
+	return data
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+)
+
+// sample is what one program needed for one phase. Figures are for the whole phase, not for each object.
+type sample struct {
+	Program string  `json:"program"`
+	Phase   string  `json:"phase"`
+	Objects int     `json:"objects"`
+	Size    int     `json:"size"` // bytes of data in each object
+	Round   int     `json:"round"`
+	Seconds float64 `json:"seconds"` // until the last write of the program
+	CPU     float64 `json:"cpu"`     // seconds
+	Writes  int     `json:"writes"`
+	Reads   int     `json:"reads"` // lists and watches included
+	Mallocs float64 `json:"mallocs"`
+	Bytes   float64 `json:"bytes"` // allocated
+	Heap    float64 `json:"heap"`  // bytes, after the phase
+	RSS     int64   `json:"rss"`   // bytes, after the phase
+	Peak    int64   `json:"peak"`  // bytes, the highest RSS of the process so far
+	// Quantiles in seconds; absent if the program has no such metric.
+	QueueP50     float64 `json:"queueP50,omitempty"`
+	QueueP99     float64 `json:"queueP99,omitempty"`
+	ReconcileP50 float64 `json:"reconcileP50,omitempty"`
+	ReconcileP99 float64 `json:"reconcileP99,omitempty"`
+}
+
+// phase is something that happens to all objects.
+type phase struct {
+	name string
+	// writes is how many writes of the program for each object it takes at least.
+	writes int
+	// restart: the program is started anew, and do happens before.
+	restart bool
+	// repair: only programs that repair drift do it.
+	repair bool
+	do     func(*cluster, context.Context) error
+}
+
+// phases in the order in which they happen to the same objects.
+var phases = []phase{
+	{name: "create", writes: 2, restart: true, do: (*cluster).create},
+	{name: "foreign change", do: (*cluster).foreignChange},
+	{name: "drift", writes: 1, repair: true, do: (*cluster).drift},
+	{name: "update", writes: 2, do: (*cluster).update},
+	{name: "restart", restart: true, do: func(*cluster, context.Context) error { return nil }},
+	{name: "delete", do: (*cluster).delete},
+}
+
+// run is one program that works on the objects of a namespace of its own.
+type run struct {
+	*bench
+	program *program
+	cluster *cluster
+	process *process
+
+	namespace, kubeconfig string
+	log                   *os.File
+	offset                int64 // in the audit log
+}
+
+// samples runs all phases with a program. Its objects are deleted at the end.
+func (b *bench) samples(ctx context.Context, p *program, objects, size, round int) (_ []sample, err error) {
+	namespace := fmt.Sprintf("%s-%d-%d-%d", p.name, objects, size, round)
+	c, err := newCluster(b.plane.Config(), namespace, objects, size)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(b.dir, namespace+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	r := &run{bench: b, program: p, cluster: c, namespace: namespace, log: log}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r.process != nil {
+			_ = r.process.stop()
+		}
+	}()
+	var list []sample
+	for _, ph := range phases {
+		if ph.repair && !p.repairs {
+			continue
+		}
+		s, err := r.measure(ctx, ph)
+		if err != nil {
+			return nil, fmt.Errorf("%s, phase %s (log: %s): %w", namespace, ph.name, log.Name(), err)
+		}
+		s.Program, s.Phase, s.Objects, s.Size, s.Round = p.name, ph.name, objects, size, round
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// prepare creates the namespace, and a user of the program's name, whose requests the audit log tells apart.
+func (r *run) prepare(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(r.plane.Config())
+	if err != nil {
+		return err
+	}
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
+	_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	user, err := r.plane.User(r.namespace, "system:masters")
+	if err != nil {
+		return err
+	}
+	text, err := controlplane.Kubeconfig(user)
+	if err != nil {
+		return err
+	}
+	r.kubeconfig = filepath.Join(r.dir, r.namespace+".kubeconfig")
+	return os.WriteFile(r.kubeconfig, text, 0o600)
+}
+
+// measure lets one phase happen.
+func (r *run) measure(ctx context.Context, ph phase) (sample, error) {
+	if ph.restart {
+		if err := r.stop(); err != nil {
+			return sample{}, err
+		}
+		if err := ph.do(r.cluster, ctx); err != nil {
+			return sample{}, err
+		}
+	}
+	if _, err := r.requests(); err != nil { // what came before is not counted
+		return sample{}, err
+	}
+	began := time.Now()
+	var before usage
+	var err error
+	if ph.restart {
+		r.process, err = r.program.start(r.kubeconfig, r.namespace, r.log)
+	} else if before, err = r.process.usage(ctx, r.program.reconcileMetric); err == nil {
+		err = ph.do(r.cluster, ctx)
+	}
+	if err != nil {
+		return sample{}, err
+	}
+	n, err := r.settle(ctx, ph.writes*len(r.cluster.names))
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := r.process.usage(ctx, r.program.reconcileMetric)
+	if err != nil {
+		return sample{}, err
+	}
+	s := difference(before, after)
+	s.Writes, s.Reads = n.writes, n.reads
+	if n.writes > 0 {
+		s.Seconds = n.last.Sub(began).Seconds()
+	}
+	return s, nil
+}
+
+func (r *run) stop() error {
+	if r.process == nil {
+		return nil
+	}
+	err := r.process.stop()
+	r.process = nil
+	return err
+}
+
+func difference(before, after usage) sample {
+	s := sample{
+		CPU:     (after.cpu - before.cpu).Seconds(),
+		Mallocs: after.mallocs - before.mallocs,
+		Bytes:   after.allocated - before.allocated,
+		Heap:    after.heap, RSS: after.rss, Peak: after.peak,
+	}
+	s.QueueP50, _ = quantile(0.5, before.queue, after.queue)
+	s.QueueP99, _ = quantile(0.99, before.queue, after.queue)
+	s.ReconcileP50, _ = quantile(0.5, before.reconciles, after.reconciles)
+	s.ReconcileP99, _ = quantile(0.99, before.reconciles, after.reconciles)
+	return s
+}
+
+// requests are those of a program.
+type requests struct {
+	writes, reads int
+	last          time.Time // of the last write
+}
+
+// requests returns those since the last call.
+func (r *run) requests() (n requests, err error) {
+	events, offset, err := r.plane.ReadAuditFrom(r.offset)
+	if err != nil {
+		return n, err
+	}
+	r.offset = offset
+	for _, e := range events {
+		switch {
+		case e.User.Username != r.namespace:
+		case e.Verb == "get" || e.Verb == "list" || e.Verb == "watch":
+			n.reads++
+		default:
+			n.writes++
+			n.last = e.Received
+		}
+	}
+	return n, nil
+}
+
+const (
+	// quiet is how long a program must do nothing until a phase is over.
+	quiet = 2 * time.Second
+	// idleCPU is the CPU time that an idle process may use in that time.
+	idleCPU = 40 * time.Millisecond
+	// patience is how long a phase may take for each object, besides a minute.
+	patience = 100 * time.Millisecond
+)
+
+// settle waits until the program has made the writes and neither writes nor computes any more.
+func (r *run) settle(ctx context.Context, writes int) (total requests, err error) {
+	deadline := time.Now().Add(time.Minute + time.Duration(len(r.cluster.names))*patience)
+	since, used := time.Now(), time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return total, ctx.Err()
+		case err := <-r.process.ended:
+			r.process.ended <- err
+			return total, fmt.Errorf("the program ended: %v", err)
+		case <-time.After(quiet / 10):
+		}
+		n, err := r.requests()
+		if err != nil {
+			return total, err
+		}
+		total.writes, total.reads = total.writes+n.writes, total.reads+n.reads
+		if n.writes > 0 {
+			total.last = n.last
+		}
+		cpu, err := r.process.cpu()
+		if err != nil {
+			return total, err
+		}
+		if n.writes > 0 || n.reads > 0 || cpu-used > idleCPU {
+			since, used = time.Now(), cpu
+		}
+		switch {
+		case time.Since(since) > quiet && total.writes >= writes:
+			return total, nil
+		case time.Now().After(deadline):
+			return total, fmt.Errorf("timed out after %d of %d writes", total.writes, writes)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// program is a process that does the work.
+type program struct {
+	name string
+	// command returns the arguments, of which the first is the path of the binary.
+	command func(kubeconfig, namespace, metrics string) []string
+	// reconcileMetric is the histogram of the time of one reconcile; "" if there is none.
+	reconcileMetric string
+	// repairs is false for a program that does not repair drift.
+	repairs bool
+}
+
+// process is a running program.
+type process struct {
+	cmd     *exec.Cmd
+	metrics string // address
+	log     *os.File
+	ended   chan error
+}
+
+// start starts a program. Its output goes to the file log.
+func (p *program) start(kubeconfig, namespace string, log *os.File) (*process, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("finding a free port: %w", err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
+	args := p.command(kubeconfig, namespace, address)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	running := &process{cmd: cmd, metrics: address, log: log, ended: make(chan error, 1)}
+	go func() { running.ended <- cmd.Wait() }()
+	return running, nil
+}
+
+// stop ends the process and waits for it.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(time.Minute):
+		return errors.Join(errors.New("the process does not end"), p.cmd.Process.Kill())
+	}
+}
+
+// usage is what a process has used since its start.
+type usage struct {
+	cpu        time.Duration
+	rss, peak  int64 // bytes
+	mallocs    float64
+	allocated  float64 // bytes
+	heap       float64 // bytes
+	queue      *dto.Histogram
+	reconciles *dto.Histogram
+}
+
+// usage reads /proc and the metrics endpoint.
+func (p *process) usage(ctx context.Context, reconcileMetric string) (u usage, err error) {
+	if u.cpu, err = p.cpu(); err != nil {
+		return u, err
+	}
+	if u.rss, err = p.memory("VmRSS:"); err != nil {
+		return u, err
+	}
+	if u.peak, err = p.memory("VmHWM:"); err != nil {
+		return u, err
+	}
+	families, err := p.scrape(ctx)
+	if err != nil {
+		return u, err
+	}
+	value := func(name string) float64 {
+		var sum float64
+		for _, m := range families[name].GetMetric() {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+		return sum
+	}
+	u.mallocs, u.allocated = value("go_memstats_mallocs_total"), value("go_memstats_alloc_bytes_total")
+	u.heap = value("go_memstats_heap_alloc_bytes")
+	u.queue, u.reconciles = sumOf(families["workqueue_queue_duration_seconds"]), sumOf(families[reconcileMetric])
+	return u, nil
+}
+
+// ticksPerSecond is the unit of CPU times in /proc, on every Linux that Go runs on.
+const ticksPerSecond = 100
+
+// cpu is the CPU time of the process.
+func (p *process) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the CPU time: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("reading the CPU time: unexpected text %q", text)
+	}
+	var ticks int64
+	for _, field := range fields[11:13] { // utime and stime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the CPU time: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+}
+
+// memory is a value in bytes of /proc/PID/status.
+func (p *process) memory(key string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			kilobytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kilobytes * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("reading the memory: there is no %s", key)
+}
+
+// scrape reads the metrics endpoint.
+func (p *process) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("parsing metrics: %w", err)
+	}
+	return families, nil
+}
