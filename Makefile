@@ -36,10 +36,10 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim sim-mutants test-server test-oldest lint vulncheck bench cluster build image image-test dist site fuzz golden tools controlplane
+.PHONY: help demo test sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test dist site fuzz golden tools controlplane
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # demo and cluster run until Ctrl-C; `go run` would then report a failure.
 demo: build ## show the main job on a real API server, step by step
@@ -81,6 +81,15 @@ vulncheck: ## look for known vulnerabilities in what is called; asks vuln.go.dev
 
 bench: controlplane ## run the benchmarks, that against a hand-written operator included
 	$(GO) test -run '^$$' -bench . -benchmem -tags controlplane -p 1 $(PKG)
+
+# As many as fit: the objects of a run are deleted at its end, but the API server keeps their history for some minutes.
+OBJECTS ?= 100,1000
+SIZES   ?= 500,4000,27000
+ROUNDS  ?= 3
+
+bench-operators: controlplane ## compare with a hand-written operator: whole processes, OBJECTS of SIZES bytes, ROUNDS times
+	@$(GO) build -o bin/bench-operators ./hack/bench
+	@exec bin/bench-operators -objects '$(OBJECTS)' -sizes '$(SIZES)' -rounds '$(ROUNDS)'
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C
 	@$(GO) build -o bin/cluster ./hack/cluster

@@ -65,7 +65,10 @@ func forbidden(pkg, path string) string {
 	own, ours := strings.CutPrefix(path, module+"/")
 	switch {
 	case ours && strings.HasPrefix(own, "hack/"):
-		return "nothing imports what is in hack"
+		if folder := strings.Join(strings.SplitN(own, "/", 3)[:2], "/"); under(pkg, []string{folder}) {
+			return "" // packages of one command
+		}
+		return "nothing imports what is in hack, except what is in the same folder of it"
 	case !strings.HasPrefix(pkg, "pkg/") && !strings.HasPrefix(pkg, "cmd/"):
 		return "" // development only
 	case ours && strings.HasPrefix(own, "internal/"):
@@ -147,6 +150,8 @@ func TestForbidden(t *testing.T) {
 		{"pkg/engine", module + "/internal/testkit", true, "a test's package in the product"},
 		{"hack/demo", module + "/internal/controlplane", false, "development may use internal"},
 		{"internal/testkit", module + "/hack/demo", true, "nothing imports hack"},
+		{"hack/bench/floor", module + "/hack/bench/work", false, "packages of one command of hack"},
+		{"hack/demo", module + "/hack/bench/work", true, "another command of hack"},
 		{"pkg/informers", "k8s.io/client-go/tools/cache", false, "the informers watch"},
 		{"pkg/kinds", "k8s.io/client-go/tools/cache", true, "nobody else watches"},
 		{"pkg/kinds", "k8s.io/client-go/rest", false, "kinds asks an API server"},

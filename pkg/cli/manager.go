@@ -17,10 +17,11 @@ func (o *runOptions) newManager(cfg *rest.Config, logger logr.Logger) (manager.M
 		Logger:                 logger,
 		Metrics:                metricsserver.Options{BindAddress: o.metrics},
 		HealthProbeBindAddress: o.probes,
+		PprofBindAddress:       o.pprof,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s; 0 turns either off): %w", o.metrics,
-			o.probes, err)
+		return nil, fmt.Errorf("preparing to run (--metrics-bind-address %s, --health-probe-bind-address %s, --pprof-bind-address %s; "+
+			"0 turns each off): %w", o.metrics, o.probes, o.pprof, err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health check: %w", err)

@@ -25,6 +25,7 @@ type runOptions struct {
 	workers    int
 	metrics    string
 	probes     string
+	pprof      string
 	reload     time.Duration
 	election   election
 	webhook    webhookFlags
@@ -81,6 +82,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags.IntVar(&o.workers, "workers", 4, "Number of upstreams of each operator that are reconciled at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
+	flags.StringVar(&o.pprof, "pprof-bind-address", "0", "Address of the Go profiling endpoint /debug/pprof, such as localhost:6060; 0: none")
 	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
 		"How often configs are reloaded, although they are watched too; 0: load them only at the start")
 	o.election.bind(flags)

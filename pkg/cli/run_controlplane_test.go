@@ -218,7 +218,7 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 		})
 	}
 	q := start(t, testkit.Config(), "run", "-c", operatorFile, "--metrics-bind-address", "0", "--health-probe-bind-address", health)
-	if code := q.wait(t); code != 1 || !strings.Contains(q.text(t), "0 turns either off") {
+	if code := q.wait(t); code != 1 || !strings.Contains(q.text(t), "0 turns each off") {
 		t.Errorf("a second one on the same address: exit code %d\n%s", code, q.text(t))
 	}
 	p.interrupt(t)
