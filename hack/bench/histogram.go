@@ -20,9 +20,9 @@ func sumOf(family *dto.MetricFamily) *dto.Histogram {
 	return sum
 }
 
-// quantile estimates a quantile in seconds of what was observed between two readings, as PromQL's histogram_quantile does. The second
-// result is false if nothing was.
-func quantile(q float64, before, after *dto.Histogram) (float64, bool) {
+// quantile estimates a quantile in seconds of what was observed between two readings, as PromQL's histogram_quantile does. It is 0
+// if nothing was.
+func quantile(q float64, before, after *dto.Histogram) float64 {
 	count := func(i int) float64 {
 		n := float64(after.Bucket[i].GetCumulativeCount())
 		if before != nil {
@@ -31,7 +31,7 @@ func quantile(q float64, before, after *dto.Histogram) (float64, bool) {
 		return n
 	}
 	if after == nil || len(after.Bucket) == 0 || count(len(after.Bucket)-1) == 0 {
-		return 0, false
+		return 0
 	}
 	rank := q * count(len(after.Bucket)-1)
 	lower, below := 0.0, 0.0
@@ -39,11 +39,11 @@ func quantile(q float64, before, after *dto.Histogram) (float64, bool) {
 		upper, n := b.GetUpperBound(), count(i)
 		if n >= rank && n > below {
 			if i == len(after.Bucket)-1 { // +Inf
-				return lower, true
+				return lower
 			}
-			return lower + (upper-lower)*(rank-below)/(n-below), true
+			return lower + (upper-lower)*(rank-below)/(n-below)
 		}
 		lower, below = upper, n
 	}
-	return lower, true
+	return lower
 }

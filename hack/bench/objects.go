@@ -164,7 +164,8 @@ func (c *cluster) patch(ctx context.Context, of dynamic.ResourceInterface, patch
 // data looks like settings: words that repeat in keys, values that do not.
 func (c *cluster) data(i int) map[string]any {
 	random := rand.New(rand.NewPCG(uint64(i), 1))
-	words := strings.Fields("cache timeout seconds enabled region endpoint retries backend pool limit replicas prefix bucket level format interval")
+	words := strings.Fields(`cache timeout seconds enabled region endpoint retries backend
+		pool limit replicas prefix bucket level format interval`)
 	data := map[string]any{"key.0": "first", "key.1": "second"}
 	for size := len(`"key.0":"first","key.1":"second"`); size < c.size; {
 		key := fmt.Sprintf("%s.%s.%d", words[random.IntN(len(words))], words[random.IntN(len(words))], len(data))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,7 +115,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace}}}
+	ns := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.namespace},
+	}}
 	_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -187,10 +190,10 @@ func difference(before, after usage) sample {
 		Bytes:   after.allocated - before.allocated,
 		Heap:    after.heap, RSS: after.rss, Peak: after.peak,
 	}
-	s.QueueP50, _ = quantile(0.5, before.queue, after.queue)
-	s.QueueP99, _ = quantile(0.99, before.queue, after.queue)
-	s.ReconcileP50, _ = quantile(0.5, before.reconciles, after.reconciles)
-	s.ReconcileP99, _ = quantile(0.99, before.reconciles, after.reconciles)
+	s.QueueP50 = quantile(0.5, before.queue, after.queue)
+	s.QueueP99 = quantile(0.99, before.queue, after.queue)
+	s.ReconcileP50 = quantile(0.5, before.reconciles, after.reconciles)
+	s.ReconcileP99 = quantile(0.99, before.reconciles, after.reconciles)
 	return s
 }
 
@@ -239,7 +242,7 @@ func (r *run) settle(ctx context.Context, writes int) (total requests, err error
 			return total, ctx.Err()
 		case err := <-r.process.ended:
 			r.process.ended <- err
-			return total, fmt.Errorf("the program ended: %v", err)
+			return total, errors.Join(errors.New("the program ended"), err)
 		case <-time.After(quiet / 10):
 		}
 		n, err := r.requests()
