@@ -6,7 +6,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// runFunctions need the execution: they record holes, read its data, or what they make counts against its limits.
+// runFunctions need the execution: they record holes, read its data, or count against its limits.
 var runFunctions = map[string]func(*run) any{
 	fnIndent:  func(r *run) any { return r.indentLaidOut },
 	fnNindent: func(r *run) any { return r.nindentLaidOut },
@@ -99,7 +99,7 @@ var runFunctions = map[string]func(*run) any{
 	"mustDeepCopy":       func(r *run) any { return r.deepCopy },
 }
 
-// siteFunctions are the functions that rewriting binds to a site.
+// siteFunctions are the functions that the rewrite binds to a site.
 var siteFunctions = map[string]func(r *run, id int) any{
 	fnGet:   func(r *run, id int) any { return func(base any) (any, error) { return r.get(id, base) } },
 	fnNeed:  func(r *run, id int) any { return func(base any) (any, error) { return r.need(id, base) } },

@@ -32,7 +32,7 @@ func TestFunctionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestNoUnknownSprigFunction fails when sprig gains a function that nobody has judged.
+// TestNoUnknownSprigFunction fails if a new version of sprig has a function that nobody has reviewed.
 func TestNoUnknownSprigFunction(t *testing.T) {
 	const judged = 211
 	if n := len(sprig.TxtFuncMap()); n != judged {

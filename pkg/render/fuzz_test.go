@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nasty are strings that mean something to YAML, to templates or to what holes are made of.
+// nasty are strings with a meaning in YAML, in templates or in placeholders.
 var nasty = []string{
 	"", "x", "1.10", "true", "null", "~", "0777", "1e3", "0x10", "1_000", "on", "2026-11-20", ".inf", "9007199254740993",
 	"{{ .x }}", "{{ end }}", "\n---\nkind: Secret", "---", "...", "😀", "\x00", "a\x00b", "\uE000", "\uE001", "\uE000v0\uE001",

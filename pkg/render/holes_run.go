@@ -2,7 +2,7 @@ package render
 
 import "strings"
 
-// laidOut is skeleton text with placeholders on its way to being printed.
+// laidOut is text of a skeleton with placeholders that is not printed yet.
 type laidOut string
 
 // put records the value of a hole and prints its placeholder.
@@ -20,10 +20,10 @@ func (r *run) put(id int, base any) *nothing {
 	return nil
 }
 
-// holeBytes is what a hole takes that is printed: its record and its placeholder, in buffers that grow by copying.
+// holeBytes is the memory for a printed hole: its record and its placeholder, in buffers that grow by copying.
 const holeBytes = 160
 
-// hole records the value of a hole and gives its placeholder, to be laid out by what follows in the pipeline. Plain
+// hole records the value of a hole and returns its placeholder, for the layout functions that follow in the pipeline. Plain
 // text gets a placeholder for each of its lines.
 func (r *run) hole(id int, base any) (laidOut, error) {
 	s := &r.t.sites[id]
@@ -72,8 +72,8 @@ func (r *run) placeholder(b []byte, id int, v any, kind byte) []byte {
 	return appendPlaceholder(b, kind, len(r.recs)-1)
 }
 
-// kindOf chooses the placeholder of a hole. At the beginning of a line, toYaml prints the entries of a map or the
-// items of a list.
+// kindOf chooses the kind of placeholder of a hole. At the start of a line, toYaml prints the entries of a map or the items of
+// a list.
 func (r *run) kindOf(s *site, v any) byte {
 	if s.mode != modeYAML || !s.newline && !r.atLineStart() {
 		return kindValue
@@ -105,7 +105,7 @@ func (r *run) atLineStart() bool {
 	return r.buf[i-1] == '\n'
 }
 
-// includeHoles gives a template's text with its holes.
+// includeHoles returns the text of a template with its holes.
 func (r *run) includeHoles(id int, name string, data any) (laidOut, error) {
 	s := &r.t.sites[id]
 	text, err := r.call(name, data, s.newline || r.atLineStart())
@@ -126,10 +126,10 @@ func (r *run) trimLaidOut(text laidOut) laidOut {
 	return laidOut(strings.TrimSpace(string(text)))
 }
 
-// partsCost is what splitting a text at so many placeholders takes.
+// partsCost takes the cost of splitting a text at n placeholders.
 func (b *Budget) partsCost(n int) error { return b.spend(times(n, 200)) }
 
-// emit prints what was laid out.
+// emit prints laid out text.
 func (r *run) emit(text laidOut) *nothing {
 	must(r.textCost(times(bufferFactor, len(text))))
 	if r.tracing {
@@ -141,7 +141,7 @@ func (r *run) emit(text laidOut) *nothing {
 	return nil
 }
 
-// mark notes, when an error is being located, that a hole prints here.
+// mark records, while an error is being located, that a hole prints here.
 func (r *run) mark(id int) {
 	if r.tracing {
 		r.trace = append(r.trace, traced{offset: len(r.buf), pos: -1, site: id})

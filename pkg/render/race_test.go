@@ -2,6 +2,7 @@
 
 package render
 
-// allocationFactor: under the race detector a sync.Pool drops a fourth of what it is given, so that package regexp allocates
+// allocationFactor: under the race detector a sync.Pool drops a quarter of its items, so that package regexp allocates its
+// machines again and again.
 // its machines anew again and again.
 const allocationFactor = 16
