@@ -13,8 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// attacks are objects that somebody wrote to make looking at them expensive; n is how large. Their managedFields are what
-// their writer likes.
+// attacks are objects of size n that were written to be expensive to process. Their managedFields are forged.
 var attacks = map[string]func(n int) (desired, live map[string]any){
 	"items by key": func(n int) (map[string]any, map[string]any) {
 		return withItems(n, func(i int) any { return map[string]any{"name": fmt.Sprint("n", i), "v": int64(i)} },
@@ -76,7 +75,7 @@ func withItems(n int, item func(i int) any, name func(i int) string) (desired, l
 	return desired, live
 }
 
-// looked does all that is done with a live object, and says what it allocates.
+// looked does everything that is done with a live object, and returns how much it allocates.
 func looked(t *testing.T, desired, live map[string]any) int {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -104,13 +103,13 @@ func looked(t *testing.T, desired, live map[string]any) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// TestWorkGrowsWithTheObject: four times the object, not much more than four times the work.
+// TestWorkGrowsWithTheObject: an object four times as large takes not much more than four times the work.
 func TestWorkGrowsWithTheObject(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
 			const n = 1500
 			desired, live := attack(10)
-			looked(t, desired, live) // which fills pools
+			looked(t, desired, live) // fills pools
 			desired, live = attack(n)
 			small := looked(t, desired, live)
 			desired, live = attack(4 * n)

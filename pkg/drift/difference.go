@@ -12,28 +12,25 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// Difference is one field that is not as it was applied.
+// Difference is one field whose live value is not the applied one.
 type Difference struct {
 	Path fieldpath.Path
-	// Want and Have are the desired and the live value; nil is none. Values of Secrets read Masked on both sides.
+	// Want and Have are the desired and the live value; nil means none. Values of Secrets are Masked on both sides.
 	Want, Have any
-	// Shown is the path as far as it may be shown: a key of a map can be a value of a Secret.
+	// Shown is the part of the path that may be shown: a key of a map can be a value of a Secret.
 	Shown string
-	// Manager is the field manager that wrote the live value last, as far as managedFields tells: of those that own the
-	// field beside us the one with the latest time (ties by name), else our own, which then had help from admission or
-	// from a second writer under its name; "" for a field that nobody owns, such as one that was removed.
+	// Manager is the field manager that wrote the live value last, according to managedFields: the owner with the latest time
+	// apart from us (ties by name); else our own, if admission or another writer used our name; "" for a field without an
+	// owner, such as a removed one.
 	Manager string
 }
 
-// Masked stands for a value that must not be shown.
+// Masked replaces a value that must not be shown.
 const Masked = redact.Masked
 
-// Changed returns how the live object differs from desired: fields of desired with another value or none, fields that we
-// own and desired no longer has, and keys that exclusive fields have too many. Sorted by path. Initial fields and the
-// object's identity are left out.
-//
-// A value that the API server spells in its own way (1000m as 1) counts as different. To leave such out, pass as desired
-// what Project returns for the answer to an apply of it.
+// Changed returns how the live object differs from desired, sorted by path: fields with another value or none, fields that we own but
+// do not desire any more, and additional keys in exclusive fields; no initial fields and no identity. A value that the API server
+// normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
 	es := latest(entries(live), v.Manager)
 	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object), words: v.Words}
@@ -79,7 +76,7 @@ func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any,
 	}
 }
 
-// Mask hides a value of a Secret or, key by key, those of a map; nil, which is none, stays.
+// Mask masks a value of a Secret or, key by key, the values of a map; nil, which means none, stays.
 func Mask(v any) any {
 	switch v := v.(type) {
 	case nil:
@@ -127,7 +124,7 @@ func (d *differ) maps(want, have map[string]any, held owners, at *trail) {
 	}
 }
 
-// removed reports what we own of a value that is no longer desired.
+// removed adds the parts of a value that we own and do not desire any more.
 func (d *differ) removed(have any, held owners, at *trail) {
 	ours := held.of(d.our)
 	m, ok := have.(map[string]any)
@@ -140,8 +137,8 @@ func (d *differ) removed(have any, held owners, at *trail) {
 	}
 }
 
-// atomicRest reports the keys that a map has too many where managers own it only as a whole: then an apply replaces all
-// of it, and whatever desired has not would go.
+// atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and would remove
+// these keys.
 func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
 	whole := false
 	for _, o := range held {
@@ -160,7 +157,7 @@ func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
 	}
 }
 
-// lists compares item by item where some manager owns the items by their keys or values, else as a whole.
+// lists compares item by item if a manager owns the items by their keys or values, else as a whole.
 func (d *differ) lists(want, have []any, held owners, at *trail) {
 	within := held.items()
 	find, names := matcher(within, d.our, have)
@@ -188,12 +185,12 @@ func (d *differ) lists(want, have []any, held owners, at *trail) {
 		}
 	}
 	if turned && len(d.found) == before {
-		d.add(at, want, have, held) // the items are the same, their order is not
+		d.add(at, want, have, held) // the items are the same, their order differs
 	}
 }
 
-// matcher returns how the items of a list are found in list, and how they are named; nil if they are neither named by
-// keys nor by values.
+// matcher returns a function that finds an item in list, and the names of the items; nil if they are named neither by keys nor
+// by values.
 func matcher(within []*items, our int, list []any) (find func(item any) (int, bool), names *items) {
 	names = named(within, our)
 	switch {
@@ -231,7 +228,7 @@ func compareSteps(a, b fieldpath.Step) int {
 	return cmp.Compare(a.String(), b.String())
 }
 
-// Explain says in one line which fields differ and who wrote them last.
+// Explain says on one line which fields differ and who wrote them last.
 func Explain(list []Difference) string {
 	var parts []string
 	for k, c := range list {
