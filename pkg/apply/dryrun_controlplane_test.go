@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestDryRunWritesNothing makes every kind of write with a client that writes nothing, and looks at object and answers.
+// TestDryRunWritesNothing sends every kind of write as a dry run, and checks the object and the responses.
 func TestDryRunWritesNothing(t *testing.T) {
 	f := setup(t)
 	counter := testkit.NewCounter()
@@ -69,7 +69,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestDryRunIntoNoNamespace: what a dry run cannot answer before the namespace is there has a reason of its own.
+// TestDryRunIntoNoNamespace: a dry run that needs a missing namespace has its own reason.
 func TestDryRunIntoNoNamespace(t *testing.T) {
 	f := setup(t)
 	c := New(f.c.dynamic, ours, WithDryRun(NewDryRun()))
@@ -77,8 +77,8 @@ func TestDryRunIntoNoNamespace(t *testing.T) {
 	wants(t, err, nil, ReasonNamespaceNotFound)
 }
 
-// TestStored: what is left out of an object gets its default again, what cannot be is refused, and whose the fields would
-// be stays as it was said, by whatever client it is asked.
+// TestStored: a removed field gets its default, an invalid one is refused, and managedFields stay as given, whatever client is
+// used.
 func TestStored(t *testing.T) {
 	f := setup(t)
 	before := posted(f, "helm")

@@ -16,8 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestRefusals holds what the API server's refusals of a document are classified as, in particular those that it
-// answers with a 500 that says nothing but prose.
+// TestRefusals tests how refusals of a document are classified, in particular a 500 with only a text.
 func TestRefusals(t *testing.T) {
 	in := func(from, to string) string { return strings.Replace(deployment, from, to, 1) }
 	image := `image: "registry.example.com/web:1"`
@@ -79,8 +78,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldAtEveryLevel holds that an apply never drops a field in silence, whatever validation is asked for:
-// the level that apply asks for is a precaution, no more.
+// TestUnknownFieldAtEveryLevel: an apply never drops a field silently, whatever fieldValidation is: the level that Apply sets
+// is only a precaution.
 func TestUnknownFieldAtEveryLevel(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
@@ -98,7 +97,7 @@ func TestUnknownFieldAtEveryLevel(t *testing.T) {
 	}
 }
 
-// TestNullOnBuiltIn holds that a null for a field of a built-in kind is the field's default, unlike with a CRD.
+// TestNullOnBuiltIn: a null for a field of a built-in kind sets its default, unlike with a CRD.
 func TestNullOnBuiltIn(t *testing.T) {
 	f := setup(t)
 	out := f.create(f.target(deployments, "web"), strings.Replace(deployment, "replicas: 3", "replicas: null", 1))
@@ -141,10 +140,10 @@ func TestMissing(t *testing.T) {
 	_, err := f.c.Get(t.Context(), f.target(configMaps, "no-such"))
 	wants(t, err, ErrGone, ReasonNotFound)
 	_, err = f.c.Apply(t.Context(), Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, nobody, obj)
-	wants(t, err, ErrGone, ReasonNotFound) // with its namespace
+	wants(t, err, ErrGone, ReasonNotFound) // together with its namespace
 }
 
-// TestRemovedKind holds what a CRD that goes away while objects of it are kept up looks like.
+// TestRemovedKind: the errors when a CRD is removed while its objects are reconciled.
 func TestRemovedKind(t *testing.T) {
 	f := setup(t)
 	testkit.InstallCRDs(t, `
@@ -168,12 +167,12 @@ spec:
 	})
 	_, err = f.c.Create(t.Context(), tg, made.Object)
 	wants(t, err, nil, ReasonKindNotServed)
-	testkit.Eventually(t, eventually, func() (bool, string) { // else the next of that name would go with it
+	testkit.Eventually(t, eventually, func() (bool, string) { // otherwise the next CRD of that name would be removed with it
 		return testkit.Find(t, crds, "", "passings.tools.example.com") == nil, "its definition is still there"
 	})
 }
 
-// TestTerminatingNamespace holds it with a namespace that nothing finalizes, since no namespace controller runs here.
+// TestTerminatingNamespace uses a namespace that is never finalized, because no namespace controller runs here.
 func TestTerminatingNamespace(t *testing.T) {
 	f := setup(t)
 	name := testkit.Unique(t)
@@ -185,7 +184,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	if err := f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of it by a watch
+	testkit.Eventually(t, eventually, func() (bool, string) { // admission sees it through a watch
 		_, err = f.c.Create(t.Context(), Target{GVR: configMaps, Namespace: name, Name: testkit.Unique(t)}, doc(t, configMap))
 		return err != nil, "objects can still be created"
 	})
@@ -241,7 +240,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestForbiddenToCreate holds that a first apply needs both verbs, and that the one that is missing is named.
+// TestForbiddenToCreate: a first apply needs both verbs, and the error names the missing one.
 func TestForbiddenToCreate(t *testing.T) {
 	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"patch"}}))
@@ -250,7 +249,7 @@ func TestForbiddenToCreate(t *testing.T) {
 	says(t, err, "needs: create and patch configmaps in namespace "+f.ns)
 }
 
-// TestForbiddenToImpersonate holds that a right to act as somebody is not taken for one of that somebody.
+// TestForbiddenToImpersonate: a missing right to impersonate is not reported as a missing right of the impersonated user.
 func TestForbiddenToImpersonate(t *testing.T) {
 	cfg := testkit.User(t, "process", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"get", "patch"}})
@@ -264,12 +263,12 @@ func TestForbiddenToImpersonate(t *testing.T) {
 	}
 }
 
-// TestDenied holds that what admission refuses is not called a missing right, though the API server answers alike.
+// TestDenied: a refusal of admission is not reported as a missing right, although the API server's response is similar.
 func TestDenied(t *testing.T) {
 	f := setup(t)
 	testkit.Patch(t, namespaces, "", f.ns, "test", `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
 	var err error
-	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of the label by a watch
+	testkit.Eventually(t, eventually, func() (bool, string) { // admission sees the label through a watch
 		_, err = f.c.Create(t.Context(), f.target(pods, testkit.Unique(t)),
 			doc(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: a}]}}`))
 		return err != nil, "the pod is admitted"
@@ -315,7 +314,7 @@ func TestNoAnswer(t *testing.T) {
 	wants(t, err, nil, ReasonUnavailable)
 	fault.Off()
 
-	fault = faults.Lose(testkit.On("PATCH", "configmaps")) // it arrives; its answer does not
+	fault = faults.Lose(testkit.On("PATCH", "configmaps")) // the request arrives, its response does not
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
 	wants(t, err, nil, ReasonUnavailable)
 	fault.Off()

@@ -39,7 +39,7 @@ func TestFinalizer(t *testing.T) {
 		t.Error("adding a finalizer dropped what was applied")
 	}
 
-	// An apply by the same name afterwards leaves finalizers alone, since it never had them.
+	// A later apply by the same manager keeps finalizers, because it never had them.
 	if out := f.apply(tg, made.GetUID(), configMap); len(out.GetFinalizers()) != 2 {
 		t.Errorf("an apply left the finalizers %v", out.GetFinalizers())
 	}
@@ -101,7 +101,7 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	wants(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestFinalizerRights holds that the right on the finalizers subresource is not the one that is needed.
+// TestFinalizerRights: the right on the finalizers subresource is not the required one.
 func TestFinalizerRights(t *testing.T) {
 	admin := setup(t)
 	made := admin.create(admin.target(configMaps, "a"), configMap)
@@ -128,8 +128,8 @@ func TestFinalizerWhileTerminating(t *testing.T) {
 	}
 }
 
-// marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists: the garbage collector
-// would take an object whose owners do not.
+// marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists, because the garbage collector
+// would delete it otherwise.
 func (f *fixture) marked() (*unstructured.Unstructured, Marks) {
 	f.Helper()
 	owner := f.owner("mine")
@@ -194,7 +194,7 @@ func TestRelease(t *testing.T) {
 	if want := []string{"patch configmaps 200"}; !slices.Equal(f.heard, want) {
 		t.Errorf("the observer heard %v, want %v: nothing was left for a second request", f.heard, want)
 	}
-	// Whoever takes over meets no conflict with us.
+	// The next manager has no conflict with us.
 	force := false
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"mine":"2"}}`)
 	if _, err := f.c.resource(tg).Patch(t.Context(), "a", "application/apply-patch+yaml", body,
@@ -203,12 +203,12 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseSoleManager holds the case in which managedFields becomes empty: an empty list would be ignored.
+// TestReleaseSoleManager: managedFields becomes empty, and the API server would ignore an empty list.
 func TestReleaseSoleManager(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	live, marks := f.marked()
-	live, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/hold") // makes an Update entry of ours beside
+	live, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/hold") // makes an Update entry of ours, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestReleaseSoleManager(t *testing.T) {
 	}
 }
 
-// TestReleaseCustomResource holds the same with the kinds in which the API server restores an empty list.
+// TestReleaseCustomResource is the same for kinds in which the API server restores an empty list.
 func TestReleaseCustomResource(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestImmutableOrBad holds how a change that only a new object can have is told from one that none can have: the
-// apply is refused with 422 alike, the probes differ.
+// TestImmutableOrBad: a change that only a new object can have and one that no object can have are both refused with 422, but
+// the probes differ.
 func TestImmutableOrBad(t *testing.T) {
 	service := `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: ADDRESS, ports: [{port: PORT}]}}`
 	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: web}, spec: {backoffLimit: LIMIT, template: {spec: {restartPolicy: Never, containers: [{name: a, image: IMAGE}]}}}}`
@@ -106,7 +106,7 @@ func TestDryRunCreateFillsDefaults(t *testing.T) {
 	}
 }
 
-// TestProbeIsStrict holds that a probe refuses what an apply would: a field that the schema does not know.
+// TestProbeIsStrict: a probe refuses an unknown field as an apply does.
 func TestProbeIsStrict(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
@@ -116,7 +116,7 @@ func TestProbeIsStrict(t *testing.T) {
 	says(t, err, `unknown field "spec.replcas"`)
 }
 
-// TestAcceptsOccupied holds the limit of every probe: what the standing object occupies, a new one cannot have.
+// TestAcceptsOccupied: the limit of every probe: a new object cannot have what the existing one occupies.
 func TestAcceptsOccupied(t *testing.T) {
 	f := setup(t)
 	tg := f.target(services, "web")

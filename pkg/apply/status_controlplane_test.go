@@ -53,7 +53,7 @@ func TestApplyStatus(t *testing.T) {
 		t.Error("a status apply dropped the spec")
 	}
 
-	// Ours are what the last apply had; theirs are merged by key and stay.
+	// Our list is that of the last apply; items of others are merged by key and stay.
 	out, err = f.applyStatus(tg, made.GetUID(), map[string]any{"conditions": conditions("Ready")})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestApplyStatus(t *testing.T) {
 	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	// And an apply of the main resource leaves the status alone, even if it has one in it.
+	// An apply of the main resource does not change the status, even if it contains one.
 	out = f.apply(tg, made.GetUID(),
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}, status: {phase: Down}}`)
 	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
@@ -85,7 +85,7 @@ func TestApplyStatusWithoutSubresource(t *testing.T) {
 		t.Errorf("stored %v", out.Object)
 	}
 	_, err = write(true, other.GetUID())
-	wants(t, err, nil, ReasonKindNotServed) // not gone: the object is there, the subresource is not
+	wants(t, err, nil, ReasonKindNotServed) // not gone: the object exists, the subresource does not
 	says(t, err, "singletons.tools.example.com/status", "that subresource")
 	_, err = write(false, nobody)
 	wants(t, err, ErrReplaced, ReasonReplaced)
@@ -123,7 +123,7 @@ func TestStatusOfAnotherObject(t *testing.T) {
 	wants(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestStatusOfAnotherBuiltIn holds that with built-in kinds the uid binds in the status subresource, too.
+// TestStatusOfAnotherBuiltIn: with built-in kinds the status subresource checks the uid, too.
 func TestStatusOfAnotherBuiltIn(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
@@ -168,8 +168,7 @@ func TestPatchStatus(t *testing.T) {
 	}
 }
 
-// TestUndeclaredStatus holds that a field that the schema does not have is refused by one way of writing and dropped
-// by the other, which therefore still brings the conditions.
+// TestUndeclaredStatus: an apply of an undeclared field is refused, a merge patch drops it and so still writes the conditions.
 func TestUndeclaredStatus(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// theirDeployment has what ours has, and more: a label, an annotation, an environment variable, an argument, a container.
+// theirDeployment has what ours has, and a label, an annotation, an environment variable, an argument and a container.
 const theirDeployment = `
 apiVersion: apps/v1
 kind: Deployment
@@ -48,8 +48,8 @@ spec:
         - {name: app, image: img, env: [{name: MINE, value: "1"}]}
 `
 
-// TestTakeOver takes a Deployment over from each kind of writer: what it set and we do not goes by the next apply, what
-// we leave out later goes then; what others set stays, and so do the entries for the status.
+// TestTakeOver takes a Deployment over from each kind of writer: the next apply removes what only it set, a later one what we
+// omit; the fields of others and the entries for the status stay.
 func TestTakeOver(t *testing.T) {
 	for _, test := range []struct {
 		reason, manager string
@@ -155,7 +155,7 @@ func checkOurs(f *fixture, u *unstructured.Unstructured) {
 		path  []string
 	}{
 		{int64(2), []string{"spec", "replicas"}},
-		{int64(30), []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}}, // the default again
+		{int64(30), []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}}, // reset to the default
 		{"1", []string{"metadata", "labels", "other"}},
 		{int64(4), []string{"spec", "revisionHistoryLimit"}},
 		{int64(3), []string{"status", "replicas"}},
@@ -170,7 +170,7 @@ func checkOurs(f *fixture, u *unstructured.Unstructured) {
 	}
 }
 
-// TestTakeOverFromOperator: an operator in Go marks its objects with a controller reference that blocks deletion.
+// TestTakeOverFromOperator: an operator in Go sets a controller reference with blockOwnerDeletion.
 func TestTakeOverFromOperator(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -193,7 +193,7 @@ func TestTakeOverFromOperator(t *testing.T) {
 	}
 }
 
-// TestTakeOverRace: a write that came in between is not overwritten, and another object of the name is left alone.
+// TestTakeOverRace: a concurrent write is not overwritten, and another object of that name is left alone.
 func TestTakeOverRace(t *testing.T) {
 	f := setup(t)
 	posted(f, "helm")
@@ -217,7 +217,7 @@ func TestTakeOverRace(t *testing.T) {
 	wants(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestWithdrawStatus: what only the manager of before had in the status goes with its entry; the rest stays ours.
+// TestWithdrawStatus: fields that only the previous manager had in the status are removed with its entry; the others stay ours.
 func TestWithdrawStatus(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "w")
@@ -256,7 +256,7 @@ func TestWithdrawStatus(t *testing.T) {
 	}
 }
 
-// TestUnmark takes marks off whoever owns them, and nothing else.
+// TestUnmark removes marks, whoever owns them, and nothing else.
 func TestUnmark(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")

@@ -51,8 +51,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateOnlyUnforced holds that it is the resourceVersion that makes an apply create-only: an object that
-// exists is refused without force as with it.
+// TestCreateOnlyUnforced: the resourceVersion makes an apply create-only: an existing object is refused with and without force.
 func TestCreateOnlyUnforced(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -77,12 +76,12 @@ func TestCreateLeavesTerminatingAlone(t *testing.T) {
 	wants(t, err, ErrExists, ReasonAlreadyExists)
 }
 
-// terminating makes a ConfigMap that is being deleted and is held by a finalizer until the test ends.
+// terminating makes a ConfigMap that is being deleted and has a finalizer until the test ends.
 func (f *fixture) terminating(name string) Target {
 	f.Helper()
 	testkit.Apply(f.T, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, finalizers: [example.com/hold]}}`)
 	f.Cleanup(func() {
-		_, err := testkit.Dynamic(f.T).Resource(configMaps).Namespace(f.ns).Patch(context.Background(), name, // the test's own has ended
+		_, err := testkit.Dynamic(f.T).Resource(configMaps).Namespace(f.ns).Patch(context.Background(), name, // the context of the test has ended
 			types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
 		if err != nil {
 			f.Error(err)
@@ -127,8 +126,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 	}
 }
 
-// TestApplyIsAdoption holds that an object that somebody else made is taken over by its uid, and that their Update
-// entry keeps what we do not apply.
+// TestApplyIsAdoption: an object of another manager is taken over by its uid, and the Update entry keeps what we do not apply.
 func TestApplyIsAdoption(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -169,7 +167,7 @@ func TestDryRunApply(t *testing.T) {
 	}
 }
 
-// TestLeavingOut holds what becomes of a field that an apply no longer has.
+// TestLeavingOut: what happens to a field that an apply does not have any more.
 func TestLeavingOut(t *testing.T) {
 	with := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {keep: "1", drop: "1"}}`
 	without := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {keep: "1"}}`
@@ -187,9 +185,9 @@ func TestLeavingOut(t *testing.T) {
 		tg := f.target(configMaps, "a")
 		uid := f.create(tg, with).GetUID()
 		testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit", `{"data": {"drop": "2"}}`)
-		f.apply(tg, uid, with) // taken back by force
+		f.apply(tg, uid, with) // forced back
 		testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit", `{"data": {"drop": "1", "theirs": "1"}}`)
-		testkit.Apply(t, f.ns, with) // a second applier of the same value owns it with us
+		testkit.Apply(t, f.ns, with) // a second manager with the same value owns it with us
 		out := f.apply(tg, uid, without)
 		if field(t, out, "data", "drop") != "1" {
 			t.Error("a co-owned field was removed")
@@ -229,8 +227,8 @@ func TestLeavingOut(t *testing.T) {
 	})
 }
 
-// TestCreatedByPost holds why nothing is ever created by POST: the Update entry that it makes keeps owning the fields
-// beside our Apply entry, so that no later apply can remove them.
+// TestCreatedByPost: why nothing is created by POST: its Update entry keeps owning the fields along with our Apply entry, so
+// that no later apply can remove them.
 func TestCreatedByPost(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -246,7 +244,7 @@ func TestCreatedByPost(t *testing.T) {
 	}
 }
 
-// TestLongestKey holds that a key of the greatest length that is sent at all is understood.
+// TestLongestKey: a key of the maximum length is accepted.
 func TestLongestKey(t *testing.T) {
 	f := setup(t)
 	free := map[string]any{strings.Repeat("k", maxKey): "v"}
@@ -260,7 +258,7 @@ func TestLongestKey(t *testing.T) {
 	}
 }
 
-// TestOneNameTwice holds why the main resource is applied whole: a second apply by one name drops the first's.
+// TestOneNameTwice: why the main resource is applied as a whole: a second apply by one manager removes the fields of the first.
 func TestOneNameTwice(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -334,7 +332,7 @@ func TestNull(t *testing.T) {
 		t.Errorf("a patch of nulls made an Update entry of ours: %s", got)
 	}
 
-	// The same with a value, which is why Null takes none.
+	// The same with a value, which is why Null accepts none.
 	out = testkit.Patch(t, configMaps, f.ns, "a", ours, `{"data": {"mine": "2"}}`)
 	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got == before {
 		t.Error("a merge patch with a value left our Apply entry alone; repairs could be merge patches")
