@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// cache shows a reconciler the store of the cluster, as watches without a lag would.
+// cache reads the store of the cluster, like watches without a lag.
 type cache struct {
 	testCase *testCase
 	pipeline *pipeline.Pipeline
@@ -83,7 +83,7 @@ func (c *cache) Watches(namespace string) bool {
 // NamespaceLabels implements reconcile.Cache.
 func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.namespaceLabels, true }
 
-// objects are those of downstream i, or of deletion.before, that a watch would show.
+// objects returns the objects of downstream i, or of deletion.before, that a watch would show.
 func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 	var d *pipeline.Downstream
 	if i != pipeline.BeforeIndex {

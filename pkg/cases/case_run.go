@@ -19,7 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// caseRun is one case at work: a cluster in memory at a moment, and the reconciler of `corollary run` for it.
+// caseRun runs one case: a cluster in memory at a point in time, and the reconciler of `corollary run` for it.
 type caseRun struct {
 	pipeline.Compiled
 	kinds      *caseKinds
@@ -52,10 +52,10 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	}
 	if watch.LabelSelector != nil {
 		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {
-			return nil, err // the loader lets no such config through
+			return nil, err // the loader refuses such a config
 		}
 	}
-	if watch.NamespaceSelector != nil && c.namespaceLabels != nil { // of labels that the case does not say, they are taken to fit
+	if watch.NamespaceSelector != nil && c.namespaceLabels != nil { // labels that the case does not set are assumed to match
 		w.reconciler.NamespaceSelector, err = metav1.LabelSelectorAsSelector(watch.NamespaceSelector)
 	}
 	return w, err
@@ -78,7 +78,7 @@ func (w *caseRun) resource(kind *kinds.Kind, namespace string) dynamic.ResourceI
 	return w.client.Resource(kind.GVR).Namespace(namespace)
 }
 
-// put stores an object as it is; a namespaced one without namespace is in the upstream's.
+// put stores an object as it is; a namespaced object without a namespace is in the upstream's.
 func (w *caseRun) put(object map[string]any) error {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	kind, err := w.kind(u)

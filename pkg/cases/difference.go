@@ -53,7 +53,7 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 		if key != "downstreams" || len(wanted) == 0 || len(came) == 0 {
 			err := compare(expect, []string{"expect", key}, c.expect, got)
 			if err != nil || key == "errors" && len(list) > 0 && w.downstreams == nil {
-				return list, err // with errors in the config nothing else can come out
+				return list, err // with errors in the config there is no other result
 			}
 			continue
 		}
@@ -66,7 +66,7 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 	return list, nil
 }
 
-// shown are the expected and the actual value at a path, without values of Secrets.
+// shown returns the expected and the actual value at a path, without values of Secrets.
 func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
 	a, _ := wanted.(map[string]any)
 	b, _ := came.(map[string]any)
@@ -95,7 +95,7 @@ func setIn(m map[string]any, key string, value any) {
 	}
 }
 
-// documents are two parts of a tree that each hold a document, or some fields of it, without values.
+// documents masks the documents, or some fields of them, in two parts of a result.
 func (w treeWriter) documents(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
 	a, b = maps.Clone(a), maps.Clone(b)
 	was, _ := a["objects"].(map[string]any)
@@ -129,7 +129,7 @@ func both(a, b map[string]any) map[string]any {
 	return all
 }
 
-// optional is entry, or nothing for a missing value.
+// optional returns entry, or nothing for a missing value.
 func (w treeWriter) optional(path []string, value any, there bool) (string, error) {
 	if !there {
 		return "", nil
@@ -137,11 +137,11 @@ func (w treeWriter) optional(path []string, value any, there bool) (string, erro
 	return w.entry(path, value)
 }
 
-// unified returns the changed lines of two texts with three lines around them, and ... for what is left out.
+// unified returns the changed lines of two texts with three lines of context, and ... for the rest.
 func unified(before, after string) []string {
 	text := diff.Diff("", []byte(before), "", []byte(after))
 	lines := slices.Collect(strings.Lines(string(text)))
-	lines = lines[min(3, len(lines)):] // the names of the two
+	lines = lines[min(3, len(lines)):] // the file names
 	var out []string
 	for i, line := range lines {
 		switch {

@@ -26,7 +26,7 @@ func (r *reader) problem(line int, format string, args ...any) {
 	r.problems = append(r.problems, problem{line, fmt.Sprintf(format, args...)})
 }
 
-// errors returns the problems in the order of their lines.
+// errors returns the problems, sorted by line.
 func (r *reader) errors() []error {
 	slices.SortStableFunc(r.problems, func(a, b problem) int { return a.line - b.line })
 	var list []error
@@ -46,7 +46,7 @@ type section struct {
 
 func (s section) path(key string) string { return strings.TrimPrefix(s.at+"."+key, ".") }
 
-// child returns the key's and the value's node; nil where there is none.
+// child returns the node of a key and of its value; nil if there is none.
 func child(node *yaml.Node, key string) (k, v *yaml.Node) {
 	if node = resolved(node); node == nil || node.Kind != yaml.MappingNode {
 		return nil, nil
@@ -76,7 +76,7 @@ func (s section) line(key string) int {
 	return 1
 }
 
-// known refuses unknown keys.
+// known reports unknown keys as problems.
 func (s section) known(keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.value)) {
 		if slices.Contains(keys, key) {
@@ -236,7 +236,7 @@ func (s section) expectation() {
 	}
 }
 
-// outcome checks what is expected of one object that is made.
+// outcome checks the expectation for one object.
 func (s section) outcome() {
 	s.known(downstreamKeys)
 	objects := s.section("objects")

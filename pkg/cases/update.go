@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// updated returns the text of the case with the result as expectation. Everything else stays byte for byte, comments included,
-// and so do the parts of the expectation that are met.
+// updated returns the text of the case with the result as expectation. Everything else stays the same, including comments and
+// the parts of the expectation that are met.
 func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	e := &editor{treeWriter: w, lines: strings.SplitAfter(string(c.text), "\n")}
 	k, v := child(c.root, "expect")
@@ -39,7 +39,7 @@ func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	return out.text, nil
 }
 
-// given is all of a case except its expectation.
+// given returns all of a case except its expectation.
 func (c *testCase) given() map[string]any {
 	values, err := c.decode()
 	if err != nil {
@@ -75,8 +75,8 @@ func (e *editor) text() string {
 	return strings.Join(lines, "")
 }
 
-// between calls tell with each key of a block and the line where it ends: before the next key, or at the end of the block,
-// without the empty lines and comments that belong to what follows.
+// between calls tell with each key of a block and its last line: before the next key, or at the end of the block, without empty
+// lines and comments that belong to what follows.
 func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), end int) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, stop := node.Content[i], end
@@ -90,7 +90,7 @@ func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), e
 	}
 }
 
-// besides reports an empty line, or a comment that is not indented deeper than a key.
+// besides reports whether a line is empty, or a comment that is not indented deeper than a key.
 func besides(line string, indent int) bool {
 	text := strings.TrimSpace(line)
 	return text == "" || strings.HasPrefix(text, "#") && strings.Index(line, "#") <= indent
