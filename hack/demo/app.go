@@ -44,7 +44,7 @@ func showApp(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// waitingForPods is a test for await: a Deployment was made and is not available.
+// waitingForPods is a test for await: a Deployment exists and is not available.
 func waitingForPods(u *unstructured.Unstructured) string {
 	c := condition(u, "Ready")
 	if c == nil {
@@ -57,7 +57,7 @@ func waitingForPods(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// rollOut stands in for the kubelet until the Deployment's rollout is over.
+// rollOut plays the kubelet until the Deployment's rollout is done.
 func (s *stage) rollOut(ctx context.Context, replicas int64) error {
 	if !s.hasManager {
 		return s.playDeploymentController(ctx, shop, replicas)
@@ -81,7 +81,7 @@ func (s *stage) rollOut(ctx context.Context, replicas int64) error {
 	return err
 }
 
-// showChange changes specs: one rolls out, one runs through the chain.
+// showChange changes specs: one change rolls out, another runs through the chain.
 func showChange(ctx context.Context, s *stage) error {
 	s.tell.say("Somebody changes the tag of the application to 1.11.")
 	if err := s.patch(ctx, apps, shop, `{"spec":{"tag":"1.11"}}`); err != nil {
@@ -126,7 +126,7 @@ func showChange(ctx context.Context, s *stage) error {
 	return err
 }
 
-// titled is a test for await: a ConfigMap has the title that its Website's gives it.
+// titled returns a test for await: a ConfigMap has the title of its Website.
 func titled(title, name string) func(*unstructured.Unstructured) string {
 	if name == "bakery-imprint" {
 		title += ": imprint"
@@ -176,7 +176,7 @@ func hasImage(want string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// conditionText shows one condition as its reader wants it.
+// conditionText formats one condition.
 func conditionText(u *unstructured.Unstructured, conditionType string) string {
 	c := condition(u, conditionType)
 	text := fmt.Sprintf("%s: %v\nreason: %v", conditionType, c["status"], c["reason"])

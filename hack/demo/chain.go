@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// showChain creates a Website and waits until everything below it stands.
+// showChain creates a Website and waits until everything that follows from it exists.
 func showChain(ctx context.Context, s *stage) error {
 	website, text, err := fromFile(chain + "/cr.yaml")
 	if err != nil {
@@ -22,7 +22,7 @@ func showChain(ctx context.Context, s *stage) error {
 	if err := s.create(ctx, websites, website); err != nil {
 		return err
 	}
-	begin := time.Now() // from the API server's answer: its first create takes seconds
+	begin := time.Now() // from the API server's response: its first create takes seconds
 	live, err := s.await(ctx, websites, website.GetName(), ready)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func showChain(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// tree draws what a Website owns, each with its Ready condition, and fails where the owner references do not say so.
+// tree draws what a Website owns, each with its Ready condition. It fails if the owner references differ.
 func (s *stage) tree(ctx context.Context, website *unstructured.Unstructured) (string, error) {
 	var b strings.Builder
 	line := func(depth int, u *unstructured.Unstructured) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// playDeploymentController says in a Deployment's status that its rollout is over, as its controller would once the pods
-// are Ready.
+// playDeploymentController sets the status of a Deployment whose rollout is done, as its controller would when the pods are
+// Ready.
 func (s *stage) playDeploymentController(ctx context.Context, name string, replicas int64) error {
 	live, err := s.in(deployments).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *stage) playDeploymentController(ctx context.Context, name string, repli
 			live.GetGeneration(), replicas), "status")
 }
 
-// playGarbageCollector deletes what an owner that is gone has left, where no kube-controller-manager does.
+// playGarbageCollector deletes the dependents of an owner that is gone, if there is no kube-controller-manager.
 func (s *stage) playGarbageCollector(ctx context.Context) error {
 	if s.hasManager {
 		return nil

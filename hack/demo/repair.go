@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// showRepair changes, deletes and adds to downstreams behind their upstreams' backs.
+// showRepair changes, deletes and adds to downstreams directly.
 func showRepair(ctx context.Context, s *stage) error {
 	if err := s.repairImage(ctx); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *stage) repairDeleted(ctx context.Context) error {
 	return nil
 }
 
-// leaveAlone adds what is nobody's business. That nothing is done about it is seen after a later change has been: events
+// leaveAlone adds a field that nobody manages. That corollary ignores it is certain after it has handled a later change: events
 // come in order.
 func (s *stage) leaveAlone(ctx context.Context) error {
 	const name = "bakery-welcome"

@@ -19,8 +19,7 @@ type row struct {
 
 var metric = regexp.MustCompile(`(?m)^corollary_requests_total\{code="(.*?)",operator="(.*?)",resource="(.*?)",verb="(.*?)"\} ([0-9.e+]+)$`)
 
-// showRequests prints how many requests about objects corollary has made, as it counts them itself, and holds the
-// figures to the API server's audit log.
+// showRequests prints corollary's metrics of its requests for objects, and compares them with the API server's audit log.
 func showRequests(ctx context.Context, s *stage) error {
 	var rows []row
 	err := poll(ctx, pollInterval, func() (bool, string, error) {
@@ -60,7 +59,7 @@ func total(rows []row) int {
 	return sum
 }
 
-// requestsIn reads the table from a metrics page.
+// requestsIn parses the table from a metrics page.
 func requestsIn(text string) ([]row, error) {
 	var rows []row
 	for _, m := range metric.FindAllStringSubmatch(text, -1) {
@@ -95,7 +94,7 @@ func (s *stage) served() (int, error) {
 	return count, nil
 }
 
-// isInformers tells the requests of informers from those about objects, which read what is latest: a list without a version.
+// isInformers reports whether a request is from an informer. Other lists read the latest data: they have no resource version.
 func isInformers(e controlplane.AuditEvent) bool {
 	return e.Verb == "watch" || e.Verb == "list" && strings.Contains(e.RequestURI, "resourceVersion=")
 }

@@ -19,13 +19,13 @@ import (
 
 const (
 	namespace = "default"
-	// person is the field manager of what the demo writes itself.
+	// person is the field manager of the demo's own writes.
 	person = "somebody"
-	// pollInterval is how often the cluster is looked at, which bounds how exact the times are.
+	// pollInterval is the polling interval, which limits the precision of the times.
 	pollInterval = 5 * time.Millisecond
 )
 
-// The kinds that are shown.
+// The kinds of the demo.
 var (
 	websites    = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "websites"}
 	pages       = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "pages"}
@@ -36,13 +36,13 @@ var (
 	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// stage is what the steps play on.
+// stage is the environment of the steps.
 type stage struct {
 	tell   *teller
 	plane  *controlplane.ControlPlane
 	child  *child
 	client dynamic.Interface
-	// hasManager is false if no kube-controller-manager runs: the demo then does its work.
+	// hasManager is false if there is no kube-controller-manager: the demo then does its work.
 	hasManager bool
 }
 
@@ -58,7 +58,7 @@ func (s *stage) in(kind schema.GroupVersionResource) dynamic.ResourceInterface {
 	return s.client.Resource(kind).Namespace(namespace)
 }
 
-// poll looks until look says that it is done. At the deadline it tells why it was not.
+// poll calls look until it returns done. At the deadline it returns the last reason.
 func poll(ctx context.Context, interval time.Duration, look func() (done bool, why string, err error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -75,8 +75,7 @@ func poll(ctx context.Context, interval time.Duration, look func() (done bool, w
 	}
 }
 
-// await polls an object until test says nothing against it. test is given nil where there is no such object, and returns
-// why it is not yet what it should be.
+// await polls an object until test returns "". test gets nil if there is no such object, and returns the reason to continue.
 func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, name string,
 	test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
 	var seen *unstructured.Unstructured
@@ -145,13 +144,13 @@ func (s *stage) create(ctx context.Context, kind schema.GroupVersionResource, u 
 	return err
 }
 
-// patch changes an object as a person with kubectl edit would.
+// patch changes an object like kubectl edit.
 func (s *stage) patch(ctx context.Context, kind schema.GroupVersionResource, name, merge string, subresources ...string) error {
 	_, err := s.in(kind).Patch(ctx, name, types.MergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: person}, subresources...)
 	return err
 }
 
-// playKubelet marks the pods of an application Ready, since no kubelet runs that would.
+// playKubelet marks the pods of an application Ready, because no kubelet runs.
 func (s *stage) playKubelet(ctx context.Context, label string) error {
 	list, err := s.in(pods).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {

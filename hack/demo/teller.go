@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// teller prints the story, in colors on a terminal only.
+// teller prints the text of the demo, in colors on a terminal only.
 type teller struct {
 	out      io.Writer
 	terminal bool
@@ -51,7 +51,7 @@ func (t *teller) done(format string, args ...any) {
 	fmt.Fprintf(t.out, "%s %s\n", t.paint(green, "✓"), fmt.Sprintf(format, args...))
 }
 
-// block prints a text as it stands, indented.
+// block prints an indented text.
 func (t *teller) block(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
 		if line = strings.TrimRight(line, "\n"); line != "" {
@@ -67,7 +67,7 @@ func (t *teller) note(format string, args ...any) {
 	fmt.Fprintln(t.out, t.paint(faint, "  ("+fmt.Sprintf(format, args...)+")"))
 }
 
-// took prints a duration as people read it.
+// took formats a duration.
 func took(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

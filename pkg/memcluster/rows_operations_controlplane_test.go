@@ -36,7 +36,7 @@ func specOf(spec map[string]any) map[string]any {
 
 func do(f func(*session) (any, error)) step { return step{apply: f} }
 
-// The operations of pkg/apply on a ConfigMap or a Widget named x; of is the step whose answer an operation begins from.
+// The operations of pkg/apply on a ConfigMap or a Widget named x; of is the step whose response an operation starts from.
 func created(document map[string]any, gvr schema.GroupVersionResource) step {
 	return do(func(s *session) (any, error) { return s.apply.Create(s.t.Context(), s.at(gvr), document) })
 }
@@ -53,7 +53,7 @@ func deleted(of int, gvr schema.GroupVersionResource, policy metav1.DeletionProp
 	})
 }
 
-// operating are the rows about what pkg/apply does, by its own code.
+// operating are the rows about operations of pkg/apply.
 func operating() []row {
 	x, wx := cm+"/x", wd+"/x"
 	get := step{method: "GET", path: x}
