@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// british finds words that Kubernetes spells the American way, and words that this project has given up for plainer ones.
+// british matches words that Kubernetes spells the American way, and words that plainer ones have replaced.
 var british = regexp.MustCompile(`(?i)\b(\w*colour\w*|\w*behaviour\w*|licence|\w+alised|recognised?|cancelled|labelled|grey|analyse|` +
 	`for ever|mends?|mended|hearsay|heirs?)\b`)
 
-// TestWords: comments, names and texts of the code have American spelling, and none of the words that were given up.
+// TestWords: comments, names and texts of the code have American spelling, and no replaced words.
 func TestWords(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.path == "internal/house/words_test.go" {

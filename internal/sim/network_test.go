@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What may happen to a request instead of success.
+// Faults of a request.
 const (
 	fateLost      = "is lost"
 	fateFails     = "fails"
@@ -21,7 +21,7 @@ const (
 	fateAfter     = "is carried out, and the process is killed"
 )
 
-// fates say to one of how many requests each of these happens. Lists and discovery cannot be ambiguous.
+// fates are the faults that each happen to one of oneOf requests. Lists and discovery cannot be ambiguous.
 var fates = []string{fateLost, fateFails, fateThrottled, fateAnswer, fateAnswer, fateBefore, fateAfter, fateAfter}
 
 const oneOf = 12 // for each fate
@@ -44,7 +44,7 @@ func (w *world) fate(what string, n uint64) string {
 	return ""
 }
 
-// about returns what a request is for: an object or not; and whether it is for the leader election or an event.
+// about reports whether a request is for an object; aside means that it is for leader election or an event.
 func about(request *http.Request) (object, aside bool) {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	switch {
@@ -61,7 +61,7 @@ func about(request *http.Request) (object, aside bool) {
 	return len(parts) > 1 || request.Method != http.MethodGet, parts[0] == "leases" || parts[0] == "events"
 }
 
-// RoundTrip sends a request over a network with delays and losses.
+// RoundTrip sends a request through a network with delays and losses.
 func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	w := p.world
 	what := p.name + " " + request.Method + " " + request.URL.Path
@@ -106,7 +106,7 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	return p.deliverResponse(request, response, what, fate, watches)
 }
 
-// deliverRequest does what happens to a request before it arrives. It returns nothing if it arrives.
+// deliverRequest applies the faults before a request arrives. It returns nothing if the request arrives.
 func (p *process) deliverRequest(request *http.Request, what, fate string) (*http.Response, error) {
 	w := p.world
 	if cut := p.isCut(); cut != nil {
@@ -137,7 +137,7 @@ func (p *process) deliverRequest(request *http.Request, what, fate string) (*htt
 	return nil, nil
 }
 
-// deliverResponse does what happens to a response.
+// deliverResponse applies the faults of a response.
 func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fate string, watches bool) (*http.Response, error) {
 	w := p.world
 	r, _ := w.chance("answer to " + what)
@@ -150,13 +150,13 @@ func (p *process) deliverResponse(request *http.Request, response *http.Response
 		w.logf("%s %s", what, fate)
 	}
 	if err != nil || fate == fateAnswer || p.isCut() != nil || !p.keepWatch(response, watches) {
-		_ = response.Body.Close() // nobody reads it
+		_ = response.Body.Close() // the response is discarded
 		return nil, syscall.ECONNRESET
 	}
 	return response, nil
 }
 
-// keepWatch remembers a watch, which ends with the process. It returns false if that has ended.
+// keepWatch records a watch, which ends with the process. It returns false if the process has ended.
 func (p *process) keepWatch(response *http.Response, watches bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,8 +186,8 @@ func (p *process) checkLeader(request *http.Request, what string) {
 	}
 }
 
-// checkRemoval checks that an upstream is not left without its object: a superseded one is deleted once its successor exists.
-// If somebody else deletes objects, too, or one is recreated, that cannot be checked.
+// checkRemoval checks that an upstream always has its object: a superseded one is deleted only after its successor exists. This
+// cannot be checked if others delete objects, too, or one is recreated.
 func (p *process) checkRemoval(request *http.Request, what string) {
 	w := p.world
 	const place = "/api/v1/namespaces/"
@@ -213,7 +213,7 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	}
 }
 
-// note counts what must be created only once.
+// note counts creations that must happen only once.
 func (w *world) note(request *http.Request, sent []byte, code int) {
 	if !strings.HasSuffix(request.URL.Path, "-before") || code != http.StatusCreated || request.URL.Query().Get("dryRun") != "" {
 		return
@@ -231,7 +231,7 @@ func (w *world) note(request *http.Request, sent []byte, code int) {
 	}
 }
 
-// failure is the response of an API server that refuses a request.
+// failure returns the response of an API server that refuses a request.
 func failure(request *http.Request, code int, reason string) *http.Response {
 	text, err := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code,
 		"message": "by chance"})
