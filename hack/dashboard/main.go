@@ -2,7 +2,7 @@
 // expressions are those of files/dashboard.json, the data is from a running Prometheus.
 //
 // To draw it again: make cluster; run two busy processes with --leader-elect and --metrics-bind-address; let a
-// Prometheus scrape both, with the labels that a ServiceMonitor gives (job, namespace, pod); then
+// Prometheus scrape both, with the labels that a ServiceMonitor sets (job, namespace, pod); then
 //
 //	go run ./hack/dashboard -prometheus http://127.0.0.1:9090 -caption "what was run" > docs/pictures/dashboard.svg
 package main

@@ -44,7 +44,7 @@ func showApp(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// waitingForPods is a test for await: a Deployment exists and is not available.
+// waitingForPods returns a test for await: a Deployment exists and is not available.
 func waitingForPods(u *unstructured.Unstructured) string {
 	c := condition(u, "Ready")
 	if c == nil {
@@ -163,7 +163,7 @@ func imageOf(d *unstructured.Unstructured) string {
 	return image
 }
 
-// hasImage is a test for await.
+// hasImage returns a test for await.
 func hasImage(want string) func(*unstructured.Unstructured) string {
 	return func(d *unstructured.Unstructured) string {
 		if d == nil {

@@ -94,7 +94,7 @@ func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, nam
 	return seen, err
 }
 
-// ready is a test for await: Ready is True for the current generation.
+// ready returns a test for await: Ready is True for the current generation.
 func ready(u *unstructured.Unstructured) string {
 	c := condition(u, "Ready")
 	if c == nil {

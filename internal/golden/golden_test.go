@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestUpper is a typical test. TestOutcomes runs it again, in another process, on cases that fail.
+// TestUpper returns a typical test. TestOutcomes runs it again, in another process, on cases that fail.
 func TestUpper(t *testing.T) {
 	Cases(t, "testdata/*.txtar", func(t *testing.T, c *Case) {
 		t.Chdir(t.TempDir()) // a case is written to the directory from which it was read
@@ -27,7 +27,7 @@ func TestUpper(t *testing.T) {
 	})
 }
 
-// TestWhole is the same for a whole file.
+// TestWhole returns the same for a whole file.
 func TestWhole(t *testing.T) { File(t, "testdata/whole.txt", []byte("as it is\n")) }
 
 func TestOutcomes(t *testing.T) {

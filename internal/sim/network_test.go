@@ -26,7 +26,7 @@ var fates = []string{fateLost, fateFails, fateThrottled, fateAnswer, fateAnswer,
 
 const oneOf = 12 // for each fate
 
-// fate is what happens to a request.
+// fate returns what happens to a request.
 func (w *world) fate(what string, n uint64) string {
 	if w.calm {
 		return ""

@@ -311,7 +311,7 @@ func (w *world) heal() {
 	}
 }
 
-// unfinished returns the deletion.before objects with finalizers or conditions to wait for, each with what it waits for.
+// unfinished returns the unfinished deletion.before objects, each with the patch and the subresource that finish it.
 func (w *world) unfinished(ctx context.Context) map[*unstructured.Unstructured][]string {
 	found := map[*unstructured.Unstructured][]string{}
 	for _, c := range w.pipelines() {

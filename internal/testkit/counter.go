@@ -40,7 +40,7 @@ type Request struct {
 	Code int
 }
 
-// Key is the key in counts: the verb and the resource ("PATCH widgets/status"), or the path if there is no resource ("GET
+// Key returns the key in counts: the verb and the resource ("PATCH widgets/status"), or the path if there is no resource ("GET
 // /version").
 func (r Request) Key() string {
 	if r.Resource == "" {

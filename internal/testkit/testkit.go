@@ -3,9 +3,9 @@
 //
 // A package that uses it has one file with
 //
-// 	//go:build controlplane
+//	//go:build controlplane
 //
-// 	func TestMain(m *testing.M) { testkit.Main(m) }
+//	func TestMain(m *testing.M) { testkit.Main(m) }
 //
 // and the same build tag on every test that needs the API server, so that `go test ./...` needs none and `make test`, which sets the tag,
 // runs all. Tests of one package may run in parallel: they share the API server and the cluster-scoped objects, which therefore need

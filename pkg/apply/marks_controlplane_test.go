@@ -227,7 +227,7 @@ func TestReleaseSoleManager(t *testing.T) {
 	}
 }
 
-// TestReleaseCustomResource is the same for kinds in which the API server restores an empty list.
+// TestReleaseCustomResource returns the same for kinds in which the API server restores an empty list.
 func TestReleaseCustomResource(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")

@@ -25,7 +25,7 @@ func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVers
 	return c.null(ctx, t, uid, resourceVersion, paths, c.dryRun())
 }
 
-// DryRunNull is a dry run of Null: the result has what the API server or admission restores.
+// DryRunNull returns a dry run of Null: the result has what the API server or admission restores.
 func (c *Client) DryRunNull(ctx context.Context, t Target, uid types.UID, resourceVersion string,
 	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
 	return c.null(ctx, t, uid, resourceVersion, paths, []string{metav1.DryRunAll})

@@ -29,7 +29,7 @@ func (c *Client) DryRunCreate(ctx context.Context, t Target, obj map[string]any)
 //
 // The API server validates and admits a new object before it checks whether the name exists, so AlreadyExists means that obj is
 // acceptable, also for kinds that restrict names. A refusal may be due to the existing object, for example to its node port: then the
-// result is no, because only deleting the object would tell.
+// result is no, because only deleting the object would show it.
 func (c *Client) Accepts(ctx context.Context, t Target, obj map[string]any) error {
 	_, failed := c.create(ctx, t, document(t, obj, "", ""))
 	if failed == nil || apierrors.IsAlreadyExists(failed.Err) && about(failed.Err, t) {

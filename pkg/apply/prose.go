@@ -39,7 +39,6 @@ func lacksRight(message string) bool {
 
 // The second form is used by API servers before 1.31 if an apply would create: they return only the authorizer's reason, which
 // is empty in RBAC unless a role is invalid.
-// authorizer's own reason alone, and RBAC has none, unless it found something wrong with a role.
 var authorizer = regexp.MustCompile(`User ".*" cannot [a-z:-]+ (resource|path) "| is forbidden: (RBAC: .*)?$`)
 
 // impersonator matches a 403 for a request that may not impersonate. The verb is impersonate, or begins with it in API servers

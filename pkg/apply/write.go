@@ -61,7 +61,7 @@ func (c *Client) Withdraw(ctx context.Context, t Target, gvk schema.GroupVersion
 	return err
 }
 
-// DryRunApply is a dry run of Apply. It returns what Apply would have stored. Admission webhooks run; because of one with side
+// DryRunApply returns a dry run of Apply. It returns what Apply would have stored. Admission webhooks run; because of one with side
 // effects the API server refuses every dry run.
 func (c *Client) DryRunApply(ctx context.Context, t Target, uid types.UID, obj map[string]any) (*unstructured.Unstructured, error) {
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying (dry run)", needs: "patch"}, t, uid, "", obj, true)

@@ -23,7 +23,7 @@ type cache struct {
 	cluster  *memcluster.Cluster
 }
 
-// stored is the stored object of that name; nil for none.
+// stored returns the stored object of that name; nil for none.
 func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
 	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
 		if u.GetNamespace() == ref.Namespace && u.GetName() == ref.Name {
@@ -33,7 +33,7 @@ func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// upstream is the stored upstream of that name, if the watch selects it; nil if not.
+// upstream returns the stored upstream of that name, if the watch selects it; nil if not.
 func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
 	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline, u) == "" {
 		return u

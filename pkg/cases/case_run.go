@@ -65,12 +65,12 @@ func (w *caseRun) ref() pipeline.Ref {
 	return pipeline.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
 }
 
-// kind is a kind that the cluster serves.
+// kind returns a kind that the cluster serves.
 func (w *caseRun) kind(u *unstructured.Unstructured) (*kinds.Kind, error) {
 	return w.kinds.Kind(u.GroupVersionKind())
 }
 
-// resource is the client for objects of a kind.
+// resource returns the client for objects of a kind.
 func (w *caseRun) resource(kind *kinds.Kind, namespace string) dynamic.ResourceInterface {
 	if !kind.Namespaced {
 		return w.client.Resource(kind.GVR)
@@ -98,7 +98,7 @@ func (w *caseRun) put(object map[string]any) error {
 	return err
 }
 
-// namespace is the namespace of objects without one.
+// namespace returns the namespace of objects without one.
 func (w *caseRun) namespace() string {
 	if ns := w.upstream.GetNamespace(); ns != "" {
 		return ns

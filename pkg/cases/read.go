@@ -25,7 +25,7 @@ type testCase struct {
 	root *yaml.Node // the mapping of the file, for lines
 
 	config   string   // file or directory, relative to the case; empty: found by others
-	crds     []string // likewise
+	crds     []string // files or directories, relative to the case
 	operator string   // which of several operators that watch the kind
 	upstream map[string]any
 	inputs   []map[string]any

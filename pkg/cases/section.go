@@ -170,7 +170,7 @@ func (s section) objects(key string) []map[string]any {
 	return out
 }
 
-// sections are the items of a list of maps.
+// sections returns the items of a list of maps.
 func (s section) sections(key string) []section {
 	_, node := child(s.node, key)
 	node = resolved(node)

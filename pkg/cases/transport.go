@@ -38,7 +38,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// pathOf is the path of requests for an object.
+// pathOf returns the path of requests for an object.
 func pathOf(kind *kinds.Kind, at pipeline.Ref) string {
 	path := "/apis/" + kind.GVR.Group + "/" + kind.GVR.Version
 	if kind.GVR.Group == "" {

@@ -75,7 +75,7 @@ func (e *editor) text() string {
 	return strings.Join(lines, "")
 }
 
-// between calls tell with each key of a block and its last line: before the next key, or at the end of the block, without empty
+// between calls visit with each key of a block and its last line: before the next key, or at the end of the block, without empty
 // lines and comments that belong to what follows.
 func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), end int) {
 	for i := 0; i+1 < len(node.Content); i += 2 {

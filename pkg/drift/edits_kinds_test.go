@@ -149,7 +149,7 @@ func (k *served) fill(t *testing.T, ns string) map[string]any {
 	return parse(t, strings.NewReplacer("NAMESPACE", ns, "REQUEST", signingRequest(t)).Replace(k.seed))
 }
 
-// named gives a document a unique name.
+// named returns a document a unique name.
 func (k *served) named(doc map[string]any) map[string]any {
 	text, err := json.Marshal(doc)
 	if err != nil {

@@ -52,7 +52,7 @@ type edited struct {
 
 var errNothingToDo = errors.New("there is nothing to do")
 
-// TestEveryEdit is a search: it applies objects of every kind with one more field, empty or not, and then changes them as
+// TestEveryEdit returns a search: it applies objects of every kind with one more field, empty or not, and then changes them as
 // another client could. If the digest says in sync, an apply must change nothing and our values must be the same; if not, one
 // apply must restore them.
 func TestEveryEdit(t *testing.T) {

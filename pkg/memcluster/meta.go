@@ -62,7 +62,7 @@ func (r *resource) statusOnly(u, live *unstructured.Unstructured) *unstructured.
 	return out
 }
 
-// counted is the part of an object whose changes increase metadata.generation.
+// counted returns the part of an object whose changes increase metadata.generation.
 func (r *resource) counted(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {

@@ -24,7 +24,7 @@ type resource struct {
 
 var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// builtinResources are the built-in kinds that an API server serves by default.
+// builtinResources returns the built-in kinds that an API server serves by default.
 func builtinResources() map[schema.GroupVersionResource]*resource {
 	served := map[schema.GroupVersionResource]*resource{}
 	for _, k := range kinds.Builtins() {

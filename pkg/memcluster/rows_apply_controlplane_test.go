@@ -2,7 +2,7 @@
 
 package memcluster_test
 
-// applying are the rows about server-side apply.
+// applying returns the rows about server-side apply.
 func applying() []row {
 	x := cm + "/x"
 	apply := func(data string) string { return configMapWith("", data) }

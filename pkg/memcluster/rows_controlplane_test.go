@@ -32,7 +32,7 @@ func conformance() []row {
 	return slices.Concat(writing(), applying(), customizing(), deleting(), reading(), watching(), operating())
 }
 
-// writing are the rows about POST, PUT and patches other than apply.
+// writing returns the rows about POST, PUT and patches other than apply.
 func writing() []row {
 	return []row{
 		{"create", "metadata is filled in, and the writer owns what was sent", []step{

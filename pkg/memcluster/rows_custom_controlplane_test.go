@@ -2,7 +2,7 @@
 
 package memcluster_test
 
-// customizing are the rows about custom kinds: defaults, pruning, validation, rules, status, generation, versions.
+// customizing returns the rows about custom kinds: defaults, pruning, validation, rules, status, generation, versions.
 func customizing() []row {
 	x := wd + "/x"
 	return []row{

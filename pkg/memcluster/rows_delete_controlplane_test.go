@@ -2,7 +2,7 @@
 
 package memcluster_test
 
-// deleting are the rows about DELETE and the garbage collector.
+// deleting returns the rows about DELETE and the garbage collector.
 func deleting() []row {
 	const policy = `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"`
 	x := cm + "/x"

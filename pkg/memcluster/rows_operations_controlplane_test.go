@@ -53,7 +53,7 @@ func deleted(of int, gvr schema.GroupVersionResource, policy metav1.DeletionProp
 	})
 }
 
-// operating are the rows about operations of pkg/apply.
+// operating returns the rows about operations of pkg/apply.
 func operating() []row {
 	x, wx := cm+"/x", wd+"/x"
 	get := step{method: "GET", path: x}

@@ -2,7 +2,7 @@
 
 package memcluster_test
 
-// reading are the rows about GET and LIST.
+// reading returns the rows about GET and LIST.
 func reading() []row {
 	three := []step{
 		{method: "POST", path: cm, body: `{"metadata":{"name":"b","labels":{"app":"x"}}}`},
@@ -97,7 +97,7 @@ func reading() []row {
 	}
 }
 
-// watching are the rows about watches.
+// watching returns the rows about watches.
 func watching() []row {
 	from := cm + "?watch=true&resourceVersion=${1.metadata.resourceVersion}"
 	return []row{

@@ -205,7 +205,7 @@ func numberCost(b *Budget, args []reflect.Value) error {
 	return b.textCost(times(8, textLength(args)))
 }
 
-// itemsCost is the cost of functions that copy the items of their maps and lists.
+// itemsCost returns the cost of functions that copy the items of their maps and lists.
 func itemsCost(perItem int) func(*Budget, []reflect.Value) error {
 	return func(b *Budget, args []reflect.Value) error {
 		n := 0

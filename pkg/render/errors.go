@@ -21,7 +21,6 @@ type Error struct {
 	Limit error
 	// Input is the object that exists but lacks the field that the template reads, as in "input settings" or "downstream
 	// service"; empty for other problems.
-	// any other problem.
 	Input string
 
 	// action is the text of the action that failed, kind the problem without values; each is empty if unknown.

@@ -95,7 +95,7 @@ func compiled(tb testing.TB, text string) *Template {
 	return t
 }
 
-// withValue is an upstream that holds v in every shape that the templates read.
+// withValue returns an upstream that holds v in every shape that the templates read.
 func withValue(v any) Data {
 	return Data{Upstream: map[string]any{"v": v, "l": []any{v}, "m": map[string]any{"v": v}}}
 }
@@ -230,7 +230,7 @@ var breaking = map[string]string{
 	"include":          "{{ define \"x\" }}{{ .v | indent 0 }}{{ end }}a:\n# {{ include \"x\" . | indent 2 }}\nb: 1",
 }
 
-// shape gives what a value looks like, strings aside; keys count by their number.
+// shape returns what a value looks like, strings aside; keys count by their number.
 func shape(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

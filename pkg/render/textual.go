@@ -52,27 +52,27 @@ func (t *Text) Constant() (text string, ok bool) {
 // ReadsStatus reports whether the text can depend on the upstream's status; see Template.ReadsStatus.
 func (t *Text) ReadsStatus() bool { return t.template.ReadsStatus() }
 
-// StatusReads is the same as Template.StatusReads.
+// StatusReads returns the same as Template.StatusReads.
 func (t *Text) StatusReads() (paths [][]string, whole bool) { return t.template.StatusReads() }
 
-// Downstreams is the same as Template.Downstreams.
+// Downstreams returns the same as Template.Downstreams.
 func (t *Text) Downstreams() []string { return t.template.Downstreams() }
 
-// Params is the same as Template.Params.
+// Params returns the same as Template.Params.
 func (t *Text) Params() []string { return t.template.Params() }
 
-// Variables is the same as Template.Variables.
+// Variables returns the same as Template.Variables.
 func (t *Text) Variables() []string { return t.template.Variables() }
 
-// Inputs is the same as Template.Inputs.
+// Inputs returns the same as Template.Inputs.
 func (t *Text) Inputs() []string { return t.template.Inputs() }
 
-// InputReads is the same as Template.InputReads.
+// InputReads returns the same as Template.InputReads.
 func (t *Text) InputReads(name string) (paths [][]string, whole bool) {
 	return t.template.InputReads(name)
 }
 
-// InputShown is the same as Template.InputShown.
+// InputShown returns the same as Template.InputShown.
 func (t *Text) InputShown(name string) (paths [][]string, whole bool) {
 	return t.template.InputShown(name)
 }

@@ -156,7 +156,7 @@ func (f *readFinder) past(at int, runes string) int {
 	return at
 }
 
-// around is the has(…) around what it asks for.
+// around returns the has(…) around its argument.
 func (f *readFinder) around(start, end int) (from, to int) {
 	before := strings.TrimRight(string(f.text[:start]), " \t\n(")
 	return len([]rune(before)) - len("has"), f.past(end, " \t\n") + 1

@@ -35,7 +35,7 @@ func lines(list []metav1.Condition) string {
 	return b.String()
 }
 
-// verdict is what kstatus reads from an upstream with these conditions.
+// verdict returns what kstatus reads from an upstream with these conditions.
 func verdict(t *testing.T, conditions []metav1.Condition) kstatus.Status {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{

@@ -236,7 +236,7 @@ func (v *Survey) ReplacementProblems(changed *config.Operator) []string {
 	return v.cache.NamesInUse(changed)
 }
 
-// Pipeline is the compiled config.
+// Pipeline returns the compiled config.
 func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
 
 // Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
