@@ -171,7 +171,7 @@ func (a *analysis) list(l *parse.ListNode, s scope) {
 		case *parse.RangeNode:
 			a.rangeOver(n, s)
 		case *parse.TemplateNode:
-			a.handOver(n.Name, n.Pipe, s)
+			a.templateCall(n.Name, n.Pipe, s)
 		}
 	}
 }
@@ -230,9 +230,9 @@ func (a *analysis) listLength(cmd *parse.CommandNode) string {
 	return a.listCall(cmd.Args[1])
 }
 
-// handOver records a call of a template. Passing the upstream to a template reads nothing by itself; the reads in that template
+// templateCall records a call of a template. Passing the upstream to a template reads nothing by itself; the reads in that template
 // count.
-func (a *analysis) handOver(name string, data parse.Node, s scope) {
+func (a *analysis) templateCall(name string, data parse.Node, s scope) {
 	a.use(name)
 	if a.isRoot(data, s) {
 		a.root(name)
@@ -286,7 +286,7 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 		text, known := constString(args[1])
 		switch {
 		case name == "include" && known && len(args) == 3:
-			a.handOver(text, args[2], s)
+			a.templateCall(text, args[2], s)
 			return
 		case name == "include" && known:
 			a.use(text)
@@ -388,8 +388,8 @@ func (a *analysis) ofObject(input string, fields []string) {
 }
 
 // readsStatus records fields that are read of the status, if are is true; no fields mean all of it.
-func (a *analysis) readsStatus(are bool, fields []string) {
-	if are {
+func (a *analysis) readsStatus(isStatus bool, fields []string) {
+	if isStatus {
 		a.status = true
 		a.statusFields = append(a.statusFields, fields)
 	}

@@ -9,16 +9,16 @@ import (
 // Budget limits what rendering one upstream may use: every document and text takes from it before it allocates or computes
 // anything. It is not safe for concurrent use. Data without a Budget gets a new one for each execution.
 type Budget struct {
-	limits   Limits
-	bytes    int  // that may still be allocated
-	steps    int  // that may still be taken
-	values   int  // that the document may still have
-	text     int  // that the text of the document may still have
-	nesting  int  // depth of the value that is being copied
-	placing  bool // the value that is being copied goes into the document
-	reserve  *reserve
-	since    time.Time
-	unlooked int // steps since the last look at the clock
+	limits     Limits
+	bytes      int  // that may still be allocated
+	steps      int  // that may still be taken
+	values     int  // that the document may still have
+	text       int  // that the text of the document may still have
+	nesting    int  // depth of the value that is being copied
+	placing    bool // the value that is being copied goes into the document
+	reserve    *reserve
+	since      time.Time
+	sinceClock int // steps since the last look at the clock
 }
 
 // reserve is the part of a Budget that is not available until larger allows it.
@@ -66,8 +66,8 @@ func (b *Budget) spend(n int) error {
 	return nil
 }
 
-// lookEvery is the number of steps between two looks at the clock.
-const lookEvery = 2000
+// clockInterval is the number of steps between two looks at the clock.
+const clockInterval = 2000
 
 // work takes n steps. Call it before doing the work. A step is at most about a microsecond on an ordinary core.
 func (b *Budget) work(n int) error {
@@ -79,10 +79,10 @@ func (b *Budget) work(n int) error {
 		}
 	}
 	b.steps -= n
-	if b.unlooked += n; b.unlooked < lookEvery {
+	if b.sinceClock += n; b.sinceClock < clockInterval {
 		return nil
 	}
-	b.unlooked = 0
+	b.sinceClock = 0
 	if time.Since(b.since) > b.limits.Time {
 		text := fmt.Sprintf("rendering takes longer than %s", b.limits.Time)
 		return &problem{text: text, kind: text, fix: limitFix, limit: ErrTime}

@@ -76,13 +76,13 @@ var costs = func() map[string]cost {
 	return out
 }()
 
-// charged returns a function that takes its cost from the run's Budget and then calls f.
-func charged(r *run, f any, c cost) any {
+// withCost returns a function that takes its cost from the run's Budget and then calls f.
+func withCost(r *run, f any, c cost) any {
 	if c.bounded {
 		return f
 	}
 	if c.of == nil {
-		if out := chargedText(r, f, c.perByte); out != nil {
+		if out := withTextCost(r, f, c.perByte); out != nil {
 			return out
 		}
 		c.of = func(b *Budget, args []reflect.Value) error { return b.textCost(times(c.perByte, textLength(args))) }
@@ -97,8 +97,8 @@ func charged(r *run, f any, c cost) any {
 	}).Interface()
 }
 
-// chargedText is charged without reflection, for the types that most text functions have.
-func chargedText(r *run, f any, perByte int) any {
+// withTextCost is charged without reflection, for the types that most text functions have.
+func withTextCost(r *run, f any, perByte int) any {
 	switch f := f.(type) {
 	case func(string) string:
 		return func(a string) string {

@@ -126,8 +126,8 @@ var (
 	errorLine = regexp.MustCompile(`line (\d+): `)
 	// namedHole matches a hole that is part of an anchor, an alias or a tag.
 	namedHole = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
-	// tabbed matches a line that is indented by a tab.
-	tabbed     = regexp.MustCompile(`(?m)^ *\t`)
+	// tabIndent matches a line that is indented by a tab.
+	tabIndent  = regexp.MustCompile(`(?m)^ *\t`)
 	scalarMark = regexp.MustCompile(`\x{E000}s(\d+)`)
 )
 
@@ -154,7 +154,7 @@ func syntaxError(text []byte, err error, b *Budget) error {
 		return out
 	}
 	out.problem, out.fix = "not YAML: "+message, "check the indentation, quotes and brackets of this line and the lines around it"
-	if tabbed.Match(near) {
+	if tabIndent.Match(near) {
 		out.fix = "indent with spaces, YAML takes no tabs"
 	}
 	blameSplice(out, text, b)

@@ -106,9 +106,9 @@ var siteFunctions = map[string]func(r *run, id int) any{
 	fnPut:   func(r *run, id int) any { return func(base any) *nothing { return r.put(id, base) } },
 	fnTick:  func(r *run, id int) any { return func() *nothing { return r.tick(id) } },
 	fnEnter: func(r *run, id int) any { return func() *nothing { return r.enter(id) } },
-	fnHole:  func(r *run, id int) any { return func(base any) (laidOut, error) { return r.hole(id, base) } },
+	fnHole:  func(r *run, id int) any { return func(base any) (layoutText, error) { return r.hole(id, base) } },
 	fnInclude: func(r *run, id int) any {
-		return func(name string, data any) (laidOut, error) { return r.includeHoles(id, name, data) }
+		return func(name string, data any) (layoutText, error) { return r.includeHoles(id, name, data) }
 	},
 }
 

@@ -84,7 +84,7 @@ func (r *run) printf(format string, values ...any) (string, error) {
 		return "", err
 	}
 	text := fmt.Sprintf(format, values...)
-	if strings.Contains(text, "%!") && misprinted(format, values) {
+	if strings.Contains(text, "%!") && hasPrintError(format, values) {
 		return "", problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q", short(format),
 			short(text))
 	}
@@ -141,8 +141,8 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// misprinted reports whether the result has an error of fmt, such as %!d(…), that is not part of a value.
-func misprinted(format string, values []any) bool {
+// hasPrintError reports whether the result has an error of fmt, such as %!d(…), that is not part of a value.
+func hasPrintError(format string, values []any) bool {
 	harmless := make([]any, len(values))
 	for i, v := range values {
 		if s, ok := v.(string); ok {

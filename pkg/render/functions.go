@@ -43,7 +43,7 @@ func bound(r *run, name string) any {
 	if !ok {
 		return nil
 	}
-	return charged(r, f, costs[name])
+	return withCost(r, f, costs[name])
 }
 
 // resultType returns the result type of a function, nil if it is unknown before the call.

@@ -24,14 +24,14 @@ func (t *Template) Holes() []Hole {
 	return append([]Hole(nil), t.holes...)
 }
 
-// sighting is what the probes saw of a hole.
-type sighting struct {
+// holeUse is what the probes saw of a hole.
+type holeUse struct {
 	seen, whole, key, text bool
 	path                   string
 }
 
 // asHole returns the Hole for what the probes saw. A hole that no probe saw counts as a whole value.
-func (s *site) asHole(seen sighting) Hole {
+func (s *site) asHole(seen holeUse) Hole {
 	h := Hole{Line: s.line, Column: s.column, Text: s.source, Path: seen.path, Key: seen.key}
 	h.Structure = !s.alwaysText && !s.inText && !s.scalar
 	h.String = s.alwaysText || s.inText

@@ -2,8 +2,8 @@ package render
 
 import "strings"
 
-// laidOut is text of a skeleton with placeholders that is not printed yet.
-type laidOut string
+// layoutText is text of a skeleton with placeholders that is not printed yet.
+type layoutText string
 
 // put records the value of a hole and prints its placeholder.
 func (r *run) put(id int, base any) *nothing {
@@ -25,7 +25,7 @@ const holeBytes = 160
 
 // hole records the value of a hole and returns its placeholder, for the layout functions that follow in the pipeline. Plain
 // text gets a placeholder for each of its lines.
-func (r *run) hole(id int, base any) (laidOut, error) {
+func (r *run) hole(id int, base any) (layoutText, error) {
 	s := &r.t.sites[id]
 	v, err := r.read(s, base)
 	if err != nil {
@@ -37,10 +37,10 @@ func (r *run) hole(id int, base any) (laidOut, error) {
 	if err := r.spend(holeBytes); err != nil {
 		return "", s.at(err)
 	}
-	return laidOut(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
+	return layoutText(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
 }
 
-func (r *run) lines(id int, v any) (laidOut, error) {
+func (r *run) lines(id int, v any) (layoutText, error) {
 	s := &r.t.sites[id]
 	if isStructure(v) {
 		return "", s.at(problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.text, typeName(v)))
@@ -63,7 +63,7 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 		}
 		out = r.placeholder(out, id, line, kind)
 	}
-	return laidOut(out), nil
+	return layoutText(out), nil
 }
 
 // placeholder records v and appends its placeholder.
@@ -106,31 +106,31 @@ func (r *run) atLineStart() bool {
 }
 
 // includeHoles returns the text of a template with its holes.
-func (r *run) includeHoles(id int, name string, data any) (laidOut, error) {
+func (r *run) includeHoles(id int, name string, data any) (layoutText, error) {
 	s := &r.t.sites[id]
 	text, err := r.call(name, data, s.newline || r.atLineStart())
-	return laidOut(text), err
+	return layoutText(text), err
 }
 
-func (r *run) indentLaidOut(n any, text laidOut) (laidOut, error) {
+func (r *run) indentLaidOut(n any, text layoutText) (layoutText, error) {
 	out, err := r.indent(n, string(text))
-	return laidOut(out), err
+	return layoutText(out), err
 }
 
-func (r *run) nindentLaidOut(n any, text laidOut) (laidOut, error) {
+func (r *run) nindentLaidOut(n any, text layoutText) (layoutText, error) {
 	out, err := r.nindent(n, string(text))
-	return laidOut(out), err
+	return layoutText(out), err
 }
 
-func (r *run) trimLaidOut(text laidOut) laidOut {
-	return laidOut(strings.TrimSpace(string(text)))
+func (r *run) trimLaidOut(text layoutText) layoutText {
+	return layoutText(strings.TrimSpace(string(text)))
 }
 
 // partsCost takes the cost of splitting a text at n placeholders.
 func (b *Budget) partsCost(n int) error { return b.spend(times(n, 200)) }
 
 // emit prints laid out text.
-func (r *run) emit(text laidOut) *nothing {
+func (r *run) emit(text layoutText) *nothing {
 	must(r.textCost(times(bufferFactor, len(text))))
 	if r.tracing {
 		if parts := splitParts(string(text)); len(parts) > 0 && parts[0].record < len(r.recs) {

@@ -79,8 +79,8 @@ func wide(n int) m {
 	return out
 }
 
-// prelude makes values that are small in memory and large as text.
-var prelude = map[string]string{
+// definitions makes values that are small in memory and large as text.
+var definitions = map[string]string{
 	"$dag":   `{{ $dag := dict "a" "b" }}{{ range until 60 }}{{ $dag = dict "a" $dag "b" $dag }}{{ end }}`,
 	"$lists": `{{ $lists := list 1 }}{{ range until 60 }}{{ $lists = list $lists $lists }}{{ end }}`,
 	"$deep":  `{{ $deep := dict }}{{ range until 2000 }}{{ $deep = dict "a" $deep }}{{ end }}`,
@@ -182,7 +182,7 @@ func call(name string, n int, choose func(n int) int) (string, m) {
 		up[fmt.Sprint("v", i)] = arg.value
 	}
 	text = "a: {{ " + text + " }}\nb: {{ list (" + text + ") | toJson }}"
-	for name, definition := range prelude {
+	for name, definition := range definitions {
 		if strings.Contains(text, name) {
 			text = definition + text
 		}

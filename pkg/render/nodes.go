@@ -34,15 +34,15 @@ func pipeNode(pos parse.Pos, cmds ...*parse.CommandNode) *parse.PipeNode {
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Cmds: cmds}
 }
 
-// silent makes a pipeline print nothing, by assigning its value to a variable that a template cannot name.
-func silent(p *parse.PipeNode) *parse.PipeNode {
+// discardOutput makes a pipeline print nothing, by assigning its value to a variable that a template cannot name.
+func discardOutput(p *parse.PipeNode) *parse.PipeNode {
 	p.Decl = []*parse.VariableNode{{NodeType: parse.NodeVariable, Pos: p.Pos, Ident: []string{"$ "}}}
 	return p
 }
 
-// silentCall returns an action that calls a function and prints nothing.
-func silentCall(name string, pos parse.Pos) *parse.ActionNode {
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos, Pipe: silent(pipeNode(pos, commandNode(pos, identNode(name, pos))))}
+// discardCall returns an action that calls a function and prints nothing.
+func discardCall(name string, pos parse.Pos) *parse.ActionNode {
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos, Pipe: discardOutput(pipeNode(pos, commandNode(pos, identNode(name, pos))))}
 }
 
 // function returns the name of the function that a command calls, or "".

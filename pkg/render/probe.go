@@ -19,7 +19,7 @@ const maxProbes = 100
 type prober struct {
 	*compiler
 	branches []branch
-	sights   []sighting
+	sights   []holeUse
 	written  fieldCount
 	printed  []probed
 }
@@ -56,7 +56,7 @@ type printer struct {
 
 // probe runs the probes and records the holes and errors that they find.
 func (c *compiler) probe() {
-	p := &prober{compiler: c, sights: make([]sighting, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
+	p := &prober{compiler: c, sights: make([]holeUse, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
 	for _, name := range sortedKeys(c.trees) {
 		p.collect(c.trees[name].Root, nil)
 	}
@@ -169,7 +169,7 @@ func (p *prober) run(holds path, splice byte) *Error {
 	q.list(p.trees[mainTree].Root)
 	tree, err := parseSkeleton(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
-		p.sight(q, tree.root, "")
+		p.recordHoles(q, tree.root, "")
 		p.written.read(q, tree.root)
 		if p.options.Sketch != nil {
 			p.printed = append(p.printed, probed{q, tree.root})
@@ -189,13 +189,13 @@ func (p *prober) run(holds path, splice byte) *Error {
 	return &Error{Line: p.place(q.buf, q.trace, s.line), Problem: s.problem, Fix: s.fix}
 }
 
-// sight walks a parsed probe and records the places of its holes.
-func (p *prober) sight(q *printer, n *node, path string) {
+// recordHoles walks a parsed probe and records the places of its holes.
+func (p *prober) recordHoles(q *printer, n *node, path string) {
 	if q.walked[n] {
 		return // an alias: its anchor has been walked
 	}
 	q.walked[n] = true
-	note := func(record int, f func(*sighting)) {
+	note := func(record int, f func(*holeUse)) {
 		s := &p.sights[q.recs[record].site]
 		s.path = path
 		f(s)
@@ -203,27 +203,27 @@ func (p *prober) sight(q *printer, n *node, path string) {
 	inText := func(parts []part, key bool) {
 		for _, part := range parts {
 			if part.record >= 0 {
-				note(part.record, func(s *sighting) { s.text, s.key = true, s.key || key })
+				note(part.record, func(s *holeUse) { s.text, s.key = true, s.key || key })
 			}
 		}
 	}
 	switch n.kind {
 	case holeNode, spliceNode:
-		note(n.record, func(s *sighting) { s.whole = true })
+		note(n.record, func(s *holeUse) { s.whole = true })
 	case textNode:
 		inText(n.parts, false)
 	case listNode:
 		for _, item := range n.items {
-			p.sight(q, item, path+"[]")
+			p.recordHoles(q, item, path+"[]")
 		}
 	case mapNode:
 		for _, e := range n.entries {
 			if e.splice >= 0 {
-				note(e.splice, func(s *sighting) { s.whole = true })
+				note(e.splice, func(s *holeUse) { s.whole = true })
 				continue
 			}
 			inText(e.holes, true)
-			p.sight(q, e.value, path+q.pathStep(e))
+			p.recordHoles(q, e.value, path+q.pathStep(e))
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (q *printer) pathStep(e entry) string {
 
 // listHoles makes the list of holes, and finds printf "%q" as a whole value.
 func (p *prober) listHoles() {
-	reached := p.reached()
+	reachableTemplates := p.reachableTemplates()
 	for i := range p.sites {
 		s := &p.sites[i]
 		if !s.hole {
@@ -251,11 +251,11 @@ func (p *prober) listHoles() {
 			p.errs = append(p.errs, &Error{Line: s.line, Column: s.column, Problem: `printf "%q" would put its quotes into the value`,
 				Fix: "write `| quote`"})
 		}
-		if !p.printsAny && !reached[s.tree] {
+		if !p.printsAny && !reachableTemplates[s.tree] {
 			s.alwaysText = true // every include of its template passes its text to functions
 		}
 		seen := p.sights[i]
-		s.inText = seen.seen && (!seen.whole || seen.text && p.once(s.tree))
+		s.inText = seen.seen && (!seen.whole || seen.text && p.isPrintedOnce(s.tree))
 		p.holes = append(p.holes, s.asHole(p.sights[i]))
 	}
 	sort.SliceStable(p.holes, func(i, j int) bool {
@@ -264,8 +264,8 @@ func (p *prober) listHoles() {
 	})
 }
 
-// once reports whether a template is printed at one place only, so that each of its holes has one place in the document.
-func (p *prober) once(name string) bool {
+// isPrintedOnce reports whether a template is printed at one place only, so that each of its holes has one place in the document.
+func (p *prober) isPrintedOnce(name string) bool {
 	for range p.trees {
 		if name == mainTree {
 			return true
@@ -286,8 +286,8 @@ func (p *prober) once(name string) bool {
 	return name == mainTree
 }
 
-// reached returns the templates whose text, with its holes, can be part of a document.
-func (p *prober) reached() map[string]bool {
+// reachableTemplates returns the templates whose text, with its holes, can be part of a document.
+func (p *prober) reachableTemplates() map[string]bool {
 	out := map[string]bool{}
 	queue := []string{mainTree}
 	for len(queue) > 0 {

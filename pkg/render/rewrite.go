@@ -18,7 +18,7 @@ func (c *compiler) tree(t *parse.Tree) {
 		return
 	}
 	c.used[fnLeave] = true
-	enter, leave := c.weighed(fnEnter, t.Root.Pos, t.Root), silentCall(fnLeave, t.Root.Pos)
+	enter, leave := c.countSteps(fnEnter, t.Root.Pos, t.Root), discardCall(fnLeave, t.Root.Pos)
 	t.Root.Nodes = slices.Concat([]parse.Node{enter}, t.Root.Nodes, []parse.Node{leave})
 }
 
@@ -49,7 +49,7 @@ func (c *compiler) statement(n parse.Node) {
 		c.branch(&n.BranchNode)
 		c.used[fnOver] = true
 		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnOver, n.Pos)))
-		n.List.Nodes = append([]parse.Node{c.weighed(fnTick, n.Pos, n.List)}, n.List.Nodes...)
+		n.List.Nodes = append([]parse.Node{c.countSteps(fnTick, n.Pos, n.List)}, n.List.Nodes...)
 	case *parse.TemplateNode:
 		c.templateName(n.Pos, n.Name)
 		c.prints(n.Name)
@@ -59,12 +59,12 @@ func (c *compiler) statement(n parse.Node) {
 	}
 }
 
-// weighed returns a call that counts the steps of a list of nodes, whatever branches are taken. The bodies of loops are counted
+// countSteps returns a call that counts the steps of a list of nodes, whatever branches are taken. The bodies of loops are counted
 // separately.
-func (c *compiler) weighed(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
+func (c *compiler) countSteps(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
 	id, s := c.newSite(pos, "")
 	s.weight = 2 + weight(l)
-	call := silentCall(name, pos)
+	call := discardCall(name, pos)
 	call.Pipe.Cmds = []*parse.CommandNode{c.callNode(name, id, pos)}
 	return call
 }
@@ -128,15 +128,15 @@ func (c *compiler) text(n *parse.TextNode) {
 	}
 }
 
-// changing are the functions that change a map in sprig. Here they return a changed copy.
-var changing = map[string]bool{
+// mutatingFunctions are the functions that change a map in sprig. Here they return a changed copy.
+var mutatingFunctions = map[string]bool{
 	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
 }
 
 // assignment rewrites an action that sets a variable and prints nothing.
 func (c *compiler) assignment(n *parse.ActionNode) {
 	last := n.Pipe.Cmds[len(n.Pipe.Cmds)-1]
-	if name := function(last); changing[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
+	if name := function(last); mutatingFunctions[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
 		c.errorf(n.Pos, "keep the copy: $d = "+name+" $d …", "%s gives a changed copy here, and $_ throws it away", name)
 	}
 	c.pipe(n.Pipe)

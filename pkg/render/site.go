@@ -78,8 +78,8 @@ func (s *site) action() string {
 	return strings.Join(strings.Fields(s.source), " ")
 }
 
-// helmsOwn are the fields of a Helm chart's dot that an upstream does not have.
-var helmsOwn = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true,
+// helmFields are the fields of a Helm chart's dot that an upstream does not have.
+var helmFields = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true,
 	"Subcharts": true}
 
 // missing returns the error for a value that is not set.
@@ -97,7 +97,7 @@ func (s *site) missing() error {
 		fix = "there is no such object, which the config allows: write `(" + s.text + " | default dict)` in its place"
 	case strings.HasPrefix(s.text, "param "):
 		fix = "the config declares none of that name: write the value into the template, or read it from the upstream"
-	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
+	case strings.HasPrefix(s.text, ".") && helmFields[top]:
 		fix = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
 	problem := s.text + " is not set"

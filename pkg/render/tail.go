@@ -29,7 +29,7 @@ func (c *compiler) hole(n *parse.ActionNode) {
 	s.mode, s.omit = m, omit
 	s.source = c.position.action(n.Pos, c.options.Left, c.options.Right)
 	s.newline = len(stages) > 0 && function(stages[0]) == "nindent"
-	s.judgeTail(source[len(source)-1], len(stages) > 0)
+	s.recordResultType(source[len(source)-1], len(stages) > 0)
 	known := &action{site: id, stages: stages}
 	c.actions[n] = known
 	if isInclude {
@@ -43,14 +43,14 @@ func (c *compiler) hole(n *parse.ActionNode) {
 		c.used[fnEmit] = true
 		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnEmit, n.Pos)))
 	}
-	n.Pipe = silent(n.Pipe)
+	n.Pipe = discardOutput(n.Pipe)
 }
 
-// judgeTail records what the last function of a hole says about its result.
-func (s *site) judgeTail(last *parse.CommandNode, laidOut bool) {
+// recordResultType records what the last function of a hole says about its result.
+func (s *site) recordResultType(last *parse.CommandNode, isLaidOut bool) {
 	s.alwaysText = s.mode == modeQuote || s.mode == modeSingleQuote || s.mode == modePlain && givesText(last)
 	s.scalar = s.mode == modePlain && givesScalar(last)
-	s.goQuoted = s.mode == modePlain && !laidOut && isGoQuote(last)
+	s.goQuoted = s.mode == modePlain && !isLaidOut && isGoQuote(last)
 }
 
 // printed records that an include prints the holes of a template; it returns the name if it is constant.
@@ -65,9 +65,9 @@ func (c *compiler) printed(name parse.Node) string {
 }
 
 // record returns the commands that evaluate a source and record its value.
-func (c *compiler) record(source []*parse.CommandNode, id int, laidOut bool) []*parse.CommandNode {
+func (c *compiler) record(source []*parse.CommandNode, id int, isLaidOut bool) []*parse.CommandNode {
 	end := fnPut
-	if laidOut {
+	if isLaidOut {
 		end = fnHole
 	}
 	pos := source[0].Pos
