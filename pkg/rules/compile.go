@@ -11,7 +11,7 @@ import (
 )
 
 // compile implements Bool, String and Any.
-func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) (*Program, error) {
+func (e *Env) compile(expr string, kind Scope, downstream string, wants resultKind) (*Program, error) {
 	if kind == Sibling && !strings.Contains(expr, varDownstreams) {
 		kind = Upstream // avoid declaring the types of the downstreams, which is slow
 	}
@@ -43,7 +43,7 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 	if kind == Matching {
 		p.equal = equalPaths(tree)
 	}
-	through(p.reads, s.declared)
+	addVariableReads(p.reads, s.declared)
 	switch wants {
 	case wantItems:
 		p.items = s.itemsOf(tree, tree.Expr())
@@ -89,7 +89,7 @@ func (s *scope) check(expr string) (*cel.Ast, *CompileError) {
 }
 
 // checkResult checks the type of the result. A type that is known only when the expression is evaluated is accepted.
-func checkResult(t *cel.Type, wants wanted) *CompileError {
+func checkResult(t *cel.Type, wants resultKind) *CompileError {
 	want := types.BoolType
 	switch wants {
 	case wantAny, wantVariable:

@@ -65,8 +65,8 @@ func (e *EvalError) Redacted() string {
 	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.kind())
 }
 
-// quotesNothing are prefixes of problems that quote no value; the text after them may be a value.
-var quotesNothing = []string{noSuchKey, "no such overload", "no such attribute", "no such field", "index out of bounds",
+// safeProblems are prefixes of problems that quote no value; the text after them may be a value.
+var safeProblems = []string{noSuchKey, "no such overload", "no such attribute", "no such field", "index out of bounds",
 	"divide by zero", "division by zero",
 	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
 	"invalid argument", "duplicate key", "optional.none() dereference"}
@@ -76,7 +76,7 @@ func (e *EvalError) kind() string {
 	if e.Cause != CauseValue || strings.HasPrefix(e.Problem, "the result is ") {
 		return e.Problem
 	}
-	for _, kind := range quotesNothing {
+	for _, kind := range safeProblems {
 		if strings.HasPrefix(e.Problem, kind) {
 			return strings.TrimSpace(kind)
 		}

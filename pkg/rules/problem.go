@@ -76,8 +76,8 @@ func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	case name == varDownstreams && s.kind == Downstream:
 		problem.Fix = "this expression sees only its own downstream: write downstream"
 	default:
-		if meant := spelling.Closest(name, names); meant != "" {
-			problem.Fix = "did you mean " + meant + "?"
+		if suggestion := spelling.Closest(name, names); suggestion != "" {
+			problem.Fix = "did you mean " + suggestion + "?"
 		} else if plainText.MatchString(expr) {
 			problem.Fix = "write text in quotes: '" + expr + "'; " + problem.Fix
 		}
@@ -103,8 +103,8 @@ func (s *scope) unknownField(problem *CompileError, place, field string) {
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
 	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
 		problem.Fix = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
-	} else if meant := spelling.Closest(field, has); meant != "" {
-		problem.Fix = "did you mean " + meant + "?"
+	} else if suggestion := spelling.Closest(field, has); suggestion != "" {
+		problem.Fix = "did you mean " + suggestion + "?"
 	} else if len(has) > 0 && len(has) <= 12 {
 		problem.Fix = "it has " + strings.Join(has, ", ")
 	}
@@ -192,15 +192,15 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 			names = append(names, known)
 		}
 	}
-	if meant := spelling.Closest(name, names); meant != "" {
-		problem.Fix = "did you mean " + meant + "?"
-	} else if own := ownNames[name]; own != "" && s.env.HasFunction(own) {
+	if suggestion := spelling.Closest(name, names); suggestion != "" {
+		problem.Fix = "did you mean " + suggestion + "?"
+	} else if own := celNames[name]; own != "" && s.env.HasFunction(own) {
 		problem.Fix = "CEL calls it " + own
 	}
 }
 
-// ownNames are CEL's functions by their names in other languages, if the spelling is not similar.
-var ownNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
+// celNames are CEL's functions by their names in other languages, if the spelling is not similar.
+var celNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
 	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii", "lower": "lowerAscii", "toUpper": "upperAscii",
 	"upper": "upperAscii"}
 
@@ -223,12 +223,12 @@ func isText(e ast.Expr) bool {
 	return ok
 }
 
-// mangled matches CEL's names of operators: _>_, _[_].
-var mangled = regexp.MustCompile(`'([!_@-][^' ]*)'`)
+// operatorName matches CEL's names of operators: _>_, _[_].
+var operatorName = regexp.MustCompile(`'([!_@-][^' ]*)'`)
 
 // readable puts a message of CEL on one line, with operators as users write them.
 func readable(message string) string {
-	text := mangled.ReplaceAllStringFunc(firstLine(message), func(quoted string) string {
+	text := operatorName.ReplaceAllStringFunc(firstLine(message), func(quoted string) string {
 		name := strings.Trim(quoted, "'")
 		switch name {
 		case operators.Index:

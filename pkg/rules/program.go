@@ -13,11 +13,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// wanted is the type of an expression's result.
-type wanted int
+// resultKind is the type of an expression's result.
+type resultKind int
 
 const (
-	wantBool wanted = iota
+	wantBool resultKind = iota
 	wantString
 	wantAny
 	wantItems
@@ -28,7 +28,7 @@ const (
 type Program struct {
 	expr    string
 	scope   *scope
-	wants   wanted
+	wants   resultKind
 	program cel.Program
 	reads   map[string]readSet
 	// loops means that it has a macro that iterates. Only these check the context: a context takes as long as evaluating a
@@ -136,8 +136,8 @@ func (p *Program) overBudget() *EvalError {
 // errNoSuchOverload is CEL's error for an operator or function that has no variant for the types of its arguments.
 var errNoSuchOverload = types.NoSuchOverloadErr().(*types.Err).Unwrap()
 
-// cut shortens a problem, which may quote a value of the object.
-func cut(problem string) string {
+// shorten shortens a problem, which may quote a value of the object.
+func shorten(problem string) string {
 	const most = 1000
 	if len(problem) <= most {
 		return problem
@@ -147,7 +147,7 @@ func cut(problem string) string {
 
 // explain converts the error of an evaluation to a readable one.
 func (p *Program) explain(err error) *EvalError {
-	failure := &EvalError{Expr: p.expr, Problem: cut(firstLine(err.Error())), Err: err}
+	failure := &EvalError{Expr: p.expr, Problem: shorten(firstLine(err.Error())), Err: err}
 	var canceled interpreter.EvalCancelledError
 	switch {
 	case errors.Is(err, interpreter.InterruptError{}):

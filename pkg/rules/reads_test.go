@@ -188,15 +188,15 @@ func TestReadsSufficeTyped(t *testing.T) {
 			}
 			for seed := range uint64(40) {
 				object := testObject()
-				damage(object, rand.New(rand.NewPCG(seed, uint64(i))))
+				removeFields(object, rand.New(rand.NewPCG(seed, uint64(i))))
 				compareReads(t, p, object)
 			}
 		}
 	}
 }
 
-// damage removes fields, or replaces them.
-func damage(object map[string]any, source *rand.Rand) {
+// removeFields removes fields, or replaces them.
+func removeFields(object map[string]any, source *rand.Rand) {
 	for name, member := range object {
 		switch source.IntN(12) {
 		case 0:
@@ -209,7 +209,7 @@ func damage(object map[string]any, source *rand.Rand) {
 			object[name] = "something else"
 		default:
 			if m, ok := member.(map[string]any); ok {
-				damage(m, source)
+				removeFields(m, source)
 			}
 		}
 	}

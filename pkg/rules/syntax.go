@@ -7,8 +7,8 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// plainer replaces words of the parser by plain ones. Nothing depends on the text.
-var plainer = strings.NewReplacer(
+// plainWords replaces words of the parser by plain ones. Nothing depends on the text.
+var plainWords = strings.NewReplacer(
 	"Syntax error: ", "",
 	"mismatched input '<EOF>'", "the expression ends too early",
 	"no viable alternative at input '<EOF>'", "the expression ends too early",
@@ -24,14 +24,14 @@ var plainer = strings.NewReplacer(
 func syntaxError(expr string, err *cel.Error) *CompileError {
 	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of all possible tokens
 	return &CompileError{Line: err.Location.Line(), Column: err.Location.Column() + 1,
-		Problem: "syntax error: " + plainer.Replace(text), Fix: syntaxFix(expr)}
+		Problem: "syntax error: " + plainWords.Replace(text), Fix: syntaxFix(expr)}
 }
 
 // quotedText matches the string literals of an expression.
 var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
 
-// foreign is syntax of other languages that CEL does not have.
-var foreign = []struct {
+// foreignSyntax is syntax of other languages that CEL does not have.
+var foreignSyntax = []struct {
 	pattern *regexp.Regexp
 	fix     string
 }{
@@ -46,7 +46,7 @@ var foreign = []struct {
 // syntaxFix suggests a fix for an expression in the syntax of another language; "" if it recognizes none.
 func syntaxFix(expr string) string {
 	expr = quotedText.ReplaceAllString(expr, "''")
-	for _, f := range foreign {
+	for _, f := range foreignSyntax {
 		if f.pattern.MatchString(expr) {
 			return f.fix
 		}

@@ -89,7 +89,7 @@ func (t *Translator) Message(expr, prefix string) (string, error) {
 	return t.write(expr, wantString, prefix)
 }
 
-func (t *Translator) write(expr string, wants wanted, prefix ...string) (string, error) {
+func (t *Translator) write(expr string, wants resultKind, prefix ...string) (string, error) {
 	t.env.mu.Lock()
 	defer t.env.mu.Unlock()
 	checked, err := t.check(expr)
@@ -137,7 +137,7 @@ func (t *Translator) check(expr string) (*ast.AST, error) {
 
 // typed converts the result to a type that is known before the evaluation, which an admission policy requires. A value of
 // another type is still an error.
-func (w *rewriter) typed(e ast.Expr, result *cel.Type, wants wanted) ast.Expr {
+func (w *rewriter) typed(e ast.Expr, result *cel.Type, wants resultKind) ast.Expr {
 	switch {
 	case wants == wantAny || !result.IsExactType(types.DynType):
 		return e

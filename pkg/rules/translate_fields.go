@@ -10,20 +10,20 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// selecting is a way to select a field.
-type selecting int
+// selectKind is a way to select a field.
+type selectKind int
 
 const (
-	plainSelect    selecting = iota // a.b
-	optionalSelect                  // a.?b
-	presence                        // has(a.b)
+	plainSelect    selectKind = iota // a.b
+	optionalSelect                   // a.?b
+	presence                         // has(a.b)
 )
 
 // simple matches names that a selection can use without escaping, including keywords of CEL.
 var simple = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // selection translates the selection of a field.
-func (w *rewriter) selection(operand ast.Expr, name string, how selecting, names bindings) piece {
+func (w *rewriter) selection(operand ast.Expr, name string, how selectKind, names bindings) piece {
 	p := w.expression(operand, names)
 	if p.constant {
 		return w.constantField(p, name, how)
@@ -43,7 +43,7 @@ func (w *rewriter) selection(operand ast.Expr, name string, how selecting, names
 	}
 	optional = optional || how == optionalSelect
 	if escaped && optional {
-		made.e = w.retyped(made.e, t)
+		made.e = w.withDynValue(made.e, t)
 	}
 	return w.converted(made, optional)
 }
@@ -77,7 +77,7 @@ func keys(t *types.Type, name string) (names []string, escaped bool) {
 }
 
 // selected returns the selection of the first key that exists: as a field if the name needs no escaping, otherwise by index.
-func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how selecting) ast.Expr {
+func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how selectKind) ast.Expr {
 	name := names[0]
 	if field && simple.MatchString(name) {
 		switch how {
@@ -114,7 +114,7 @@ func (w *rewriter) optIndex(operand ast.Expr, name string) ast.Expr {
 }
 
 // unwrapped converts an optional to the result of the selection.
-func (w *rewriter) unwrapped(optional ast.Expr, how selecting) ast.Expr {
+func (w *rewriter) unwrapped(optional ast.Expr, how selectKind) ast.Expr {
 	switch how {
 	case plainSelect:
 		return w.factory.NewMemberCall(0, "value", optional)
@@ -126,7 +126,7 @@ func (w *rewriter) unwrapped(optional ast.Expr, how selecting) ast.Expr {
 
 // nullable returns the selection of a field that may be null, which counts as absent if the schema is known:
 // a[?"b"].optFlatMap(v, dyn(v) == null ? optional.none() : optional.of(dyn(v))).
-func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how selecting, within bool) piece {
+func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how selectKind, within bool) piece {
 	if within && how == plainSelect {
 		how = optionalSelect
 	}
@@ -162,14 +162,14 @@ func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece
 	}
 	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.whole(args[1], names)), at: p.at.element()}
 	if optional = optional || operator == operators.OptIndex; optional {
-		made.e = w.retyped(made.e, t)
+		made.e = w.withDynValue(made.e, t)
 	}
 	return w.converted(made, optional)
 }
 
-// retyped makes the type of an optional from an index dyn: in plain JSON CEL infers a type for it that int(…), string(…) and
+// withDynValue makes the type of an optional from an index dyn: in plain JSON CEL infers a type for it that int(…), string(…) and
 // the like do not accept. If t, the type of the operand, is unknown, nothing changes.
-func (w *rewriter) retyped(optional ast.Expr, t *types.Type) ast.Expr {
+func (w *rewriter) withDynValue(optional ast.Expr, t *types.Type) ast.Expr {
 	if !w.dialect.Plain || t.Kind() == types.DynKind {
 		return optional
 	}
@@ -219,8 +219,8 @@ func (w *rewriter) conversion(n *node) func(ast.Expr) ast.Expr {
 	return nil
 }
 
-// demandSame fails if a value that is used as a whole differs in plain JSON.
-func (w *rewriter) demandSame(p piece) {
+// requireSame fails if a value that is used as a whole differs in plain JSON.
+func (w *rewriter) requireSame(p piece) {
 	if w.dialect.Plain && p.at != nil && p.at.differs() {
 		w.fail("uses the whole of a value to which its schema gives another meaning (%s): name the fields that matter", p.at.difference())
 	}

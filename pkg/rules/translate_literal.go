@@ -84,7 +84,7 @@ func (w *rewriter) part(value any) ast.Expr {
 }
 
 // constantField selects a field of a value that becomes a literal.
-func (w *rewriter) constantField(p piece, name string, how selecting) piece {
+func (w *rewriter) constantField(p piece, name string, how selectKind) piece {
 	members, isMap := p.value.(map[string]any)
 	value, found := members[name]
 	if unescaped, ok := apiservercel.Unescape(name); !found && ok {

@@ -2,9 +2,9 @@ package rules
 
 import "github.com/google/cel-go/common/ast"
 
-// ranging are the macros that iterate over a list or map: the numbers of arguments with one variable and with two, 0 if there
+// iterationMacros are the macros that iterate over a list or map: the numbers of arguments with one variable and with two, 0 if there
 // is no such form.
-var ranging = map[string]struct{ one, oneMost, two, twoMost int }{
+var iterationMacros = map[string]struct{ one, oneMost, two, twoMost int }{
 	"all":               {2, 2, 3, 3},
 	"exists":            {2, 2, 3, 3},
 	"exists_one":        {2, 2, 3, 3},
@@ -33,7 +33,7 @@ func (w *rewriter) macro(e ast.Expr, names bindings) piece {
 		result := w.expression(args[1], inner)
 		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), variable, w.expr(result)), at: result.at}
 	}
-	form, known := ranging[name]
+	form, known := iterationMacros[name]
 	variables := 0
 	switch {
 	case !known:
@@ -63,7 +63,7 @@ func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) p
 		p := w.expression(arg, names)
 		at = p.at
 		if call.FunctionName() != "map" && call.FunctionName() != "transformList" {
-			w.demandSame(p)
+			w.requireSame(p)
 		}
 		made = append(made, w.expr(p))
 	}
@@ -108,14 +108,14 @@ func listOf(item *node) *node {
 // bind declares the variable of a macro, under another name if it would hide self or params of the dialect.
 func (w *rewriter) bind(name string, at *node, names bindings) (ast.Expr, bindings) {
 	there := name
-	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.taken(there, name, names) {
+	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.isNameUsed(there, name, names) {
 		there += "_"
 	}
 	return w.factory.NewIdent(0, there), names.with(name, binding{name: there, at: at})
 }
 
-// taken reports whether another variable has that name in the translation.
-func (w *rewriter) taken(there, name string, names bindings) bool {
+// isNameUsed reports whether another variable has that name in the translation.
+func (w *rewriter) isNameUsed(there, name string, names bindings) bool {
 	for other, b := range names {
 		if other != name && b.name == there && !b.global {
 			return true

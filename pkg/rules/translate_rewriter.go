@@ -124,7 +124,7 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 	if call.IsMemberFunction() {
 		return w.member(call, names)
 	}
-	if slices.Contains(throughFunctions, name) && len(args) == 1 {
+	if slices.Contains(identityFunctions, name) && len(args) == 1 {
 		p := w.expression(args[0], names)
 		return piece{e: w.factory.NewCall(0, name, w.expr(p)), at: p.at}
 	}
@@ -138,7 +138,7 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 func (w *rewriter) in(args []ast.Expr, names bindings) piece {
 	item, within := w.whole(args[0], names), w.expression(args[1], names)
 	if within.at != nil && within.at.items != nil {
-		w.demandSame(piece{at: within.at.items})
+		w.requireSame(piece{at: within.at.items})
 	}
 	asked := func(item ast.Expr) ast.Expr { return w.factory.NewCall(0, operators.In, item, w.expr(within)) }
 	if t, _ := w.operandType(args[1]); isText(args[0]) && w.dialect.Plain {
@@ -149,16 +149,16 @@ func (w *rewriter) in(args []ast.Expr, names bindings) piece {
 	return piece{e: asked(item)}
 }
 
-// throughFunctions and throughMembers return their argument.
+// identityFunctions and throughMembers return their argument.
 var (
-	throughFunctions = []string{"dyn", "optional.of", "optional.ofNonZeroValue"}
-	throughMembers   = []string{"orValue", "or", "value"}
+	identityFunctions = []string{"dyn", "optional.of", "optional.ofNonZeroValue"}
+	identityMembers   = []string{"orValue", "or", "value"}
 )
 
 // member translates a call with a target.
 func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	name := call.FunctionName()
-	if slices.Contains(throughFunctions, "optional."+name) || name == "none" {
+	if slices.Contains(identityFunctions, "optional."+name) || name == "none" {
 		if target := call.Target(); target.Kind() == ast.IdentKind && target.AsIdent() == "optional" && len(call.Args()) <= 1 {
 			at := (*node)(nil)
 			var args []ast.Expr
@@ -171,7 +171,7 @@ func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	}
 	target := w.expression(call.Target(), names)
 	switch {
-	case slices.Contains(throughMembers, name):
+	case slices.Contains(identityMembers, name):
 		at := target.at
 		var args []ast.Expr
 		for _, arg := range call.Args() {
@@ -182,14 +182,14 @@ func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	case name == "size" || name == "hasValue":
 		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target))}
 	}
-	w.demandSame(target)
+	w.requireSame(target)
 	return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), w.wholes(call.Args(), names)...)}
 }
 
 // whole translates an expression whose value is used as a whole.
 func (w *rewriter) whole(e ast.Expr, names bindings) ast.Expr {
 	p := w.expression(e, names)
-	w.demandSame(p)
+	w.requireSame(p)
 	return w.expr(p)
 }
 

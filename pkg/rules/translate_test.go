@@ -191,7 +191,7 @@ func TestEveryMacroIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{"has": true, "optMap": true, "optFlatMap": true}
-	for name := range ranging {
+	for name := range iterationMacros {
 		known[name] = true
 	}
 	for _, macro := range s.env.Macros() {

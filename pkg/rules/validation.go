@@ -121,8 +121,8 @@ func (c *validationCompiler) reason() Reason {
 		}
 		slices.Sort(names)
 		fix := "it is one of " + strings.Join(names, ", ")
-		if meant := spelling.Closest(string(given), names); meant != "" {
-			fix = "did you mean " + meant + "?"
+		if suggestion := spelling.Closest(string(given), names); suggestion != "" {
+			fix = "did you mean " + suggestion + "?"
 		}
 		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is not a valid reason", given), fix})
 	}
@@ -180,8 +180,8 @@ func missing(parent fieldpath.Path, name string, n *node) *ValueError {
 	for known := range n.properties {
 		names = append(names, known)
 	}
-	if meant := spelling.Closest(name, names); meant != "" {
-		problem.Fix = "did you mean " + meant + "?"
+	if suggestion := spelling.Closest(name, names); suggestion != "" {
+		problem.Fix = "did you mean " + suggestion + "?"
 	}
 	return problem
 }

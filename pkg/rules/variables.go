@@ -49,8 +49,8 @@ func variableNode(list []*variable) *node {
 	return n
 }
 
-// through adds the reads of the variables that an expression uses to its own reads.
-func through(reads map[string]readSet, list []*variable) {
+// addVariableReads adds the reads of the variables that an expression uses to its own reads.
+func addVariableReads(reads map[string]readSet, list []*variable) {
 	used := reads[varVariables]
 	for _, v := range list {
 		uses := func(path []string) bool { return path[0] == v.name }
