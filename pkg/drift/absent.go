@@ -67,7 +67,7 @@ func (f fields) absentItems(list []any, out fields) {
 		}
 		out.put(name, rest)
 	}
-	for name, below := range it.odd {
+	for name, below := range it.escaped {
 		if found[name] == 0 {
 			out[noItem+name] = map[string]any(below)
 		}

@@ -53,26 +53,26 @@ type differ struct {
 	found  []Difference
 }
 
-func (d *differ) add(at *trail, want, have any, held owners) {
-	d.addPath(at.path(), want, have, held)
+func (d *differ) add(at *trail, want, have any, holders owners) {
+	d.addPath(at.path(), want, have, holders)
 }
 
-func (d *differ) addPath(p fieldpath.Path, want, have any, held owners) {
+func (d *differ) addPath(p fieldpath.Path, want, have any, holders owners) {
 	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
 		want, have = Mask(want), Mask(have)
 	}
 	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()),
-		Manager: held.lastWriter(d.es, d.our)})
+		Manager: holders.lastWriter(d.es, d.our)})
 }
 
 func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) {
 	for _, p := range Extras(live, desired, exclusive) {
 		value, _ := fieldpath.Get(live.Object, p)
-		held := make(owners, len(d.es))
+		holders := make(owners, len(d.es))
 		for i := range d.es {
-			held[i].owned, held[i].holding = d.es[i].owned.follow(live.Object, p)
+			holders[i].owned, holders[i].holding = d.es[i].owned.follow(live.Object, p)
 		}
-		d.addPath(p, nil, value, held)
+		d.addPath(p, nil, value, holders)
 	}
 }
 
@@ -92,56 +92,56 @@ func Mask(v any) any {
 	}
 }
 
-func (d *differ) values(want, have any, held owners, at *trail) {
+func (d *differ) values(want, have any, holders owners, at *trail) {
 	switch want := want.(type) {
 	case map[string]any:
-		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !held.of(d.our).whole()) {
-			d.maps(want, have, held, at)
-			d.atomicRest(want, have, held, at)
+		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.of(d.our).whole()) {
+			d.maps(want, have, holders, at)
+			d.atomicRest(want, have, holders, at)
 			return
 		}
 	case []any:
 		if have, ok := have.([]any); ok {
-			d.lists(want, have, held, at)
+			d.lists(want, have, holders, at)
 			return
 		}
 	}
 	if Digest(want) != Digest(have) {
-		d.add(at, want, have, held)
+		d.add(at, want, have, holders)
 	}
 }
 
-func (d *differ) maps(want, have map[string]any, held owners, at *trail) {
+func (d *differ) maps(want, have map[string]any, holders owners, at *trail) {
 	for k, value := range want {
-		d.values(value, have[k], held.field(k), &trail{parent: at, field: k})
+		d.values(value, have[k], holders.field(k), &trail{parent: at, field: k})
 	}
-	for key := range held.of(d.our).owned {
+	for key := range holders.of(d.our).owned {
 		name, ok := cutField(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.removed(value, held.field(name), &trail{parent: at, field: name})
+			d.removed(value, holders.field(name), &trail{parent: at, field: name})
 		}
 	}
 }
 
 // removed adds the parts of a value that we own and do not desire any more.
-func (d *differ) removed(have any, held owners, at *trail) {
-	ours := held.of(d.our)
+func (d *differ) removed(have any, holders owners, at *trail) {
+	ours := holders.of(d.our)
 	m, ok := have.(map[string]any)
 	switch {
 	case ours.holding == holdsNothing:
 	case !ok || ours.whole():
-		d.add(at, nil, have, held)
+		d.add(at, nil, have, holders)
 	default:
-		d.maps(nil, m, held, at)
+		d.maps(nil, m, holders, at)
 	}
 }
 
 // atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and would remove
 // these keys.
-func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
+func (d *differ) atomicRest(want, have map[string]any, holders owners, at *trail) {
 	whole := false
-	for _, o := range held {
+	for _, o := range holders {
 		if o.holding == holdsHere && !o.owned.leaf() {
 			return
 		}
@@ -152,18 +152,18 @@ func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
 	}
 	for k, value := range have {
 		if _, ok := want[k]; !ok {
-			d.add(&trail{parent: at, field: k}, nil, value, held)
+			d.add(&trail{parent: at, field: k}, nil, value, holders)
 		}
 	}
 }
 
 // lists compares item by item if a manager owns the items by their keys or values, else as a whole.
-func (d *differ) lists(want, have []any, held owners, at *trail) {
-	within := held.items()
+func (d *differ) lists(want, have []any, holders owners, at *trail) {
+	within := holders.items()
 	find, names := matcher(within, d.our, have)
 	if find == nil {
 		if Digest(want) != Digest(have) {
-			d.add(at, want, have, held)
+			d.add(at, want, have, holders)
 		}
 		return
 	}
@@ -177,15 +177,15 @@ func (d *differ) lists(want, have []any, held owners, at *trail) {
 			continue
 		}
 		matched[j], turned, last = true, turned || j < last, j
-		d.values(item, have[j], held.item(within, have[j], j), step)
+		d.values(item, have[j], holders.item(within, have[j], j), step)
 	}
 	for j, item := range have {
-		if below := held.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
+		if below := holders.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
 			d.add(names.step(item, j, at), nil, item, below)
 		}
 	}
 	if turned && len(d.found) == before {
-		d.add(at, want, have, held) // the items are the same, their order differs
+		d.add(at, want, have, holders) // the items are the same, their order differs
 	}
 }
 

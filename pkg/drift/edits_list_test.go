@@ -24,8 +24,8 @@ func edits(at place, want, have any) []edit {
 	var out []edit
 	for name, c := range changes(at, want, have) {
 		out = append(out, edit{name + ", by an update", updated(c, "other")}, edit{name + ", by an update under our name", updated(c, manager)},
-			edit{name + ", and our entry forged back", forged(c)}, edit{name + ", and back", andBack(c, at)},
-			edit{name + ", and our apply without the place by somebody else", thenOurs(c, at)})
+			edit{name + ", and our entry forged back", forged(c)}, edit{name + ", and back", changeAndRevert(c, at)},
+			edit{name + ", and our apply without the place by somebody else", afterOurApply(c, at)})
 	}
 	for _, value := range append(alternatives(at, want, have), want) {
 		out = append(out, edit{"apply " + short(value), applied(at, value)}, edit{"apply the same and then " + short(value),
@@ -112,8 +112,8 @@ func forged(c change) func(*edited) (*unstructured.Unstructured, error) {
 	}
 }
 
-// andBack returns an edit that makes the change and then restores the value of the place.
-func andBack(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
+// changeAndRevert returns an edit that makes the change and then restores the value of the place.
+func changeAndRevert(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		u, err := o.update(o.live, c, "other")
 		if err != nil {
@@ -129,8 +129,8 @@ func andBack(c change, at place) func(*edited) (*unstructured.Unstructured, erro
 	}
 }
 
-// thenOurs returns an edit that applies everything but the place as a second writer with our name, and then makes the change.
-func thenOurs(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
+// afterOurApply returns an edit that applies everything but the place as a second writer with our name, and then makes the change.
+func afterOurApply(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		less := runtime.DeepCopyJSON(o.desired)
 		removeIn(less, at.path)

@@ -232,7 +232,7 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 		obj := m.object(3)
 		owned := m.fields(obj, 4)
 		p, text := sumOf(obj, owned), strings.Join(covered(obj, true, owned, ""), "\n")
-		for _, less := range losses(owned) {
+		for _, less := range withoutEachPath(owned) {
 			if less.leaf() || owned.leaf() {
 				continue
 			}
@@ -248,8 +248,8 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 	}
 }
 
-// losses returns f without each single path in turn, and without places that become empty.
-func losses(f fields) []fields {
+// withoutEachPath returns f without each single path in turn, and without places that become empty.
+func withoutEachPath(f fields) []fields {
 	var out []fields
 	for _, key := range slices.SortedFunc(maps.Keys(f), cmp.Compare[string]) {
 		below, ok := f.below(key)
@@ -259,7 +259,7 @@ func losses(f fields) []fields {
 		without := maps.Clone(f)
 		delete(without, key)
 		out = append(out, without)
-		for _, less := range losses(below) {
+		for _, less := range withoutEachPath(below) {
 			if len(less) == 0 {
 				continue
 			}

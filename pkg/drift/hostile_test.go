@@ -65,7 +65,7 @@ func TestHostileManagedFields(t *testing.T) {
 		"deeper than the object": hostile(deep(9_990, "f:a"), deep(10, "a")),
 	} {
 		t.Run(reason, func(t *testing.T) {
-			start := worked(t)
+			start := cpuTime(t)
 			for _, v := range fuzzViews() {
 				if _, err := v.Live(u); err != nil {
 					t.Fatal(err)
@@ -75,15 +75,15 @@ func TestHostileManagedFields(t *testing.T) {
 				drift.Changed(nil, u, v)
 			}
 			drift.LostFields(u, hostile(map[string]any{}, u.DeepCopy().Object), manager)
-			if took := worked(t) - start; took > 10*time.Second {
+			if took := cpuTime(t) - start; took > 10*time.Second {
 				t.Errorf("it took %s of a processor", took)
 			}
 		})
 	}
 }
 
-// worked returns the CPU time of this process, which does not depend on other load.
-func worked(t *testing.T) time.Duration {
+// cpuTime returns the CPU time of this process, which does not depend on other load.
+func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -18,8 +18,8 @@ type items struct {
 	owned fields
 	// keys are the sets of key fields in the names, most fields first: there is only one, unless some keys are optional.
 	keys [][]string
-	// odd are the names that need parsing, by their canonical text.
-	odd            map[string]fields
+	// escaped are the names that need parsing, by their canonical text.
+	escaped        map[string]fields
 	values, counts bool
 	names          []string // the fields of keys, in one slice
 	buf            []byte
@@ -47,7 +47,7 @@ func (f fields) items() *items {
 
 // read sets it to the items that f owns, and reuses its memory.
 func (it *items) read(f fields) {
-	it.owned, it.keys, it.names, it.odd, it.values, it.counts = f, it.keys[:0], it.names[:0], nil, false, false
+	it.owned, it.keys, it.names, it.escaped, it.values, it.counts = f, it.keys[:0], it.names[:0], nil, false, false
 	it.number, it.digest = 0, 0
 	for key, below := range f {
 		if m, ok := below.(map[string]any); !ok || m == nil || key == ownDot {
@@ -64,7 +64,7 @@ func (it *items) read(f fields) {
 		case 'v':
 			it.values = true
 			if !simpleText(key) {
-				it.addOdd(key)
+				it.addEscaped(key)
 			}
 		case 'i':
 			it.counts = true
@@ -98,7 +98,7 @@ func (it *items) keyed() bool { return len(it.keys) > 0 }
 // addKeys adds the key fields of a k: name.
 func (it *items) addKeys(key string) {
 	if !simpleText(key) {
-		it.addOdd(key)
+		it.addEscaped(key)
 		return
 	}
 	for _, known := range it.keys {
@@ -118,23 +118,23 @@ func (it *items) addKeys(key string) {
 	}
 }
 
-// addOdd parses a name with escapes and stores it by its canonical text.
-func (it *items) addOdd(key string) {
-	if it.odd == nil {
-		it.odd = map[string]fields{}
+// addEscaped parses a name with escapes and stores it by its canonical text.
+func (it *items) addEscaped(key string) {
+	if it.escaped == nil {
+		it.escaped = map[string]fields{}
 	}
 	owned, _ := it.owned.below(key)
 	element, err := smd.DeserializePathElement(key)
 	if err != nil {
-		it.odd[key] = owned
+		it.escaped[key] = owned
 		return
 	}
 	if element.Value != nil {
-		it.odd[string(appendScalar([]byte("v:"), (*element.Value).Unstructured()))] = owned
+		it.escaped[string(appendScalar([]byte("v:"), (*element.Value).Unstructured()))] = owned
 		return
 	}
 	if element.Key == nil {
-		it.odd[key] = owned
+		it.escaped[key] = owned
 		return
 	}
 	names, item := []string{}, map[string]any{}
@@ -142,7 +142,7 @@ func (it *items) addOdd(key string) {
 		names, item[f.Name] = append(names, f.Name), f.Value.Unstructured()
 	}
 	if name, ok := appendName(nil, item, names); ok {
-		it.odd[string(name)] = owned
+		it.escaped[string(name)] = owned
 		known := slices.ContainsFunc(it.keys, func(k []string) bool { return slices.Equal(k, names) })
 		if !known && len(it.keys) < maxKeySets && len(names) <= maxKeys {
 			it.keys = append(it.keys, names)
@@ -195,7 +195,7 @@ func (it *items) lookup() (fields, bool) {
 	if m, ok := it.owned[string(it.buf)].(map[string]any); ok && m != nil {
 		return m, true
 	}
-	f, ok := it.odd[string(it.buf)]
+	f, ok := it.escaped[string(it.buf)]
 	return f, ok && f != nil
 }
 

@@ -62,15 +62,15 @@ func (os owners) items() []*items {
 	return out
 }
 
-// item returns how item n of the list is owned; held is the result of items.
-func (os owners) item(held []*items, item any, n int) owners {
+// item returns how item n of the list is owned; holders is the result of items.
+func (os owners) item(holders []*items, item any, n int) owners {
 	out := make(owners, len(os))
 	for i, o := range os {
-		if held[i] == nil {
+		if holders[i] == nil {
 			out[i] = o.below(nil, false)
 			continue
 		}
-		out[i] = o.below(held[i].of(item, n))
+		out[i] = o.below(holders[i].of(item, n))
 	}
 	return out
 }
@@ -118,11 +118,11 @@ func compareWriters(a, b *entry) int {
 }
 
 // named returns how the items of a list are named: by manager our, or else by the first that names them by keys.
-func named(held []*items, our int) *items {
-	if our >= 0 && held[our] != nil && held[our].keyed() {
-		return held[our]
+func named(holders []*items, our int) *items {
+	if our >= 0 && holders[our] != nil && holders[our].keyed() {
+		return holders[our]
 	}
-	for _, it := range held {
+	for _, it := range holders {
 		if it != nil && it.keyed() {
 			return it
 		}

@@ -47,9 +47,9 @@ func AsCreated(desired map[string]any, live, created *unstructured.Unstructured,
 		if d.Want == nil {
 			continue
 		}
-		is, stands := fieldpath.Get(live.Object, d.Path)
+		is, isPresent := fieldpath.Get(live.Object, d.Path)
 		was, made := fieldpath.Get(created.Object, d.Path)
-		if stands != made || Digest(is) != Digest(was) {
+		if isPresent != made || Digest(is) != Digest(was) {
 			continue
 		}
 		out, found = copyAt(out, live.Object, d.Path), true
