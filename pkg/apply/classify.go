@@ -39,7 +39,7 @@ func Classify(err error) Failure {
 	}
 	f := Failure{Reason: reason(err), Message: err.Error()}
 	if e := (*Error)(nil); !errors.As(err, &e) {
-		f.Message = readable(err)
+		f.Message = oneLineText(err)
 	}
 	if s, ok := apierrors.SuggestsClientDelay(err); ok {
 		f.RetryAfter = time.Duration(s) * time.Second
@@ -73,7 +73,7 @@ func reason(err error) string {
 		}
 		return reasonStatus(err, s)
 	}
-	return reasonSilence(err)
+	return reasonWithoutResponse(err)
 }
 
 // reasonNotFound distinguishes a missing object from a missing namespace, kind or subresource.
@@ -154,8 +154,8 @@ func reasonForbidden(err error, s metav1.Status) string {
 	return ReasonDenied
 }
 
-// reasonSilence classifies errors that are not from the API server.
-func reasonSilence(err error) string {
+// reasonWithoutResponse classifies errors that are not from the API server.
+func reasonWithoutResponse(err error) string {
 	var encode *EncodeError
 	var network net.Error
 	switch {

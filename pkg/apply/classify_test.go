@@ -242,7 +242,7 @@ func TestAbout(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
-			if got := about(tc.err, web); got != tc.want {
+			if got := isAbout(tc.err, web); got != tc.want {
 				t.Errorf("about gave %v for %v", got, tc.err)
 			}
 		})

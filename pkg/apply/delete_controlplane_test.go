@@ -18,19 +18,19 @@ func TestDelete(t *testing.T) {
 	first := f.create(tg, configMap)
 
 	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	if got := f.get(tg); got.GetUID() != first.GetUID() || got.GetDeletionTimestamp() != nil {
 		t.Fatal("an object of another uid was deleted")
 	}
 
-	f.heard = nil
+	f.requests = nil
 	for range 2 { // the second delete finds no object, which is not an error
 		if err := f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"delete configmaps 200", "delete configmaps 404"}; !slices.Equal(f.heard, want) {
-		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	if want := []string{"delete configmaps 200", "delete configmaps 404"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
 	if testkit.Find(t, configMaps, f.ns, "a") != nil {
 		t.Error("the object is still there")
@@ -57,8 +57,8 @@ func TestDeleteUnservedKind(t *testing.T) {
 	f := setup(t)
 	gone := schema.GroupVersionResource{Group: "tools.example.com", Version: "v9", Resource: "widgets"}
 	err := f.c.Delete(t.Context(), f.target(gone, "a"), nobody, metav1.DeletePropagationBackground)
-	wants(t, err, nil, ReasonKindNotServed)
-	says(t, err, "widgets.tools.example.com in version v9")
+	expectError(t, err, nil, ReasonKindNotServed)
+	messageContains(t, err, "widgets.tools.example.com in version v9")
 }
 
 // TestDeletePropagation: what a Job owns is deleted or stays according to the policy, whatever the kind's default is.

@@ -28,8 +28,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 		t.Errorf("create: %v, %v", made, err)
 	}
 	_, err = dry.c.Create(t.Context(), standing, doc(t, configMap))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
-	wants(t, answers.Error(standing), ErrExists, ReasonAlreadyExists)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
+	expectError(t, answers.Error(standing), ErrExists, ReasonAlreadyExists)
 	applied, err := dry.c.Apply(t.Context(), standing, uid,
 		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2", more: "x"}}`))
 	if err != nil || answers.Answer(standing) != applied || answers.Error(standing) != nil || field(t, applied, "data", "mine") != "2" {
@@ -56,7 +56,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if err := dry.c.Delete(t.Context(), standing, uid, metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
-	wants(t, dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
+	expectError(t, dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
 
 	if n := counter.Mutating(); n != 0 {
 		t.Errorf("%d requests were no dry runs: %v", n, counter.Requests())
@@ -74,7 +74,7 @@ func TestDryRunIntoNoNamespace(t *testing.T) {
 	f := setup(t)
 	c := New(f.c.dynamic, ours, WithDryRun(NewDryRun()))
 	_, err := c.Create(t.Context(), Target{GVR: configMaps, Namespace: "no-such-namespace", Name: "a"}, doc(t, configMap))
-	wants(t, err, nil, ReasonNamespaceNotFound)
+	expectError(t, err, nil, ReasonNamespaceNotFound)
 }
 
 // TestStored: a removed field gets its default, an invalid one is refused, and managedFields stay as given, whatever client is
@@ -99,11 +99,11 @@ func TestStored(t *testing.T) {
 	}
 	unstructured.RemoveNestedField(want.Object, "spec", "selector")
 	_, err = f.c.Stored(t.Context(), at, want)
-	wants(t, err, nil, ReasonRejected)
+	expectError(t, err, nil, ReasonRejected)
 	if after := f.get(at); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("the object was written: %v", after)
 	}
 	testkit.Patch(t, deployments, f.ns, "a", "other", `{"spec": {"paused": null}}`)
 	_, err = f.c.Stored(t.Context(), at, before)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 }

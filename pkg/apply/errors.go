@@ -123,12 +123,12 @@ func code(err error) int {
 // objectNotFound reports whether err is a 404 for the object t itself.
 func objectNotFound(err error, t Target) bool {
 	s, _ := status(err)
-	return apierrors.IsNotFound(err) && !kindNotServed(err) && !byAdmission(s.Message) && about(err, t)
+	return apierrors.IsNotFound(err) && !kindNotServed(err) && !byAdmission(s.Message) && isAbout(err, t)
 }
 
-// about reports whether err is about t. A write can fail because of another object, too: its namespace, or a quota. The API
+// isAbout reports whether err is about t. A write can fail because of another object, too: its namespace, or a quota. The API
 // server has the resource in some responses and the kind in others, so the name decides, except for these two resources.
-func about(err error, t Target) bool {
+func isAbout(err error, t Target) bool {
 	s, ok := status(err)
 	if !ok || s.Details == nil {
 		return ok

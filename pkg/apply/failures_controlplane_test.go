@@ -25,11 +25,11 @@ func TestRefusals(t *testing.T) {
 	}
 	big := func(n int) string { return widgetWith("text: " + strings.Repeat("a", n)) }
 	cases := []struct {
-		reason string
-		gvr    schema.GroupVersionResource
-		yaml   string
-		want   string
-		says   string
+		reason          string
+		gvr             schema.GroupVersionResource
+		yaml            string
+		want            string
+		messageContains string
 	}{
 		{"a field that a CRD does not have", widgets, widgetWith("nope: 1"), ReasonSchemaMismatch,
 			"web: .spec.nope: field not declared in schema"},
@@ -66,8 +66,8 @@ func TestRefusals(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := setup(t)
 			_, err := f.c.Create(t.Context(), f.target(tc.gvr, "web"), doc(t, tc.yaml))
-			wants(t, err, nil, tc.want)
-			says(t, err, tc.says)
+			expectError(t, err, nil, tc.want)
+			messageContains(t, err, tc.messageContains)
 			if !Classify(err).Persistent() {
 				t.Error("repetition alone will not fix it, but it is not called persistent")
 			}
@@ -111,10 +111,10 @@ func TestMissing(t *testing.T) {
 	obj := doc(t, configMap)
 	group := "tools.example.com"
 	cases := []struct {
-		reason string
-		target Target
-		want   string
-		says   string
+		reason          string
+		target          Target
+		want            string
+		messageContains string
 	}{
 		{"the namespace", Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, ReasonNamespaceNotFound, `namespaces "no-such" not found`},
 		{"the kind, in a group that is served", f.target(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "a"),
@@ -127,20 +127,20 @@ func TestMissing(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
 			_, err := f.c.Create(t.Context(), tc.target, obj)
-			wants(t, err, nil, tc.want)
-			says(t, err, tc.says)
+			expectError(t, err, nil, tc.want)
+			messageContains(t, err, tc.messageContains)
 			if tc.want == ReasonKindNotServed {
 				_, err = f.c.Apply(t.Context(), tc.target, nobody, obj)
-				wants(t, err, nil, tc.want) // not ErrGone
+				expectError(t, err, nil, tc.want) // not ErrGone
 				_, err = f.c.Get(t.Context(), tc.target)
-				wants(t, err, nil, tc.want)
+				expectError(t, err, nil, tc.want)
 			}
 		})
 	}
 	_, err := f.c.Get(t.Context(), f.target(configMaps, "no-such"))
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	_, err = f.c.Apply(t.Context(), Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, nobody, obj)
-	wants(t, err, ErrGone, ReasonNotFound) // together with its namespace
+	expectError(t, err, ErrGone, ReasonNotFound) // together with its namespace
 }
 
 // TestRemovedKind: the errors when a CRD is removed while its objects are reconciled.
@@ -166,7 +166,7 @@ spec:
 		return Classify(err).Reason == ReasonKindNotServed, fmt.Sprintf("an apply gives %v", err)
 	})
 	_, err = f.c.Create(t.Context(), tg, made.Object)
-	wants(t, err, nil, ReasonKindNotServed)
+	expectError(t, err, nil, ReasonKindNotServed)
 	testkit.Eventually(t, eventually, func() (bool, string) { // otherwise the next CRD of that name would be removed with it
 		return testkit.Find(t, crds, "", "passings.tools.example.com") == nil, "its definition is still there"
 	})
@@ -188,8 +188,8 @@ func TestTerminatingNamespace(t *testing.T) {
 		_, err = f.c.Create(t.Context(), Target{GVR: configMaps, Namespace: name, Name: testkit.Unique(t)}, doc(t, configMap))
 		return err != nil, "objects can still be created"
 	})
-	wants(t, err, nil, ReasonNamespaceTerminating)
-	says(t, err, "being terminated")
+	expectError(t, err, nil, ReasonNamespaceTerminating)
+	messageContains(t, err, "being terminated")
 }
 
 func TestForbidden(t *testing.T) {
@@ -231,8 +231,8 @@ func TestForbidden(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.needs, func(t *testing.T) {
 			err := tc.do()
-			wants(t, err, nil, ReasonForbidden)
-			says(t, err, "cannot", "needs: "+tc.needs)
+			expectError(t, err, nil, ReasonForbidden)
+			messageContains(t, err, "cannot", "needs: "+tc.needs)
 			if !strings.HasSuffix(err.Error(), tc.needs) {
 				t.Errorf("%q does not end in %q", err, tc.needs)
 			}
@@ -245,8 +245,8 @@ func TestForbiddenToCreate(t *testing.T) {
 	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"patch"}}))
 	_, err := f.c.Create(t.Context(), f.target(configMaps, "a"), doc(t, configMap))
-	wants(t, err, nil, ReasonForbidden)
-	says(t, err, "needs: create and patch configmaps in namespace "+f.ns)
+	expectError(t, err, nil, ReasonForbidden)
+	messageContains(t, err, "needs: create and patch configmaps in namespace "+f.ns)
 }
 
 // TestForbiddenToImpersonate: a missing right to impersonate is not reported as a missing right of the impersonated user.
@@ -256,8 +256,8 @@ func TestForbiddenToImpersonate(t *testing.T) {
 	cfg.Impersonate.UserName = "system:serviceaccount:team-a:app"
 	f := setupFor(t, cfg)
 	_, err := f.c.Apply(t.Context(), f.target(configMaps, "a"), nobody, doc(t, configMap))
-	wants(t, err, nil, ReasonForbidden)
-	says(t, err, `User "process-`, "cannot impersonate")
+	expectError(t, err, nil, ReasonForbidden)
+	messageContains(t, err, `User "process-`, "cannot impersonate")
 	if strings.Contains(err.Error(), "needs: ") || !Impersonating(err) {
 		t.Error(err)
 	}
@@ -273,8 +273,8 @@ func TestDenied(t *testing.T) {
 			doc(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: a}]}}`))
 		return err != nil, "the pod is admitted"
 	})
-	wants(t, err, nil, ReasonDenied)
-	says(t, err, "violates PodSecurity")
+	expectError(t, err, nil, ReasonDenied)
+	messageContains(t, err, "violates PodSecurity")
 	if strings.Contains(err.Error(), "needs:") {
 		t.Errorf("a right is asked for that is there: %s", err)
 	}
@@ -295,12 +295,12 @@ func TestConflictReadsTheObject(t *testing.T) {
 	}
 	for verb, do := range map[string]func() error{"DELETE": remove, "PATCH": write} {
 		fault := faults.Answer(409, testkit.On(verb, "configmaps"))
-		wants(t, do(), ErrConflict, ReasonChanged)
+		expectError(t, do(), ErrConflict, ReasonChanged)
 		fault.Off()
 	}
 	blind := faults.Answer(403, testkit.On("GET", "configmaps"))
 	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	blind.Off()
 }
 
@@ -311,28 +311,28 @@ func TestNoAnswer(t *testing.T) {
 
 	fault := faults.Drop(testkit.On("PATCH", "configmaps"))
 	_, err := f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, nil, ReasonUnavailable)
+	expectError(t, err, nil, ReasonUnavailable)
 	fault.Off()
 
 	fault = faults.Lose(testkit.On("PATCH", "configmaps")) // the request arrives, its response does not
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, nil, ReasonUnavailable)
+	expectError(t, err, nil, ReasonUnavailable)
 	fault.Off()
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
-	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.heard, ",") != strings.Join(want,
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
+	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.requests, ",") != strings.Join(want,
 		",") {
-		t.Errorf("the observer heard %v, want %v", f.heard, want)
+		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
 
 	for code, reason := range map[int]string{500: ReasonInternalError, 503: ReasonUnavailable} {
 		fault := faults.Answer(code, testkit.On("PATCH", "configmaps"))
 		_, err = f.c.Apply(t.Context(), tg, nobody, doc(t, configMap))
-		wants(t, err, nil, reason)
+		expectError(t, err, nil, reason)
 		fault.Off()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = f.c.Get(ctx, tg)
-	wants(t, err, nil, ReasonCanceled)
+	expectError(t, err, nil, ReasonCanceled)
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// workload is a kind with a selector and a pod template; SPEC is the rest of its spec.
-const workload = `{apiVersion: apps/v1, kind: KIND, metadata: {name: web}, spec: {SPEC, selector: {matchLabels: {app: LABEL}}, template: {metadata: {labels: {app: LABEL}}, spec: {containers: [{name: a, image: a}]}}}}`
+// podWorkload is a kind with a selector and a pod template; SPEC is the rest of its spec.
+const podWorkload = `{apiVersion: apps/v1, kind: KIND, metadata: {name: web}, spec: {SPEC, selector: {matchLabels: {app: LABEL}}, template: {metadata: {labels: {app: LABEL}}, spec: {containers: [{name: a, image: a}]}}}}`
 
 func workloadOf(kind, spec, label string) string {
-	return strings.NewReplacer("KIND", kind, "SPEC", spec, "LABEL", label).Replace(workload)
+	return strings.NewReplacer("KIND", kind, "SPEC", spec, "LABEL", label).Replace(podWorkload)
 }
 
 // immutable is a change that the API server accepts only in a new object. NAME is replaced for cluster-scoped kinds.
 type immutable struct {
 	reason, group, version, resource string
-	stands, changed                  string
+	original, changed                string
 	fields                           string // the result of InvalidFields
 }
 
@@ -177,24 +177,24 @@ func TestImmutableFields(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := setup(t)
 			tg := f.target(schema.GroupVersionResource{Group: tc.group, Version: tc.version, Resource: tc.resource}, "web")
-			if strings.Contains(tc.stands, "NAME") {
+			if strings.Contains(tc.original, "NAME") {
 				tg.Name, tg.Namespace = f.ns, ""
 			}
 			of := func(text string) map[string]any { return doc(t, strings.ReplaceAll(text, "NAME", tg.Name)) }
-			live, err := f.c.Create(t.Context(), tg, of(tc.stands))
+			live, err := f.c.Create(t.Context(), tg, of(tc.original))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground) }()
 			_, err = f.c.Apply(t.Context(), tg, live.GetUID(), of(tc.changed))
-			wants(t, err, nil, ReasonRejected)
+			expectError(t, err, nil, ReasonRejected)
 			if got := strings.Join(outermost(InvalidFields(err)), " "); got != tc.fields {
 				t.Errorf("the fields are %q, want %q, of %v", got, tc.fields, err)
 			}
 			if err := f.c.Accepts(t.Context(), tg, of(tc.changed)); err != nil {
 				t.Errorf("a new object could have it, but the probe says %v", err)
 			}
-			if err := f.c.AcceptsApply(t.Context(), tg, live.GetUID(), of(tc.stands)); err != nil {
+			if err := f.c.AcceptsApply(t.Context(), tg, live.GetUID(), of(tc.original)); err != nil {
 				t.Errorf("an apply that changes nothing is refused: %v", err)
 			}
 			if err := f.c.AcceptsApply(t.Context(), tg, live.GetUID(), of(tc.changed)); InvalidFields(err) == nil {
@@ -253,7 +253,7 @@ func TestDenialsNameNoField(t *testing.T) {
 			if code(err) != tc.code {
 				t.Errorf("the answer is %d: %v", code(err), err)
 			}
-			wants(t, err, nil, tc.want)
+			expectError(t, err, nil, tc.want)
 			if fields := InvalidFields(err); fields != nil {
 				t.Errorf("it is taken for the validation of %v", fields)
 			}

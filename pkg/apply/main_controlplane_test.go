@@ -46,9 +46,9 @@ var (
 // fixture is a client under test in its own namespace, with the requests that its observer saw.
 type fixture struct {
 	*testing.T
-	c     *Client
-	ns    string
-	heard []string
+	c        *Client
+	ns       string
+	requests []string
 }
 
 func setup(t *testing.T) *fixture {
@@ -64,7 +64,7 @@ func setupFor(t *testing.T, cfg *rest.Config) *fixture {
 	}
 	f := &fixture{T: t, ns: testkit.Namespace(t)}
 	f.c = New(d, ours, WithObserver(func(verb, resource string, code int) {
-		f.heard = append(f.heard, fmt.Sprintf("%s %s %d", verb, resource, code))
+		f.requests = append(f.requests, fmt.Sprintf("%s %s %d", verb, resource, code))
 	}))
 	return f
 }
@@ -112,8 +112,8 @@ func doc(t testing.TB, yaml string) map[string]any {
 	return testkit.Parse(t, yaml).Object
 }
 
-// wants fails the test if err does not have that meaning and that reason.
-func wants(t testing.TB, err, meaning error, reason string) {
+// expectError fails the test if err does not have that meaning and that reason.
+func expectError(t testing.TB, err, meaning error, reason string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want %s", reason)
@@ -131,8 +131,8 @@ func wants(t testing.TB, err, meaning error, reason string) {
 	}
 }
 
-// says fails the test if the message lacks one of the words.
-func says(t testing.TB, err error, words ...string) {
+// messageContains fails the test if the message lacks one of the words.
+func messageContains(t testing.TB, err error, words ...string) {
 	t.Helper()
 	message := Classify(err).Message
 	for _, w := range words {

@@ -20,23 +20,23 @@ const (
 func (e *Error) explain() string {
 	switch {
 	case errors.Is(e.Meaning, ErrOwned):
-		return readable(e.Err) + ": leave the field out of the template, or set force: true"
+		return oneLineText(e.Err) + ": leave the field out of the template, or set force: true"
 	case e.Meaning != nil:
 		return e.Meaning.Error()
 	}
 	if _, answered := status(e.Err); !answered {
-		return readable(e.Err)
+		return oneLineText(e.Err)
 	}
 	switch reason(e) {
 	case ReasonForbidden:
 		if Impersonating(e) {
-			return readable(e.Err) // it says who needs which right
+			return oneLineText(e.Err) // it says who needs which right
 		}
-		return readable(e.Err) + "; needs: " + e.needs()
+		return oneLineText(e.Err) + "; needs: " + e.needs()
 	case ReasonKindNotServed:
 		return e.notServed()
 	}
-	return readable(e.Err)
+	return oneLineText(e.Err)
 }
 
 // needs returns the right in RBAC's terms: "patch deployments.apps in namespace apps".
@@ -50,15 +50,15 @@ func (e *Error) needs() string {
 
 func (e *Error) notServed() string {
 	if s, ok := status(e.Err); ok && s.Reason != metav1.StatusReasonNotFound {
-		return readable(e.Err)
+		return oneLineText(e.Err)
 	}
 	what := e.Target.resource(e.op.sub)
 	return fmt.Sprintf("the API server does not serve %s in version %s; is its CustomResourceDefinition installed, "+
 		"with that version%s?", what, e.Target.GVR.Version, map[bool]string{true: " and that subresource"}[e.op.sub != ""])
 }
 
-// readable returns an error on one line: the causes of an API server's response, each once, or its message if there are none.
-func readable(err error) string {
+// oneLineText returns an error on one line: the causes of an API server's response, each once, or its message if there are none.
+func oneLineText(err error) string {
 	var encode *EncodeError
 	if errors.As(err, &encode) {
 		return shorten(encode.Error(), maxMessage)

@@ -32,7 +32,7 @@ func (c *Client) DryRunCreate(ctx context.Context, t Target, obj map[string]any)
 // result is no, because only deleting the object would show it.
 func (c *Client) Accepts(ctx context.Context, t Target, obj map[string]any) error {
 	_, failed := c.create(ctx, t, document(t, obj, "", ""))
-	if failed == nil || apierrors.IsAlreadyExists(failed.Err) && about(failed.Err, t) {
+	if failed == nil || apierrors.IsAlreadyExists(failed.Err) && isAbout(failed.Err, t) {
 		return nil
 	}
 	return failed

@@ -56,8 +56,8 @@ var applyPrefix = regexp.MustCompile(`^failed to (create|convert) [a-z ]+ \([^)]
 // goValue matches the invalid value as printed by Go. It is removed: it does not help, and may be a value of a Secret.
 var goValue = regexp.MustCompile(`(?m), got &.*$`)
 
-// ownPort matches the local end of a connection, which differs each time.
-var ownPort = regexp.MustCompile(`\S+:\d+->`)
+// localPort matches the local end of a connection, which differs each time.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
 
 // plain removes internals of the API server from a message, and what may differ in two responses to the same request.
 func plain(message string) string {
@@ -68,7 +68,7 @@ func plain(message string) string {
 		slices.Sort(lines)
 		message = "errors:\n" + strings.Join(lines, "\n")
 	}
-	return ownPort.ReplaceAllString(message, "")
+	return localPort.ReplaceAllString(message, "")
 }
 
 // denials match who refused an object in admission: a policy and its binding, or a webhook. They come before any text of

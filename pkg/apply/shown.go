@@ -41,7 +41,7 @@ func shownMessage(err error, reason string, words redact.Words) string {
 		if known {
 			err = e.Err // ClassifyShown writes the start
 		}
-		return readable(err)
+		return oneLineText(err)
 	case !answered:
 		return redact.Text(err, redact.NotQuoted)
 	case known && reason == ReasonForbidden && !Impersonating(err):

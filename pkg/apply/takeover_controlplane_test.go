@@ -122,9 +122,9 @@ func checkTakenOver(f *fixture, manager string) {
 	if c := containers(out); len(c) != 1 || c[0]["env"] != nil {
 		f.Errorf("a field that was left out later stays: %v", c)
 	}
-	f.heard = nil
-	if again, err := f.c.TakeOver(f.Context(), tg, out, []string{manager}); err != nil || again != out || len(f.heard) != 0 {
-		f.Errorf("taking over again: %v, requests %v", err, f.heard)
+	f.requests = nil
+	if again, err := f.c.TakeOver(f.Context(), tg, out, []string{manager}); err != nil || again != out || len(f.requests) != 0 {
+		f.Errorf("taking over again: %v, requests %v", err, f.requests)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestTakeOverRace(t *testing.T) {
 	stale := f.get(tg)
 	testkit.Patch(t, deployments, f.ns, "a", "helm", `{"metadata": {"labels": {"late": "1"}}}`)
 	_, err := f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if got := managers(f.get(tg)); !slices.Equal(got, []string{"helm Update "}) {
 		t.Errorf("managers are %v after a conflict", got)
 	}
@@ -211,10 +211,10 @@ func TestTakeOverRace(t *testing.T) {
 	}
 	f.replace(tg, theirDeployment)
 	_, err = f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	testkit.Delete(t, deployments, f.ns, "a")
 	_, err = f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
 // TestWithdrawStatus: fields that only the previous manager had in the status are removed with its entry; the others stay ours.
@@ -247,9 +247,9 @@ func TestWithdrawStatus(t *testing.T) {
 	if got := field(t, out, "status", "conditions"); len(got.([]any)) != 1 {
 		t.Errorf("conditions are %v", got)
 	}
-	f.heard = nil
-	if again, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before"); err != nil || again != out || len(f.heard) != 0 {
-		t.Errorf("withdrawing again: %v, requests %v", err, f.heard)
+	f.requests = nil
+	if again, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before"); err != nil || again != out || len(f.requests) != 0 {
+		t.Errorf("withdrawing again: %v, requests %v", err, f.requests)
 	}
 	if got := managers(out); slices.Contains(got, "before Apply status") || field(t, out, "spec", "text") != "blue" {
 		t.Errorf("managers are %v, spec is %v", got, out.Object["spec"])
@@ -272,9 +272,9 @@ func TestUnmark(t *testing.T) {
 		field(t, out, "data", "mine") != "1" {
 		t.Errorf("the object is %v", out.Object)
 	}
-	f.heard = nil
-	if again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}}); err != nil || again != out || len(f.heard) != 0 {
-		t.Errorf("a request for nothing: %v, %v", err, f.heard)
+	f.requests = nil
+	if again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}}); err != nil || again != out || len(f.requests) != 0 {
+		t.Errorf("a request for nothing: %v, %v", err, f.requests)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestSwapFinalizer(t *testing.T) {
 		t.Fatalf("finalizers are %v, %v", out.GetFinalizers(), err)
 	}
 	_, err = f.c.SwapFinalizer(t.Context(), tg, made, "example.com/old", "example.com/new")
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if out, err = f.c.AddFinalizer(t.Context(), tg, out, "example.com/old"); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (c *Client) Create(ctx context.Context, t Target, obj map[string]any) (*uns
 	if failed == nil {
 		return out, nil
 	}
-	if about(failed.Err, t) && (apierrors.IsConflict(failed.Err) || apierrors.IsAlreadyExists(failed.Err)) {
+	if isAbout(failed.Err, t) && (apierrors.IsConflict(failed.Err) || apierrors.IsAlreadyExists(failed.Err)) {
 		return nil, failed.meaning(ErrExists)
 	}
 	return nil, failed

@@ -42,12 +42,12 @@ func TestCreate(t *testing.T) {
 	}
 
 	_, err := f.c.Create(t.Context(), tg, doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
 	if got := field(t, f.get(tg), "data", "mine"); got != "1" {
 		t.Errorf("an object that existed was changed to %v", got)
 	}
-	if want := []string{"apply configmaps 200", "apply configmaps 409"}; !slices.Equal(f.heard, want) {
-		t.Errorf("the observer heard %v, want %v: one request each", f.heard, want)
+	if want := []string{"apply configmaps 200", "apply configmaps 409"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v: one request each", f.requests, want)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestCreateLeavesTerminatingAlone(t *testing.T) {
 	f := setup(t)
 	tg := f.terminating("a")
 	_, err := f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
 }
 
 // terminating makes a ConfigMap that is being deleted and has a finalizer until the test ends.
@@ -105,7 +105,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 	tg := f.target(configMaps, "a")
 
 	_, err := f.c.Apply(t.Context(), tg, nobody, doc(t, configMap))
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	if testkit.Find(t, configMaps, f.ns, "a") != nil {
 		t.Error("an apply for an object that is gone made a new one")
 	}
@@ -116,7 +116,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 		func() error { _, err := f.c.Apply(t.Context(), tg, first.GetUID(), first.Object); return err },
 		func() error { _, err := f.c.DryRunApply(t.Context(), tg, first.GetUID(), first.Object); return err },
 	} {
-		wants(t, apply(), ErrReplaced, ReasonReplaced)
+		expectError(t, apply(), ErrReplaced, ReasonReplaced)
 	}
 	if diff := cmp.Diff(map[string]any{"theirs": "1"}, field(t, f.get(tg), "data")); diff != "" {
 		t.Errorf("another object that took the name was changed (-want +got):\n%s", diff)
@@ -299,8 +299,8 @@ func TestSecondController(t *testing.T) {
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
 	_, err := f.c.Apply(t.Context(), tg, f.get(tg).GetUID(), doc(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: other, uid: other, controller: true}]}}`))
-	wants(t, err, nil, ReasonRejected)
-	says(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
+	expectError(t, err, nil, ReasonRejected)
+	messageContains(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
 }
 
 func TestNull(t *testing.T) {
@@ -313,7 +313,7 @@ func TestNull(t *testing.T) {
 
 	paths := parse(".data.theirs", ".metadata.labels['a.b/c']")
 	_, err := f.c.Null(t.Context(), tg, live.GetUID(), made.GetResourceVersion(), paths)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 
 	out, err := f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)
 	if err != nil {
@@ -346,16 +346,16 @@ func TestNullOfAnotherObject(t *testing.T) {
 	second := f.replace(tg, configMap)
 
 	_, err := f.c.Null(t.Context(), tg, first.GetUID(), second.GetResourceVersion(), parse(".data.mine"))
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	for _, bad := range []struct{ uid, rv, path string }{{"", "1", ".data"}, {"u", "", ".data"}, {"u", "1", ".spec.list[0]"},
 		{"u", "1", ".spec.list[name=a]"}} {
-		f.heard = nil
-		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.heard) > 0 {
+		f.requests = nil
+		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.requests) > 0 {
 			t.Errorf("%+v was sent", bad)
 		}
 	}
@@ -376,6 +376,6 @@ func TestClusterScoped(t *testing.T) {
 	if _, err := f.c.Get(t.Context(), tg); err == nil {
 		t.Error("the object is still there")
 	} else {
-		wants(t, err, ErrGone, ReasonNotFound)
+		expectError(t, err, ErrGone, ReasonNotFound)
 	}
 }
