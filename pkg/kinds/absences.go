@@ -19,8 +19,8 @@ type Absences struct {
 	*Cluster
 	keepFor time.Duration
 
-	mu    sync.Mutex
-	asked map[schema.GroupVersionKind]absence
+	mu     sync.Mutex
+	cached map[schema.GroupVersionKind]absence
 }
 
 type absence struct {
@@ -30,7 +30,7 @@ type absence struct {
 
 // NewAbsences returns an Absences that caches each answer for keepFor.
 func NewAbsences(c *Cluster, keepFor time.Duration) *Absences {
-	return &Absences{Cluster: c, keepFor: keepFor, asked: map[schema.GroupVersionKind]absence{}}
+	return &Absences{Cluster: c, keepFor: keepFor, cached: map[schema.GroupVersionKind]absence{}}
 }
 
 // absenceWait limits the wait for the answer; without one nothing changes.
@@ -53,13 +53,13 @@ func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) erro
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked[gvk] = absence{err, time.Now().Add(a.keepFor)}
+	a.cached[gvk] = absence{err, time.Now().Add(a.keepFor)}
 	return err
 }
 
 func (a *Absences) known(gvk schema.GroupVersionKind) (known absence, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	known, ok = a.asked[gvk]
+	known, ok = a.cached[gvk]
 	return known, ok && time.Now().Before(known.until)
 }
