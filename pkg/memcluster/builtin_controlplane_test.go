@@ -97,7 +97,7 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 		for _, key := range []string{"metadata", "status"} { // apiVersion was compared, the server sets the status
 			unstructured.RemoveNestedField(got.Object, key)
 		}
-		if where := surplus("", got.Object, want.Object); where != "" {
+		if where := extraValue("", got.Object, want.Object); where != "" {
 			t.Errorf("%s the object in memory has what the real one has not: %s", when, where)
 		}
 	}
@@ -135,13 +135,13 @@ func owned(t *testing.T, u *unstructured.Unstructured) any {
 	return out
 }
 
-// surplus returns a value of part that whole does not have, or "".
-func surplus(at string, part, whole any) string {
+// extraValue returns a value of part that whole does not have, or "".
+func extraValue(at string, part, whole any) string {
 	switch p := part.(type) {
 	case map[string]any:
 		w, _ := whole.(map[string]any)
 		for key, value := range p {
-			if where := surplus(at+"."+key, value, w[key]); where != "" {
+			if where := extraValue(at+"."+key, value, w[key]); where != "" {
 				return where
 			}
 		}
@@ -152,7 +152,7 @@ func surplus(at string, part, whole any) string {
 			return at
 		}
 		for i := range p {
-			if where := surplus(fmt.Sprintf("%s[%d]", at, i), p[i], w[i]); where != "" {
+			if where := extraValue(fmt.Sprintf("%s[%d]", at, i), p[i], w[i]); where != "" {
 				return where
 			}
 		}

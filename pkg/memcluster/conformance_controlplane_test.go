@@ -102,7 +102,7 @@ func runRow(t *testing.T, r row) {
 			})
 		}
 		if s.message {
-			want, got = silenced(want), silenced(got)
+			want, got = withoutMessages(want), withoutMessages(got)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%s: %s\n(- API server, + memory):\n%s", at, r.reason, diff)

@@ -105,21 +105,21 @@ func sorted(v any) any {
 	return list
 }
 
-// silenced removes messages before the comparison.
-func silenced(v any) any {
+// withoutMessages removes messages before the comparison.
+func withoutMessages(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range v {
 			if key != "message" {
-				out[key] = silenced(value)
+				out[key] = withoutMessages(value)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = silenced(item)
+			out[i] = withoutMessages(item)
 		}
 		return out
 	}

@@ -137,8 +137,8 @@ func inform(t *testing.T, client dynamic.Interface, tweak dynamicinformer.TweakL
 	return seen
 }
 
-// pass advances the virtual time.
-func pass(d time.Duration) { <-time.After(d) }
+// advance advances the virtual time.
+func advance(d time.Duration) { <-time.After(d) }
 
 func expect(t *testing.T, seen *log, want ...string) {
 	t.Helper()
@@ -167,11 +167,11 @@ func TestInformers(t *testing.T) {
 		applyTo(t, client, configMapsOf, configMap("c", "1"))
 		expect(t, seen, "add c 1")
 		before := time.Now()
-		pass(3 * time.Hour) // many times the timeout of a reflector's watches
+		advance(3 * time.Hour) // many times the timeout of a reflector's watches
 		synctest.Wait()
 		applyTo(t, client, configMapsOf, configMap("c", "2"))
 		expect(t, seen, "update c 2")
-		pass(time.Minute)
+		advance(time.Minute)
 		applyTo(t, client, configMapsOf, configMap("c", "2"))
 		expect(t, seen) // the second apply changes nothing
 		if passed := time.Since(before); passed != 3*time.Hour+time.Minute {
@@ -187,7 +187,7 @@ func TestNoChange(t *testing.T) {
 		quotas := schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 		quota := object("v1", "ResourceQuota", "default", "a", map[string]any{"spec": map[string]any{"hard": map[string]any{"cpu": "1000m"}}})
 		before := applyTo(t, client, quotas, quota)
-		pass(time.Minute)
+		advance(time.Minute)
 		if after := applyTo(t, client, quotas, quota); after.GetResourceVersion() != before.GetResourceVersion() {
 			t.Errorf("it was written again: %v", after)
 		}
@@ -231,13 +231,13 @@ func TestDelivery(t *testing.T) {
 		applyTo(t, client, configMapsOf, configMap("late", "1"))
 		expect(t, seen, "add late 1")
 		expect(t, late)
-		pass(59 * time.Second)
+		advance(59 * time.Second)
 		applyTo(t, client, configMapsOf, configMap("late", "2"))
 		expect(t, late)
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		expect(t, late, "add late 1", "update late 2")
 		applyTo(t, client, configMapsOf, configMap("held", "1"))
-		pass(time.Hour)
+		advance(time.Hour)
 		expect(t, late)
 		close(release)
 		expect(t, late, "add held 1")
