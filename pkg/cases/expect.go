@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// narrowed returns the result, restricted to what the expectation names: the case passes if they are equal; else it is the new
+// restrictToExpected returns the result, restricted to what the expectation names: the case passes if they are equal; else it is the new
 // expectation. An empty expectation is replaced by the whole result.
-func (c *testCase) narrowed(out result) map[string]any {
+func (c *testCase) restrictToExpected(out result) map[string]any {
 	tree, brief := out.tree, out.brief()
 	if len(c.expect) == 0 {
 		return brief

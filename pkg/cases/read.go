@@ -86,7 +86,7 @@ func (c *testCase) parse() []error {
 		s.problem(1, "%s", why)
 		return r.errors()
 	}
-	s.known(fileKeys)
+	s.checkKeys(fileKeys)
 	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
 	c.crds, c.upstream, c.expect = s.texts("crds"), s.object("upstream"), s.object("expect")
 	c.inputs = s.objects("inputs")

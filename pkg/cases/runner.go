@@ -60,7 +60,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	if v.Errs = c.unknownExpectations(out); len(v.Errs) > 0 {
 		return
 	}
-	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams, words: out.words}
+	got, w := c.restrictToExpected(out), treeWriter{downstreams: out.downstreams, words: out.words}
 	if r.Update && !c.hasUnexpectedErrors(got) {
 		v.Updated, err = c.update(got, w)
 	} else {

@@ -76,8 +76,8 @@ func (s section) line(key string) int {
 	return 1
 }
 
-// known reports unknown keys as problems.
-func (s section) known(keys []string) {
+// checkKeys reports unknown keys as problems.
+func (s section) checkKeys(keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.value)) {
 		if slices.Contains(keys, key) {
 			continue
@@ -191,7 +191,7 @@ func (s section) sections(key string) []section {
 }
 
 func (s section) liveEntry() liveEntry {
-	s.known(liveKeys)
+	s.checkKeys(liveKeys)
 	e := liveEntry{
 		line:       s.node.Line,
 		object:     s.object("object"),
@@ -213,7 +213,7 @@ func (s section) liveEntry() liveEntry {
 
 // expectation checks the keys below expect.
 func (s section) expectation() {
-	s.known(expectKeys)
+	s.checkKeys(expectKeys)
 	s.texts("errors")
 	s.texts("invalid")
 	s.text("finalizer")
@@ -226,10 +226,10 @@ func (s section) expectation() {
 	s.object("before")
 	s.section("before").outcome()
 	for _, l := range s.sections("leftovers") {
-		l.known(leftoverKeys)
+		l.checkKeys(leftoverKeys)
 	}
 	for _, l := range s.sections("conditions") {
-		l.known(conditionKeys)
+		l.checkKeys(conditionKeys)
 		if l.text("type") == "" {
 			l.problem(l.node.Line, "%s.type is missing: it says which condition is meant", l.at)
 		}
@@ -238,7 +238,7 @@ func (s section) expectation() {
 
 // outcome checks the expectation for one object.
 func (s section) outcome() {
-	s.known(downstreamKeys)
+	s.checkKeys(downstreamKeys)
 	objects := s.section("objects")
 	for _, name := range slices.Sorted(maps.Keys(s.object("objects"))) {
 		objects.object(name)

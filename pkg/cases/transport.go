@@ -62,7 +62,7 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	after, err := t.ask(request, http.MethodPatch, body, "dryRun=All&"+request.URL.RawQuery)
-	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" || same(asked(before), asked(after)) {
+	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" || same(withoutMetadataAndStatus(before), withoutMetadataAndStatus(after)) {
 		return nil, err // the cluster returns the error
 	}
 	message := before.GetKind() + " \"" + before.GetName() + "\" is invalid: spec: Invalid value: field is immutable"
@@ -90,8 +90,8 @@ func (t *transport) ask(like *http.Request, method string, body []byte, query st
 	return u, json.NewDecoder(response.Body).Decode(&u.Object)
 }
 
-// asked returns an object without metadata and status.
-func asked(u *unstructured.Unstructured) map[string]any {
+// withoutMetadataAndStatus returns an object without metadata and status.
+func withoutMetadataAndStatus(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		if key != "metadata" && key != "status" {
