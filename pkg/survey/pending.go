@@ -44,10 +44,10 @@ func (h *pendingRefs) all() []pipeline.Ref {
 
 // take returns the upstreams that were added since the last call.
 func (h *pendingRefs) take() []pipeline.Ref {
-	return h.list(func(news bool) bool { return news })
+	return h.list(func(isPending bool) bool { return isPending })
 }
 
-func (h *pendingRefs) list(wanted func(news bool) bool) []pipeline.Ref {
+func (h *pendingRefs) list(include func(isPending bool) bool) []pipeline.Ref {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -55,8 +55,8 @@ func (h *pendingRefs) list(wanted func(news bool) bool) []pipeline.Ref {
 	default:
 	}
 	list := make([]pipeline.Ref, 0, len(h.refs))
-	for ref, news := range h.refs {
-		if wanted(news) {
+	for ref, isPending := range h.refs {
+		if include(isPending) {
 			list = append(list, ref)
 			h.refs[ref] = false
 		}

@@ -113,7 +113,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 	if err != nil {
 		return nil, err
 	}
-	enforced(p)
+	setEnforce(p)
 	watched := s.narrow(p)
 	if s.options.Ages {
 		for _, d := range p.Downstreams {
@@ -163,8 +163,8 @@ func (s *Surveyor) compile(file *config.File) (*pipeline.Pipeline, error) {
 	return p, nil
 }
 
-// enforced makes a pipeline decide as with mode Enforce: that is what a survey shows, in either mode.
-func enforced(p *pipeline.Pipeline) {
+// setEnforce makes a pipeline decide as with mode Enforce: that is what a survey shows, in either mode.
+func setEnforce(p *pipeline.Pipeline) {
 	if p.Observing() {
 		changed := *p.Config
 		changed.Mode = config.ModeEnforce
