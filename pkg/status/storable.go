@@ -35,7 +35,7 @@ type Storable struct {
 // Probe reads the schema of a kind. If it is nil, everything is assumed to be storable, and conditions to be an atomic list,
 // because a merge patch is right in any case.
 func Probe(schema *spec.Schema) *Storable {
-	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: longestMessage}
+	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: maxConditionMessage}
 	if schema == nil {
 		return s
 	}
@@ -58,14 +58,14 @@ func Probe(schema *spec.Schema) *Storable {
 	}
 	if ok && conditions.Items != nil && conditions.Items.Schema != nil {
 		if most := conditions.Items.Schema.Properties["message"].MaxLength; most != nil {
-			s.MaxMessage = int(min(*most, longestMessage))
+			s.MaxMessage = int(min(*most, maxConditionMessage))
 		}
 	}
 	return s
 }
 
-// longestMessage is the limit of Kubernetes' own conditions.
-const longestMessage = 32768
+// maxConditionMessage is the limit of Kubernetes' own conditions.
+const maxConditionMessage = 32768
 
 func keepsUnknown(s *spec.Schema) bool {
 	keeps, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields")

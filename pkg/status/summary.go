@@ -75,7 +75,7 @@ func Summarize(in Summary) []metav1.Condition {
 	if in.Refused != "" {
 		out[0].Message = strings.Join(slices.DeleteFunc([]string{ready.Message, join([]string{in.Refused})}, isEmpty), "; ")
 	}
-	return written(out, in.Generation)
+	return configured(out, in.Generation)
 }
 
 // Verdict is the content of Ready, whether or not that condition is written. The zero value is empty.
@@ -192,8 +192,8 @@ func Shorten(text string, most int) string {
 	return text[:cut] + more
 }
 
-// written removes the condition types that the config does not set.
-func written(all []metav1.Condition, generation int64) []metav1.Condition {
+// configured removes the condition types that the config does not set.
+func configured(all []metav1.Condition, generation int64) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range all {
 		if c.Type != "" {
