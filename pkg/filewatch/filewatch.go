@@ -21,10 +21,10 @@ type Options struct {
 }
 
 const (
-	// calm is how long to wait for further notifications before calling changed: editors and kubelets write in several steps.
-	calm = 100 * time.Millisecond
-	// patience is the longest wait for calm.
-	patience = time.Second
+	// quietPeriod is how long to wait for further notifications before calling changed: editors and kubelets write in several steps.
+	quietPeriod = 100 * time.Millisecond
+	// maxWait is the longest wait for calm.
+	maxWait = time.Second
 )
 
 // Run calls changed at once, whenever one of the paths (files or folders) may have changed, and every interval, until ctx is
@@ -123,9 +123,9 @@ func wait(ctx context.Context, w *fsnotify.Watcher, log logr.Logger, tick <-chan
 			if event.Op == fsnotify.Chmod {
 				continue
 			}
-			quiet = time.After(calm)
+			quiet = time.After(quietPeriod)
 			if late == nil {
-				late = time.After(patience)
+				late = time.After(maxWait)
 			}
 		}
 	}

@@ -154,7 +154,7 @@ func TestRunWaitsForCalm(t *testing.T) {
 	}
 	w.write("app.yaml", "two")
 	w.eventually("two")
-	most := 5 + int32(time.Since(begin)/calm) // if writing takes long, there may be calm periods in between
+	most := 5 + int32(time.Since(begin)/quietPeriod) // if writing takes long, there may be calm periods in between
 	if n := w.looks.Load() - before; n > most {
 		t.Errorf("it looked %d times, more than %d", n, most)
 	}
