@@ -245,8 +245,8 @@ func (w *world) counted(during func()) []string {
 	return slices.Clone(w.requests)
 }
 
-// promises checks the number of requests of operations without failures.
-func (w *world) promises(ctx context.Context) {
+// checkRequestCounts checks the number of requests of operations without failures.
+func (w *world) checkRequestCounts(ctx context.Context) {
 	if w.Setup.Example == "" {
 		w.promisesOfWidget(ctx)
 	}

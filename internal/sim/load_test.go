@@ -205,8 +205,8 @@ func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
 	})
 }
 
-// patches are changes of the upstreams of examples, by kind, for odd values of steps.
-var patches = map[string]map[string]any{
+// upstreamPatches are changes of the upstreams of examples, by kind, for odd values of steps.
+var upstreamPatches = map[string]map[string]any{
 	"Appoperator": {"tag": "1.11"},
 	"Worker":      {"image": "other", "maxReplicas": int64(12)},
 	"Storage":     {"archive": "s3://other"},
@@ -222,7 +222,7 @@ func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.
 	all := documents(t, s.Example, "cr.yaml")
 	u := all[which%len(all)].DeepCopy()
 	if spec, ok := u.Object["spec"].(map[string]any); ok && value%2 == 1 {
-		for key, value := range patches[u.GetKind()] {
+		for key, value := range upstreamPatches[u.GetKind()] {
 			spec[key] = value
 		}
 	}

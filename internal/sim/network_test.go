@@ -13,22 +13,22 @@ import (
 
 // Faults of a request.
 const (
-	fateLost      = "is lost"
-	fateFails     = "fails"
-	fateThrottled = "is throttled"
-	fateAnswer    = "is carried out, and the answer is lost"
-	fateBefore    = "is lost with the process"
-	fateAfter     = "is carried out, and the process is killed"
+	faultLost      = "is lost"
+	faultFails     = "fails"
+	faultThrottled = "is throttled"
+	faultAnswer    = "is carried out, and the answer is lost"
+	faultBefore    = "is lost with the process"
+	faultAfter     = "is carried out, and the process is killed"
 )
 
-// fates are the faults that each happen to one of oneOf requests. Lists and discovery cannot be ambiguous.
-var fates = []string{fateLost, fateFails, fateThrottled, fateAnswer, fateAnswer, fateBefore, fateAfter, fateAfter}
+// faultKinds are the faults that each happen to one of oneOf requests. Lists and discovery cannot be ambiguous.
+var faultKinds = []string{faultLost, faultFails, faultThrottled, faultAnswer, faultAnswer, faultBefore, faultAfter, faultAfter}
 
-const oneOf = 12 // for each fate
+const oneOf = 12 // for each fault
 
-// fate returns what happens to a request.
-func (w *world) fate(what string, n uint64) string {
-	if w.calm {
+// chooseFault returns the fault of a request, or "".
+func (w *world) chooseFault(what string, n uint64) string {
+	if w.noFaults {
 		return ""
 	}
 	if w.Schedule.Faults != nil {
@@ -38,8 +38,8 @@ func (w *world) fate(what string, n uint64) string {
 		}
 		return (*w.Schedule.Faults)[i].Fate
 	}
-	if i := w.source("fate", what, n).IntN(len(fates) * oneOf); i < len(fates) {
-		return fates[i]
+	if i := w.source("fate", what, n).IntN(len(faultKinds) * oneOf); i < len(faultKinds) {
+		return faultKinds[i]
 	}
 	return ""
 }
@@ -72,18 +72,18 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	watches := request.URL.Query().Get("watch") != ""
 	object, aside := about(request)
 	w.mu.Lock()
-	fate := w.fate(what, n)
-	if watches || aside || !object && fate != fateFails && fate != fateBefore {
-		fate = ""
+	fault := w.chooseFault(what, n)
+	if watches || aside || !object && fault != faultFails && fault != faultBefore {
+		fault = ""
 	}
-	if fate != "" {
-		w.faults = append(w.faults, Fault{what, n, fate})
+	if fault != "" {
+		w.faults = append(w.faults, Fault{what, n, fault})
 	}
 	if object && !aside {
 		w.requests = append(w.requests, what)
 	}
 	w.mu.Unlock()
-	if response, err := p.deliverRequest(request, what, fate); response != nil || err != nil {
+	if response, err := p.deliverRequest(request, what, fault); response != nil || err != nil {
 		return response, err
 	}
 	sent, err := bodyOf(request)
@@ -103,11 +103,11 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	if object && !aside {
 		w.logf("%s %s: %d", what, shorten(sent), response.StatusCode)
 	}
-	return p.deliverResponse(request, response, what, fate, watches)
+	return p.deliverResponse(request, response, what, fault, watches)
 }
 
 // deliverRequest applies the faults before a request arrives. It returns nothing if the request arrives.
-func (p *process) deliverRequest(request *http.Request, what, fate string) (*http.Response, error) {
+func (p *process) deliverRequest(request *http.Request, what, fault string) (*http.Response, error) {
 	w := p.world
 	if cut := p.isCut(); cut != nil {
 		select {
@@ -119,37 +119,37 @@ func (p *process) deliverRequest(request *http.Request, what, fate string) (*htt
 	if p.isDead() {
 		return nil, syscall.ECONNRESET
 	}
-	switch fate {
-	case fateLost, fateBefore, fateFails, fateThrottled:
-		w.logf("%s %s", what, fate)
+	switch fault {
+	case faultLost, faultBefore, faultFails, faultThrottled:
+		w.logf("%s %s", what, fault)
 	}
-	switch fate {
-	case fateBefore:
+	switch fault {
+	case faultBefore:
 		p.kill()
 		return nil, syscall.ECONNRESET
-	case fateLost:
+	case faultLost:
 		return nil, syscall.ECONNRESET
-	case fateFails:
+	case faultFails:
 		return failure(request, http.StatusInternalServerError, "InternalError"), nil
-	case fateThrottled:
+	case faultThrottled:
 		return failure(request, http.StatusTooManyRequests, "TooManyRequests"), nil
 	}
 	return nil, nil
 }
 
 // deliverResponse applies the faults of a response.
-func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fate string, watches bool) (*http.Response, error) {
+func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fault string, watches bool) (*http.Response, error) {
 	w := p.world
 	r, _ := w.chance("answer to " + what)
-	if fate == fateAfter {
-		w.logf("%s %s", what, fate)
+	if fault == faultAfter {
+		w.logf("%s %s", what, fault)
 		p.kill()
 	}
 	err := pause(request.Context(), milliseconds(r.IntN(40)))
-	if err == nil && fate == fateAnswer {
-		w.logf("%s %s", what, fate)
+	if err == nil && fault == faultAnswer {
+		w.logf("%s %s", what, fault)
 	}
-	if err != nil || fate == fateAnswer || p.isCut() != nil || !p.keepWatch(response, watches) {
+	if err != nil || fault == faultAnswer || p.isCut() != nil || !p.keepWatch(response, watches) {
 		_ = response.Body.Close() // the response is discarded
 		return nil, syscall.ECONNRESET
 	}
@@ -223,8 +223,8 @@ func (w *world) note(request *http.Request, sent []byte, code int) {
 		return // a patch of something else
 	}
 	w.mu.Lock()
-	w.befores[object.Data["for"]]++
-	twice := w.befores[object.Data["for"]] > 1
+	w.beforeCreations[object.Data["for"]]++
+	twice := w.beforeCreations[object.Data["for"]] > 1
 	w.mu.Unlock()
 	if twice {
 		w.problem("the object of deletion.before is made twice for the upstream %s", object.Data["for"])

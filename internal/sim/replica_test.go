@@ -150,12 +150,12 @@ func (r *replica) partition(ctx context.Context, d time.Duration) {
 	r.world.logf("the network of %s is cut for %s", r.name, d)
 	go func() {
 		_ = pause(ctx, d)
-		r.heal()
+		r.reconnect()
 	}()
 }
 
-// heal ends a partition of the network.
-func (r *replica) heal() {
+// reconnect ends a partition of the network.
+func (r *replica) reconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cut != nil {

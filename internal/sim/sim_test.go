@@ -119,7 +119,7 @@ func simulate(t *testing.T, s Schedule) (r result) {
 		w.settle(ctx)
 		w.check(ctx)
 		if len(w.problems) == 0 {
-			w.promises(ctx)
+			w.checkRequestCounts(ctx)
 		}
 		for _, replica := range w.replicas {
 			if p := replica.alive(); p != nil {
@@ -135,8 +135,8 @@ func simulate(t *testing.T, s Schedule) (r result) {
 
 // settle stops all faults and actions, and waits until all work is done.
 func (w *world) settle(ctx context.Context) {
-	w.setCalm(true)
-	w.heal()
+	w.setNoFaults(true)
+	w.reconnect()
 	w.logf("from here on nothing fails and nobody acts")
 	if w.variant.broken > 0 {
 		w.reloadAll(ctx, 10)

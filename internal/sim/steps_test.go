@@ -270,9 +270,9 @@ func (w *world) orphan(ctx context.Context, name string) {
 	if len(w.replicas) > 1 {
 		settled = 2 * time.Minute
 	}
-	before := w.setCalm(true)
-	defer w.setCalm(before)
-	w.heal()
+	before := w.setNoFaults(true)
+	defer w.setNoFaults(before)
+	w.reconnect()
 	wait(settled)
 	u := w.widget(name, 0, nil)
 	err := w.apply(ctx, u)
@@ -282,7 +282,7 @@ func (w *world) orphan(ctx context.Context, name string) {
 	for end := time.Now().Add(settled); !w.exists(ctx, made) && time.Now().Before(end); {
 		wait(5 * time.Millisecond)
 	}
-	stood := w.exists(ctx, made) // otherwise there is nothing to keep yet
+	existed := w.exists(ctx, made) // otherwise there is nothing to keep yet
 	r, _ := w.chance("orphan")
 	wait(milliseconds(r.IntN(100))) // it may still be reconciling it
 	policy := metav1.DeletePropagationOrphan
@@ -290,24 +290,24 @@ func (w *world) orphan(ctx context.Context, name string) {
 		err = w.of(u).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	}
 	w.logf("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
-	w.orphaned[name] = stood && err == nil
+	w.orphaned[name] = existed && err == nil
 	if r.IntN(2) == 0 {
 		w.logf("the garbage collector at once: %v", w.cluster.CollectGarbage())
 	}
 	wait(settled)
 }
 
-// setCalm disables or enables faults; it returns the previous setting.
-func (w *world) setCalm(calm bool) (before bool) {
+// setNoFaults disables or enables faults; it returns the previous setting.
+func (w *world) setNoFaults(noFaults bool) (before bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before, w.calm = w.calm, calm
+	before, w.noFaults = w.noFaults, noFaults
 	return before
 }
 
-func (w *world) heal() {
+func (w *world) reconnect() {
 	for _, r := range w.replicas {
-		r.heal()
+		r.reconnect()
 	}
 }
 

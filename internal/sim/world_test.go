@@ -31,10 +31,10 @@ type world struct {
 	replicas []*replica
 	changed  chan struct{} // has room for one: there was a write
 
-	mu      sync.Mutex
-	happens map[string]uint64
-	calm    bool
-	trace   []string
+	mu       sync.Mutex
+	happens  map[string]uint64
+	noFaults bool
+	trace    []string
 	// problems are violations, faults the faults of requests.
 	problems []string
 	faults   []Fault
@@ -45,15 +45,15 @@ type world struct {
 	orphaned, edited map[string]bool
 	// foreign are objects of another owner with the name of one of the operator's.
 	foreign map[string]*unstructured.Unstructured
-	// befores counts the creations of the deletion.before object, by the upstream's uid.
-	befores map[string]int
+	// beforeCreations counts the creations of the deletion.before object, by the upstream's uid.
+	beforeCreations map[string]int
 }
 
 // newWorld sets up a world without objects.
 func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
 		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),
-		orphaned: map[string]bool{}, edited: map[string]bool{}, befores: map[string]int{}, foreign: map[string]*unstructured.Unstructured{},
+		orphaned: map[string]bool{}, edited: map[string]bool{}, beforeCreations: map[string]int{}, foreign: map[string]*unstructured.Unstructured{},
 	}
 	w.writeConfig()
 	var err error
