@@ -37,7 +37,7 @@ type child struct {
 }
 
 // startCorollary runs the built binary with both examples and waits until it is ready.
-func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (*child, error) {
+func startCorollary(ctx context.Context, console *printer, kubeconfig, log string) (*child, error) {
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("finding the binary: %w: run make demo, which builds it", err)
 	}
@@ -69,8 +69,8 @@ func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (
 		_ = c.stop() // report the first error
 		return nil, fmt.Errorf("waiting for corollary to be ready: %w\n\nThe end of its log:\n%s", err, c.tail())
 	}
-	tell.done("corollary is up and ready (%s):", took(time.Since(begin)))
-	tell.block("corollary " + strings.Join(args, " "))
+	console.done("corollary is up and ready (%s):", formatDuration(time.Since(begin)))
+	console.block("corollary " + strings.Join(args, " "))
 	return c, nil
 }
 
@@ -94,7 +94,7 @@ func (c *child) waitReady(ctx context.Context, url string) error {
 	return poll(ctx, readyInterval, func() (bool, string, error) {
 		select {
 		case <-c.ended:
-			return false, "", fmt.Errorf("it ended by itself: %w", c.ending())
+			return false, "", fmt.Errorf("it ended by itself: %w", c.exitError())
 		default:
 		}
 		why := ""
@@ -131,7 +131,7 @@ func fetch(ctx context.Context, url string) (string, error) {
 func (c *child) stop() error {
 	select {
 	case <-c.ended:
-		return c.ending()
+		return c.exitError()
 	default:
 	}
 	if err := c.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -141,7 +141,7 @@ func (c *child) stop() error {
 	defer timer.Stop()
 	select {
 	case <-c.ended:
-		return c.ending()
+		return c.exitError()
 	case <-timer.C:
 		_ = c.cmd.Process.Kill() // it ignored the interrupt
 		<-c.ended
@@ -149,8 +149,8 @@ func (c *child) stop() error {
 	}
 }
 
-// ending returns how the child ended; ended must be closed.
-func (c *child) ending() error {
+// exitError returns how the child ended; ended must be closed.
+func (c *child) exitError() error {
 	if c.err != nil {
 		return fmt.Errorf("corollary ended with an error: %w\n%s", c.err, c.tail())
 	}

@@ -34,7 +34,7 @@ func main() {
 // step is one step of the demo.
 type step struct {
 	title string
-	run   func(context.Context, *stage) error
+	run   func(context.Context, *environment) error
 }
 
 var steps = []step{
@@ -55,40 +55,40 @@ func run(ctx context.Context) (err error) {
 		return fmt.Errorf("creating a directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	tell := newTeller(os.Stdout)
-	plane, kubeconfig, hasManager, err := startPlane(ctx, tell, dir)
+	console := newPrinter(os.Stdout)
+	plane, kubeconfig, hasManager, err := startPlane(ctx, console, dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
-	child, err := startCorollary(ctx, tell, kubeconfig, filepath.Join(dir, "corollary.log"))
+	child, err := startCorollary(ctx, console, kubeconfig, filepath.Join(dir, "corollary.log"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, child.stop()) }()
-	s, err := newStage(tell, plane, child, hasManager)
+	s, err := newEnvironment(console, plane, child, hasManager)
 	if err != nil {
 		return err
 	}
-	if err := s.play(ctx); err != nil {
+	if err := s.runSteps(ctx); err != nil {
 		return err
 	}
-	if tell.terminal {
-		tell.say("\nIt stays up until Ctrl-C. In another terminal:\n")
-		tell.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get "+
+	if console.terminal {
+		console.say("\nIt stays up until Ctrl-C. In another terminal:\n")
+		console.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get "+
 			"websites,pages,configmaps\ntail -f %s",
 			kubeconfig, child.log))
 		<-ctx.Done()
 	}
-	tell.say("\nStopping.")
+	console.say("\nStopping.")
 	return nil
 }
 
-// play runs the steps. If one fails, it shows the log of corollary.
-func (s *stage) play(ctx context.Context) error {
+// runSteps runs the steps. If one fails, it shows the log of corollary.
+func (s *environment) runSteps(ctx context.Context) error {
 	for i, step := range steps {
-		s.tell.title(i+1, step.title)
-		if err := s.playOne(ctx, step); err != nil {
+		s.console.title(i+1, step.title)
+		if err := s.runStep(ctx, step); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -98,7 +98,7 @@ func (s *stage) play(ctx context.Context) error {
 	return nil
 }
 
-func (s *stage) playOne(ctx context.Context, step step) error {
+func (s *environment) runStep(ctx context.Context, step step) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return step.run(ctx, s)

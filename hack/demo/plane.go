@@ -19,7 +19,7 @@ const (
 )
 
 // startPlane starts the control plane with the CRDs of the examples and writes a kubeconfig for it.
-func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool,
+func startPlane(ctx context.Context, console *printer, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool,
 	err error) {
 	binaries, hasManager, err := assets.BuildForDemo(ctx, os.Stderr)
 	if err != nil {
@@ -46,9 +46,9 @@ func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlpl
 	if !hasManager {
 		running = "etcd and kube-apiserver are up (from " + binaries + ")"
 	}
-	tell.done("%s, with the CRDs of two examples (%s)", running, took(time.Since(begin)))
+	console.done("%s, with the CRDs of two examples (%s)", running, formatDuration(time.Since(begin)))
 	if !hasManager {
-		tell.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the Deployment controller")
+		console.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the Deployment controller")
 	}
 	path := filepath.Join(dir, "kubeconfig")
 	text, err := controlplane.Kubeconfig(plane.Config())
