@@ -68,9 +68,9 @@ func forbidden(pkg, path string) string {
 		return "internal is for tests and for hack"
 	case ours:
 		return forbiddenArrow(pkg, own)
-	case pkg != "pkg/informers" && under(path, informers):
+	case pkg != "pkg/informers" && hasPrefix(path, informers):
 		return "only pkg/informers watches"
-	case slices.Contains(pure, pkg) && under(path, clients):
+	case slices.Contains(pure, pkg) && hasPrefix(path, clients):
 		return "this package does without an API server"
 	}
 	return ""
@@ -94,8 +94,8 @@ func forbiddenArrow(from, to string) string {
 	return ""
 }
 
-// under reports whether the import path is one of the prefixes or below one.
-func under(path string, prefixes []string) bool {
+// hasPrefix reports whether the import path is one of the prefixes or below one.
+func hasPrefix(path string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return path == prefix || strings.HasPrefix(path, prefix+"/")
 	})
