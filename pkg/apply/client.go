@@ -73,7 +73,7 @@ func New(d dynamic.Interface, manager string, opts ...Option) *Client {
 func (c *Client) Get(ctx context.Context, t Target) (*unstructured.Unstructured, error) {
 	out, err := c.resource(t).Get(ctx, t.Name, metav1.GetOptions{})
 	if failed := c.done(op{verb: "get", doing: "reading", needs: "get"}, t, err); failed != nil {
-		return nil, failed.of(t)
+		return nil, failed.meaningFor(t)
 	}
 	return out, nil
 }

@@ -55,10 +55,10 @@ func (e *Error) meaning(m error) *Error {
 	return e
 }
 
-// of sets the meaning that follows from the response to a request for an existing object: 404 for the object (not for its
+// meaningFor sets the meaning that follows from the response to a request for an existing object: 404 for the object (not for its
 // namespace or kind) is ErrGone; 422 for the uid of the request is ErrReplaced. A 404 for a subresource has no meaning: the
 // object or the subresource may be missing.
-func (e *Error) of(t Target) *Error {
+func (e *Error) meaningFor(t Target) *Error {
 	switch {
 	case objectNotFound(e.Err, t) && e.op.sub == "":
 		return e.meaning(ErrGone)
@@ -72,7 +72,7 @@ func (e *Error) of(t Target) *Error {
 // uid in the precondition differs, and for concurrent writes; only the text differs. A mistake would leave an object behind or
 // report it as lost, so this reads the object.
 func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
-	if e = e.of(t); e.Meaning != nil {
+	if e = e.meaningFor(t); e.Meaning != nil {
 		return e
 	}
 	if apierrors.HasStatusCause(e.Err, metav1.CauseTypeFieldManagerConflict) {

@@ -320,8 +320,8 @@ func TestNoAnswer(t *testing.T) {
 	fault.Off()
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
 	expectError(t, err, ErrExists, ReasonAlreadyExists)
-	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.requests, ",") != strings.Join(want,
-		",") {
+	want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}
+	if strings.Join(f.requests, ",") != strings.Join(want, ",") {
 		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
 

@@ -66,7 +66,7 @@ func (p jsonPatch) send(ctx context.Context, c *Client, o op, t Target) (*unstru
 	if failed == nil {
 		return out, nil
 	}
-	if failed = failed.of(t); failed.Meaning == nil && testFailed(failed.Err) {
+	if failed = failed.meaningFor(t); failed.Meaning == nil && testFailed(failed.Err) {
 		failed = failed.meaning(ErrConflict)
 	}
 	return nil, failed

@@ -35,7 +35,7 @@ func (c *Client) Version(ctx context.Context, t Target) (string, error) {
 func (c *Client) list(ctx context.Context, t Target, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := c.resource(t).List(ctx, o)
 	if failed := c.done(op{verb: "list", doing: "reading", needs: "list"}, t, err); failed != nil {
-		return nil, failed.of(t)
+		return nil, failed.meaningFor(t)
 	}
 	return list, nil
 }

@@ -273,7 +273,8 @@ func TestUnmark(t *testing.T) {
 		t.Errorf("the object is %v", out.Object)
 	}
 	f.requests = nil
-	if again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}}); err != nil || again != out || len(f.requests) != 0 {
+	again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}})
+	if err != nil || again != out || len(f.requests) != 0 {
 		t.Errorf("a request for nothing: %v, %v", err, f.requests)
 	}
 }
