@@ -10,7 +10,7 @@ import (
 // absent returns what owned has and obj has not, as the part of fieldsV1 that leads to the missing places. It leaves out
 // initial fields.
 func (v *View) absent(obj map[string]any, owned fields) fields {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		return nil
 	}
 	out := owned.absent(obj)
@@ -22,7 +22,7 @@ func (v *View) absent(obj map[string]any, owned fields) fields {
 
 // absent is View.absent for one place. If the place itself is owned as well as fields below it (the dot), that does not count.
 func (f fields) absent(live any) fields {
-	if f.leaf() {
+	if f.isLeaf() {
 		return nil
 	}
 	out := fields{}

@@ -95,7 +95,7 @@ func Mask(v any) any {
 func (d *differ) values(want, have any, holders owners, at *trail) {
 	switch want := want.(type) {
 	case map[string]any:
-		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.of(d.our).whole()) {
+		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.of(d.our).isWhole()) {
 			d.maps(want, have, holders, at)
 			d.atomicRest(want, have, holders, at)
 			return
@@ -130,7 +130,7 @@ func (d *differ) removed(have any, holders owners, at *trail) {
 	m, ok := have.(map[string]any)
 	switch {
 	case ours.holding == holdsNothing:
-	case !ok || ours.whole():
+	case !ok || ours.isWhole():
 		d.add(at, nil, have, holders)
 	default:
 		d.maps(nil, m, holders, at)
@@ -142,10 +142,10 @@ func (d *differ) removed(have any, holders owners, at *trail) {
 func (d *differ) atomicRest(want, have map[string]any, holders owners, at *trail) {
 	whole := false
 	for _, o := range holders {
-		if o.holding == holdsHere && !o.owned.leaf() {
+		if o.holding == holdsHere && !o.owned.isLeaf() {
 			return
 		}
-		whole = whole || o.whole()
+		whole = whole || o.isWhole()
 	}
 	if !whole {
 		return
@@ -194,7 +194,7 @@ func (d *differ) lists(want, have []any, holders owners, at *trail) {
 func matcher(within []*items, our int, list []any) (find func(item any) (int, bool), names *items) {
 	names = named(within, our)
 	switch {
-	case names.keyed():
+	case names.areKeyed():
 		return names.finder(list).find, names
 	case slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values }):
 		numbers := make(map[Sum]int, len(list))

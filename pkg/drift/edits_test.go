@@ -111,7 +111,7 @@ func searchKind(t *testing.T, ns string, kind *served) (tried, detected int) {
 			after, err := e.run(o)
 			if err == nil {
 				taken++
-				if o.judge(p.at, p.at.String()+" = "+short(want)+": "+e.name, after) {
+				if o.checkEdit(p.at, p.at.String()+" = "+short(want)+": "+e.name, after) {
 					detected++
 				}
 			}
@@ -204,8 +204,8 @@ func (o *edited) inSync(l *drift.Live) bool {
 	return l.Managed && l.Hash == o.hash && (l.P == o.base.P || l.P == drift.Desired(o.desired, o.view) && !l.Extra)
 }
 
-// judge fails if the digest contradicts the API server. It returns whether the edit is drift.
-func (o *edited) judge(at place, what string, after *unstructured.Unstructured) bool {
+// checkEdit fails if the digest contradicts the API server. It returns whether the edit is drift.
+func (o *edited) checkEdit(at place, what string, after *unstructured.Unstructured) bool {
 	o.t.Helper()
 	l, err := o.view.Live(after)
 	if err != nil {

@@ -108,7 +108,7 @@ func jsonOf(v any) string {
 
 // covered describes the input of P, one line for each place: its value, or that it is owned and absent.
 func covered(live any, exists bool, owned fields, at string) []string {
-	if exists && owned.leaf() {
+	if exists && owned.isLeaf() {
 		return whole(live, at)
 	}
 	out, found := []string{}, map[string]int{}
@@ -203,7 +203,7 @@ func TestSumIsExact(t *testing.T) {
 	for range 20_000 {
 		obj := m.object(3)
 		owned := m.fields(obj, 4)
-		if owned.leaf() {
+		if owned.isLeaf() {
 			continue
 		}
 		text := strings.Join(covered(obj, true, owned, ""), "\n")
@@ -233,7 +233,7 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 		owned := m.fields(obj, 4)
 		p, text := sumOf(obj, owned), strings.Join(covered(obj, true, owned, ""), "\n")
 		for _, less := range withoutEachPath(owned) {
-			if less.leaf() || owned.leaf() {
+			if less.isLeaf() || owned.isLeaf() {
 				continue
 			}
 			if same := sumOf(obj, less) == p; same != (strings.Join(covered(obj, true, less, ""), "\n") == text) {

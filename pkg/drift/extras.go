@@ -52,7 +52,7 @@ func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool
 		if unowned(value, node, holding != holdsNothing) {
 			return true
 		}
-		if holding == holdsHere && node.leaf() && othersWithin(obj, p, es, our) {
+		if holding == holdsHere && node.isLeaf() && othersWithin(obj, p, es, our) {
 			return true
 		}
 	}
@@ -62,7 +62,7 @@ func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool
 // unowned reports whether value has a key, itself or in maps below, that node does not own.
 func unowned(value any, node fields, known bool) bool {
 	m, ok := value.(map[string]any)
-	if !ok || known && node.leaf() {
+	if !ok || known && node.isLeaf() {
 		return false
 	}
 	for k, below := range m {
@@ -81,7 +81,7 @@ func othersWithin(obj map[string]any, p fieldpath.Path, es []entry, our int) boo
 		if i == our {
 			continue
 		}
-		if node, holding := es[i].owned.follow(obj, p); holding == holdsHere && !node.leaf() {
+		if node, holding := es[i].owned.follow(obj, p); holding == holdsHere && !node.isLeaf() {
 			return true
 		}
 	}

@@ -16,8 +16,8 @@ type fields map[string]any
 // ownDot marks a place that is owned itself, in addition to what is owned below it.
 const ownDot = "."
 
-// leaf reports whether nothing is owned below f, so that f is owned as a whole.
-func (f fields) leaf() bool {
+// isLeaf reports whether nothing is owned below f, so that f is owned as a whole.
+func (f fields) isLeaf() bool {
 	switch len(f) {
 	case 0:
 		return true
@@ -29,8 +29,8 @@ func (f fields) leaf() bool {
 	}
 }
 
-// member reports whether the place itself is owned.
-func (f fields) member() bool {
+// isMember reports whether the place itself is owned.
+func (f fields) isMember() bool {
 	if len(f) == 0 {
 		return true
 	}
@@ -148,7 +148,7 @@ const (
 // the value at f, in which list items are found; if it is nil, because the place is gone, only steps into maps can be followed.
 func (f fields) follow(live any, p fieldpath.Path) (fields, holding) {
 	for i, step := range p {
-		if i > 0 && f.leaf() {
+		if i > 0 && f.isLeaf() {
 			return f, holdsThrough
 		}
 		next, value, ok := f.enter(live, step)

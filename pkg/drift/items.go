@@ -80,8 +80,8 @@ func (it *items) read(f fields) {
 	}
 }
 
-// found records that the item last returned by of exists.
-func (it *items) found() {
+// markFound records that the item last returned by of exists.
+func (it *items) markFound() {
 	it.number--
 	it.digest -= maphash.Bytes(nameSeed, it.buf)
 }
@@ -89,11 +89,11 @@ func (it *items) found() {
 // complete reports whether each owned name was found once. It may be false by mistake if names have escapes, never true.
 func (it *items) complete() bool { return it.number == 0 && it.digest == 0 }
 
-// none reports whether f owns no items, so that it owns the list, if at all, as a whole.
-func (it *items) none() bool { return len(it.keys) == 0 && !it.values && !it.counts }
+// isEmpty reports whether f owns no items, so that it owns the list, if at all, as a whole.
+func (it *items) isEmpty() bool { return len(it.keys) == 0 && !it.values && !it.counts }
 
-// keyed reports whether items are named by their keys.
-func (it *items) keyed() bool { return len(it.keys) > 0 }
+// areKeyed reports whether items are named by their keys.
+func (it *items) areKeyed() bool { return len(it.keys) > 0 }
 
 // addKeys adds the key fields of a k: name.
 func (it *items) addKeys(key string) {
@@ -176,7 +176,7 @@ func (it *items) of(item any, i int) (fields, bool) {
 
 // nth returns the index of the nth owned item, from 0, or -1 if there are not enough; if f owns no items it returns n.
 func (it *items) nth(list []any, n int) int {
-	if it.none() {
+	if it.isEmpty() {
 		return n
 	}
 	for i, item := range list {

@@ -144,7 +144,7 @@ func overlap(ours, theirs fields, managed bool) (shared, more bool) {
 			continue
 		}
 		s, m := overlap(our, their, true)
-		shared = shared || s || our.member() && fields(their).member()
+		shared = shared || s || our.isMember() && fields(their).isMember()
 		more = more || m
 	}
 	return shared, more

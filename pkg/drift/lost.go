@@ -39,13 +39,13 @@ type lostFinder struct {
 // place checks one remaining place: old is what we owned of it, holders how it is owned now. A place that was owned itself is lost
 // if we own nothing of it any more and someone else owns something; otherwise check what is below.
 func (l *lostFinder) place(old fields, before, after any, holders owners, at *trail) {
-	if holders.of(l.our).holding == holdsNothing && old.member() {
-		if holders.others(l.our) {
+	if holders.of(l.our).holding == holdsNothing && old.isMember() {
+		if holders.hasOther(l.our) {
 			l.lost = append(l.lost, CoOwnedField{Path: at.path(), Manager: holders.lastWriter(l.es, l.our)})
 		}
 		return
 	}
-	if old.leaf() || holders.of(l.our).whole() {
+	if old.isLeaf() || holders.of(l.our).isWhole() {
 		return
 	}
 	switch before := before.(type) {

@@ -22,7 +22,7 @@ func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
 			markRefs(l.Owners, metadata)
 		}
 		annotations, _ := metadata.field("annotations")
-		if mark, ok := annotations.field(annotation); annotation != "" && ok && mark.member() {
+		if mark, ok := annotations.field(annotation); annotation != "" && ok && mark.isMember() {
 			l.MarkApplied = l.MarkApplied || ours
 			l.MarkTheirs = l.MarkTheirs || !ours
 		}
@@ -50,7 +50,7 @@ func markRefs(refs []OwnerRef, metadata fields) {
 		uid, isKey := strings.CutPrefix(key, `k:{"uid":"`)
 		uid, closed := strings.CutSuffix(uid, `"}`)
 		node, isNode := below.(map[string]any)
-		if !isKey || !closed || !isNode || !fields(node).member() {
+		if !isKey || !closed || !isNode || !fields(node).isMember() {
 			continue
 		}
 		for i := range refs {

@@ -19,21 +19,21 @@ type owner struct {
 func ownersOf(es []entry) owners {
 	out := make(owners, len(es))
 	for i := range es {
-		if !es[i].owned.leaf() {
+		if !es[i].owned.isLeaf() {
 			out[i] = owner{owned: es[i].owned, holding: holdsHere}
 		}
 	}
 	return out
 }
 
-// whole reports whether the place, or one above it, is owned as a whole.
-func (o owner) whole() bool {
-	return o.holding == holdsThrough || o.holding == holdsHere && o.owned.leaf()
+// isWhole reports whether the place, or one above it, is owned as a whole.
+func (o owner) isWhole() bool {
+	return o.holding == holdsThrough || o.holding == holdsHere && o.owned.isLeaf()
 }
 
 func (o owner) below(f fields, ok bool) owner {
 	switch {
-	case o.whole():
+	case o.isWhole():
 		return owner{owned: o.owned, holding: holdsThrough}
 	case ok:
 		return owner{owned: f, holding: holdsHere}
@@ -55,7 +55,7 @@ func (os owners) field(name string) owners {
 func (os owners) items() []*items {
 	out := make([]*items, len(os))
 	for i, o := range os {
-		if !o.whole() {
+		if !o.isWhole() {
 			out[i] = o.owned.items()
 		}
 	}
@@ -83,8 +83,8 @@ func (os owners) of(i int) owner {
 	return os[i]
 }
 
-// others reports whether a manager other than manager our owns the place.
-func (os owners) others(our int) bool {
+// hasOther reports whether a manager other than manager our owns the place.
+func (os owners) hasOther(our int) bool {
 	for i, o := range os {
 		if i != our && o.holding != holdsNothing {
 			return true
@@ -119,11 +119,11 @@ func compareWriters(a, b *entry) int {
 
 // named returns how the items of a list are named: by manager our, or else by the first that names them by keys.
 func named(holders []*items, our int) *items {
-	if our >= 0 && holders[our] != nil && holders[our].keyed() {
+	if our >= 0 && holders[our] != nil && holders[our].areKeyed() {
 		return holders[our]
 	}
 	for _, it := range holders {
-		if it != nil && it.keyed() {
+		if it != nil && it.areKeyed() {
 			return it
 		}
 	}

@@ -28,14 +28,14 @@ func Project(u *unstructured.Unstructured, manager string) (projection map[strin
 type projector struct{ nils bool }
 
 func (p projector) root(obj map[string]any, owned fields) map[string]any {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		return map[string]any{} // nobody owns an object as a whole
 	}
 	return p.fields(obj, owned)
 }
 
 func (p projector) value(live any, owned fields) any {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		return live
 	}
 	switch live := live.(type) {

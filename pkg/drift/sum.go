@@ -8,7 +8,7 @@ func (v *View) sum(obj map[string]any, owned fields) Sum {
 	defer e.release()
 	e.nulls = true
 	switch {
-	case owned.leaf():
+	case owned.isLeaf():
 		e.value(map[string]any{}) // nobody owns an object as a whole
 	case len(v.Exclusive) > 0 || len(v.Initial) > 0:
 		e.value(v.projection(obj, owned))
@@ -26,7 +26,7 @@ func (v *View) sum(obj map[string]any, owned fields) Sum {
 
 // project writes the projection of live, and records whether something owned is missing.
 func (e *encoder) project(live any, owned fields) {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		e.value(live)
 		return
 	}
@@ -73,7 +73,7 @@ func (e *encoder) projectList(live []any, owned fields) {
 	e.buf = append(e.buf, 'l')
 	for i, item := range live {
 		if below, ok := items.of(item, i); ok {
-			items.found()
+			items.markFound()
 			e.project(item, below)
 		}
 	}
