@@ -171,7 +171,7 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		return e
 	}
 	e.Fix = "install its CustomResourceDefinition"
-	if near := nearby(gvk, served(gvk.GroupVersion(), list)); near != "" {
+	if near := nearby(gvk, servedKinds(gvk.GroupVersion(), list)); near != "" {
 		e.Fix = near + " If not, " + e.Fix
 	}
 	if e.Hidden {
@@ -200,8 +200,8 @@ func (c *Cluster) versions(ctx context.Context, group string) ([]schema.GroupVer
 	return versions, nil
 }
 
-// served lists the kinds that have a resource of their own.
-func served(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.GroupVersionKind {
+// servedKinds lists the kinds that have a resource of their own.
+func servedKinds(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.GroupVersionKind {
 	var found []schema.GroupVersionKind
 	for _, r := range list.APIResources {
 		if !strings.Contains(r.Name, "/") {
