@@ -29,7 +29,7 @@ func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	case constNode:
 		return n.value, false, nil
 	case holeNode:
-		return f.whole(n.record)
+		return f.fillWhole(n.record)
 	case textNode:
 		return f.text(n.parts)
 	case listNode:
@@ -39,8 +39,8 @@ func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	}
 }
 
-// whole fills a hole that is a whole plain scalar: the value keeps its type.
-func (f *filler) whole(record int) (any, bool, error) {
+// fillWhole fills a hole that is a whole plain scalar: the value keeps its type.
+func (f *filler) fillWhole(record int) (any, bool, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
 	switch {

@@ -88,8 +88,8 @@ func (r *run) regexFind(expr, text string) (string, error) {
 	return re.FindString(text), nil
 }
 
-// found counts the matches without keeping them.
-func (r *run) found(re *pattern, text string) (int, error) {
+// countMatches counts the matches without keeping them.
+func (r *run) countMatches(re *pattern, text string) (int, error) {
 	n := 0
 	if err := r.textCost(times(bufferFactor, len(text))); err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func (r *run) regexFindAll(expr, text string, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.found(re, text); err != nil {
+	if _, err := r.countMatches(re, text); err != nil {
 		return nil, err
 	}
 	return re.FindAllString(text, n), nil
@@ -114,7 +114,7 @@ func (r *run) regexSplit(expr, text string, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.found(re, text); err != nil {
+	if _, err := r.countMatches(re, text); err != nil {
 		return nil, err
 	}
 	return re.Split(text, n), nil
@@ -136,7 +136,7 @@ func (r *run) replaced(expr, text, to string, groups int, replace func(re *regex
 	if err != nil {
 		return "", err
 	}
-	n, err := r.found(re, text)
+	n, err := r.countMatches(re, text)
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ var runFunctions = map[string]func(*run) any{
 	fnTrim:    func(r *run) any { return r.trimLaidOut },
 	fnEmit:    func(r *run) any { return r.emit },
 	fnLeave:   func(r *run) any { return r.exit },
-	fnOver:    func(r *run) any { return r.over },
+	fnOver:    func(r *run) any { return r.rangeCost },
 
 	"param":      func(r *run) any { return r.param },
 	"variable":   func(r *run) any { return r.variable },

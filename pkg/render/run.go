@@ -184,8 +184,8 @@ func must(err error) *nothing {
 
 func (r *run) tick(id int) *nothing { return must(r.work(r.t.sites[id].weight)) }
 
-// over takes the cost of a range over v: text/template sorts the keys of a map.
-func (r *run) over(v any) (any, error) {
+// rangeCost takes the cost of a range over v: text/template sorts the keys of a map.
+func (r *run) rangeCost(v any) (any, error) {
 	if m := reflect.ValueOf(v); m.Kind() == reflect.Map {
 		return v, r.sortCost(m.Len(), times(m.Len(), 64))
 	}
