@@ -160,7 +160,7 @@ func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece
 			return piece{e: w.selected(w.expr(p), either, false, how), at: p.at.element()}
 		}
 	}
-	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.whole(args[1], names)), at: p.at.element()}
+	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.wholeValue(args[1], names)), at: p.at.element()}
 	if optional = optional || operator == operators.OptIndex; optional {
 		made.e = w.withDynValue(made.e, t)
 	}

@@ -117,9 +117,9 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 		return w.index(name, args, names)
 	case operators.Conditional:
 		a, b := w.expression(args[1], names), w.expression(args[2], names)
-		return piece{e: w.factory.NewCall(0, name, w.whole(args[0], names), w.expr(a), w.expr(b)), at: eitherNode(a.at, b.at)}
+		return piece{e: w.factory.NewCall(0, name, w.wholeValue(args[0], names), w.expr(a), w.expr(b)), at: eitherNode(a.at, b.at)}
 	case operators.In:
-		return w.in(args, names)
+		return w.inOperator(args, names)
 	}
 	if call.IsMemberFunction() {
 		return w.member(call, names)
@@ -134,9 +134,9 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 	return piece{e: w.factory.NewCall(0, name, w.wholes(args, names)...)}
 }
 
-// in translates the operator in.
-func (w *rewriter) in(args []ast.Expr, names bindings) piece {
-	item, within := w.whole(args[0], names), w.expression(args[1], names)
+// inOperator translates the operator in.
+func (w *rewriter) inOperator(args []ast.Expr, names bindings) piece {
+	item, within := w.wholeValue(args[0], names), w.expression(args[1], names)
 	if within.at != nil && within.at.items != nil {
 		w.requireSame(piece{at: within.at.items})
 	}
@@ -186,8 +186,8 @@ func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), w.wholes(call.Args(), names)...)}
 }
 
-// whole translates an expression whose value is used as a whole.
-func (w *rewriter) whole(e ast.Expr, names bindings) ast.Expr {
+// wholeValue translates an expression whose value is used as a whole.
+func (w *rewriter) wholeValue(e ast.Expr, names bindings) ast.Expr {
 	p := w.expression(e, names)
 	w.requireSame(p)
 	return w.expr(p)
@@ -196,7 +196,7 @@ func (w *rewriter) whole(e ast.Expr, names bindings) ast.Expr {
 func (w *rewriter) wholes(list []ast.Expr, names bindings) []ast.Expr {
 	made := make([]ast.Expr, len(list))
 	for i, e := range list {
-		made[i] = w.whole(e, names)
+		made[i] = w.wholeValue(e, names)
 	}
 	return made
 }
@@ -205,7 +205,7 @@ func (w *rewriter) entries(list []ast.EntryExpr, names bindings) []ast.EntryExpr
 	made := make([]ast.EntryExpr, len(list))
 	for i, e := range list {
 		entry := e.AsMapEntry()
-		made[i] = w.factory.NewMapEntry(0, w.whole(entry.Key(), names), w.whole(entry.Value(), names), entry.IsOptional())
+		made[i] = w.factory.NewMapEntry(0, w.wholeValue(entry.Key(), names), w.wholeValue(entry.Value(), names), entry.IsOptional())
 	}
 	return made
 }
@@ -214,7 +214,7 @@ func (w *rewriter) fields(list []ast.EntryExpr, names bindings) []ast.EntryExpr 
 	made := make([]ast.EntryExpr, len(list))
 	for i, e := range list {
 		field := e.AsStructField()
-		made[i] = w.factory.NewStructField(0, field.Name(), w.whole(field.Value(), names), field.IsOptional())
+		made[i] = w.factory.NewStructField(0, field.Name(), w.wholeValue(field.Value(), names), field.IsOptional())
 	}
 	return made
 }

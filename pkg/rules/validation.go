@@ -139,15 +139,15 @@ func (c *validationCompiler) fieldPath() string {
 		c.fail(fieldFieldPath, err)
 		return ""
 	}
-	text, problem := c.env.self.written(path)
+	text, problem := c.env.self.pathText(path)
 	if problem != nil {
 		c.fail(fieldFieldPath, problem)
 	}
 	return text
 }
 
-// written follows a path through the schema and returns its text, or an error.
-func (n *node) written(path fieldpath.Path) (string, *ValueError) {
+// pathText follows a path through the schema and returns its text, or an error.
+func (n *node) pathText(path fieldpath.Path) (string, *ValueError) {
 	var text *field.Path
 	for i, step := range path {
 		if step.Kind != fieldpath.FieldStep {
