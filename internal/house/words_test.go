@@ -7,8 +7,8 @@ import (
 )
 
 // replacedWords matches words that Kubernetes spells the American way, and words that plainer ones have replaced.
-var replacedWords = regexp.MustCompile(`(?i)\b(\w*colour\w*|\w*behaviour\w*|licence|\w+alised|recognised?|cancelled|labelled|grey|analyse|` +
-	`for ever|mends?|mended|hearsay|heirs?)\b`)
+var replacedWords = regexp.MustCompile(`(?i)\b(\w*colour\w*|\w*behaviour\w*|licence|\w+alised|recognised?|cancelled|labelled|grey|` +
+	`analyse|for ever|mends?|mended|hearsay|heirs?)\b`)
 
 // TestWords: comments, names and texts of the code have American spelling, and no replaced words.
 func TestWords(t *testing.T) {

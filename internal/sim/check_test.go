@@ -64,8 +64,8 @@ func ownersOf(p *pipeline.Pipeline, u *unstructured.Unstructured) (uids []string
 
 func isBefore(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetName(), "-before") }
 
-// owned returns the objects of the operators, without those of deletion.before.
-func (w *world) owned(ctx context.Context) (owned []*unstructured.Unstructured) {
+// ownedObjects returns the objects of the operators, without those of deletion.before.
+func (w *world) ownedObjects(ctx context.Context) (owned []*unstructured.Unstructured) {
 	for _, c := range w.pipelines() {
 		for _, gvk := range downstreamKinds(c.Pipeline) {
 			for _, u := range w.list(ctx, gvk) {

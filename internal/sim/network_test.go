@@ -138,7 +138,9 @@ func (p *process) deliverRequest(request *http.Request, what, fault string) (*ht
 }
 
 // deliverResponse applies the faults of a response.
-func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fault string, watches bool) (*http.Response, error) {
+func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fault string,
+	watches bool,
+) (*http.Response, error) {
 	w := p.world
 	r, _ := w.chance("answer to " + what)
 	if fault == faultAfter {

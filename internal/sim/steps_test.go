@@ -182,7 +182,7 @@ func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bo
 // disturbDownstream changes an object of the operator. It skips changes that a config handles differently: an object without
 // its owner annotation belongs to nobody.
 func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err error) {
-	owned := w.owned(ctx)
+	owned := w.ownedObjects(ctx)
 	if w.Setup.Example == "" { // those of the selected upstream
 		name := w.upstream(s.Which, 0, nil).GetName()
 		owned = slices.DeleteFunc(owned, func(u *unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), name) })

@@ -53,7 +53,8 @@ type world struct {
 func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
 		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),
-		orphaned: map[string]bool{}, edited: map[string]bool{}, beforeCreations: map[string]int{}, foreign: map[string]*unstructured.Unstructured{},
+		orphaned: map[string]bool{}, edited: map[string]bool{}, beforeCreations: map[string]int{},
+		foreign: map[string]*unstructured.Unstructured{},
 	}
 	w.writeConfig()
 	var err error
